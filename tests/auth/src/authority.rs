@@ -16,7 +16,7 @@ use crate::site::{
     ReceivedRequest, Site, SiteResponse, decode, encode, json_response as respond_json, response,
 };
 
-/// Deliberate deviations of the servers from the specification.
+/// Deliberate deviations of both servers from the specification.
 #[derive(Clone)]
 pub struct Deviations {
     /// Modifies the metadata of the authorization server; the second argument is its origin.
@@ -69,10 +69,13 @@ impl Default for Deviations {
 /// Codes and tokens that the authorization server has issued.
 #[derive(Default)]
 struct IssuedTokens {
+    /// Number in the names of the latest tokens.
     last_number: u32,
     /// Unused codes with their code challenges.
     unused_codes: Vec<(String, String)>,
+    /// Valid access tokens.
     access_tokens: HashSet<String>,
+    /// Issued refresh tokens.
     refresh_tokens: HashSet<String>,
     /// Refresh tokens that were used.
     used_refresh_tokens: HashSet<String>,
@@ -87,10 +90,13 @@ pub struct Authority {
     pub server: Site,
     /// The resource server, whose endpoint has the path `/mcp`.
     pub resource: Site,
+    /// Current deviations.
     deviations: Arc<Mutex<Deviations>>,
+    /// Issued codes and tokens.
     issued: Arc<Mutex<IssuedTokens>>,
 }
 
+/// Locks a mutex, also after a thread has panicked while it held the lock.
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -244,7 +250,7 @@ fn answer_token_request(
     issue_token(Some(refresh), deviations, issued)
 }
 
-/// Issues an access token.
+/// Issues an access token, with `refresh` as its refresh token.
 fn issue_token(
     refresh: Option<String>,
     deviations: &Deviations,
@@ -304,7 +310,7 @@ fn answer_resource(
     }
 }
 
-/// User agent that signs in without a person, by following the redirect of the authorization server.
+/// User agent that signs in without a user, by following the redirect of the authorization server.
 #[derive(Clone, Default)]
 pub struct RedirectAgent {
     /// URLs that were opened.
@@ -339,7 +345,7 @@ impl Redirect for RedirectAgent {
     }
 }
 
-/// Returns a parameter of a URL, decoded.
+/// Returns a decoded parameter of a URL.
 pub fn parameter(url: &str, name: &str) -> Option<String> {
     let (_, query) = url.split_once('?')?;
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

@@ -109,7 +109,8 @@ fn unix_time() -> u64 {
     since.expect("after 1970").as_secs()
 }
 
-/// Starts an `mcp-exact` server that trusts an issuer and requires the scope `read`; returns its endpoint.
+/// Starts an `mcp-exact` server that trusts an issuer and requires the scope `read`; returns the URL of the server's
+/// endpoint.
 ///
 /// # Panics
 /// Panics if no port can be opened.

@@ -106,11 +106,12 @@ pub fn response(status: u16, headers: &[(&str, &str)], body: &str) -> SiteRespon
 /// Function that answers the requests of a site.
 type Responder = dyn Fn(&ReceivedRequest) -> SiteResponse + Send + Sync;
 
-/// A running server, which ends with the runtime.
+/// Running HTTP server, which ends with the runtime.
 #[derive(Clone)]
 pub struct Site {
-    /// Origin, without a trailing slash.
+    /// Origin of the server, without a trailing slash.
     pub url: String,
+    /// Requests that the server has received.
     received_requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
@@ -147,7 +148,7 @@ impl Site {
         site
     }
 
-    /// Returns the requests so far.
+    /// Returns the requests that the server has received so far.
     pub fn received_requests(&self) -> Vec<ReceivedRequest> {
         let requests = self
             .received_requests
@@ -165,7 +166,7 @@ impl Site {
     }
 }
 
-/// Records a request and sends the response, with the delays that its test headers state.
+/// Records a request and sends the response, with the delays that the test headers of the response state.
 async fn answer_request(
     request: Request<Incoming>,
     respond: &Arc<Responder>,
@@ -207,8 +208,11 @@ async fn answer_request(
 
 /// Body that is sent byte by byte.
 struct SlowBody {
+    /// Bytes that were not sent yet.
     remaining: Bytes,
+    /// Pause before each byte.
     pause: Duration,
+    /// Timer of the next byte.
     sleep: Pin<Box<Sleep>>,
 }
 

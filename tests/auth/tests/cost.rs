@@ -15,9 +15,12 @@ use serde_json::json;
 /// Allocator that counts allocations.
 struct CountingAllocator;
 
+/// Number of allocations of the process.
 static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Number of allocated bytes of the process.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// Allocator of this executable.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
@@ -40,11 +43,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
+/// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
+/// Resource of the tokens.
 const RESOURCE: &str = "https://mcp.example/mcp";
 
-/// Returns the number and the bytes of the allocations of one verification, with a token that the last of `keys` keys
-/// has signed.
+/// Returns the number of allocations and of allocated bytes of one verification. The verifier has `keys` keys, and the
+/// last of them has signed the token.
 fn count_allocations(keys: usize) -> (usize, usize) {
     let signers: Vec<Signer> = (10..10 + keys)
         .map(|n| Signer::new(&format!("k{n}")))

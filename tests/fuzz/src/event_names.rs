@@ -4,6 +4,7 @@
 
 use mcp_exact_session::*;
 
+/// Returns the name of an outcome.
 fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Result(_) => "result",
@@ -15,6 +16,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// Returns the name of a client event.
 pub(crate) fn client_event_name(event: &ClientEvent) -> &'static str {
     match event {
         ClientEvent::Negotiated(agreed, _) => agreed.revision.as_str(),
@@ -35,6 +37,7 @@ pub(crate) fn client_event_name(event: &ClientEvent) -> &'static str {
     }
 }
 
+/// Returns the name of a server event.
 pub(crate) fn server_event_name(event: &ServerEvent<()>) -> &'static str {
     match event {
         ServerEvent::Request(request) if request.retries > 0 => "another round",

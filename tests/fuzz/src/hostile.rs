@@ -4,8 +4,9 @@
 
 use mcp_exact_session::revisions;
 
-/// Remaining bytes.
+/// Source of choices: the remaining bytes of the input.
 pub(crate) struct Choices<'b> {
+    /// Bytes that were not consumed.
     bytes: &'b [u8],
 }
 
@@ -14,10 +15,12 @@ impl<'b> Choices<'b> {
         Self { bytes }
     }
 
+    /// Returns true if the input is consumed.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
+    /// Consumes and returns the next byte; zero after the end.
     pub(crate) fn next_byte(&mut self) -> u8 {
         match self.bytes {
             [first, rest @ ..] => {
@@ -28,20 +31,23 @@ impl<'b> Choices<'b> {
         }
     }
 
-    /// Returns true if the next byte is below a bound.
+    /// Consumes a byte; returns true if it is less than `below`.
     pub(crate) fn chance(&mut self, below: u8) -> bool {
         self.next_byte() < below
     }
 
+    /// Returns an element that the next byte selects.
     pub(crate) fn pick_text<'a, const N: usize>(&mut self, all: &[&'a str; N]) -> &'a str {
         all[usize::from(self.next_byte()) % N]
     }
 
+    /// Returns an element that the next byte selects; `None` if there is none.
     pub(crate) fn pick_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
         let at = usize::from(self.next_byte());
         all.get(at % all.len().max(1)).copied()
     }
 
+    /// Consumes and returns up to `count` bytes.
     fn take(&mut self, count: usize) -> &'b [u8] {
         let (taken, rest) = self.bytes.split_at(count.min(self.bytes.len()));
         self.bytes = rest;
@@ -49,6 +55,7 @@ impl<'b> Choices<'b> {
     }
 }
 
+/// JSON texts of ids, valid and invalid.
 const IDS: [&str; 12] = [
     "1",
     "2",
@@ -64,6 +71,7 @@ const IDS: [&str; 12] = [
     "99999999999999999999999999",
 ];
 
+/// Methods, defined and undefined.
 const METHODS: [&str; 19] = [
     "initialize",
     "ping",
@@ -95,21 +103,22 @@ pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
         }
         1 => {
             let count = usize::from(choices.next_byte()) % 7;
-            let items: Vec<String> = (0..count).map(|_| check_output(choices)).collect();
+            let items: Vec<String> = (0..count).map(|_| hostile_message(choices)).collect();
             format!("[{}]", items.join(",")).into_bytes()
         }
         2 => "[".repeat(usize::from(choices.next_byte())).into_bytes(),
         3 => {
-            let mut bytes = check_output(choices).into_bytes();
+            let mut bytes = hostile_message(choices).into_bytes();
             let at = usize::from(choices.next_byte()) % bytes.len();
             bytes[at] = choices.next_byte();
             bytes
         }
-        _ => check_output(choices).into_bytes(),
+        _ => hostile_message(choices).into_bytes(),
     }
 }
 
-fn check_output(choices: &mut Choices<'_>) -> String {
+/// Returns a message whose id, method, params or result need not match.
+fn hostile_message(choices: &mut Choices<'_>) -> String {
     let id = choices.pick_text(&IDS);
     let method = choices.pick_text(&METHODS);
     let params = params(choices);
@@ -126,6 +135,7 @@ fn check_output(choices: &mut Choices<'_>) -> String {
     format!(r#"{{"jsonrpc":"2.0",{body}}}"#)
 }
 
+/// Returns the params of a message.
 fn params(choices: &mut Choices<'_>) -> String {
     let id = choices.pick_text(&IDS);
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
@@ -150,6 +160,7 @@ fn params(choices: &mut Choices<'_>) -> String {
     }
 }
 
+/// Returns the result of a message.
 fn result(choices: &mut Choices<'_>) -> String {
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
     let version = choices.pick_of(&all).unwrap_or("x");

@@ -25,6 +25,7 @@ use mcp_exact_wire::{Json, from_slice};
 const MAX_REQUESTS: usize = 24;
 /// Default number of body frames that are read from a response.
 const DEFAULT_FRAMES: usize = 32;
+/// Maximum number of sessions of the service.
 const MAX_SESSIONS: usize = 4;
 /// Time limit for a response, measured with a simulated clock that advances when all tasks wait.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(100_000);
@@ -91,8 +92,11 @@ fn reply_to(server: &ServerHandle, event: ServerEvent<RequestContext>) {
 
 /// HTTP service with the state of its clients.
 struct ServiceUnderTest {
+    /// Service that receives the requests.
     service: HttpService,
+    /// Ids of the created sessions.
     sessions: Vec<String>,
+    /// Last event id of each response.
     events: Vec<String>,
     /// Responses that were not read to their end yet.
     unread_responses: Vec<Response<ResponseBody>>,
@@ -121,6 +125,7 @@ impl ServiceUnderTest {
         }
     }
 
+    /// Sends a request and reads its response.
     async fn send(&mut self, text: &[u8]) {
         let text = self.replace_placeholders(text);
         let Some((request, frames)) = parse(&text) else {
@@ -142,7 +147,7 @@ impl ServiceUnderTest {
         self.read(response, frames, &described).await;
     }
 
-    /// Reads a response, and checks its headers against its body.
+    /// Reads up to `frames` body frames of a response; checks its headers against its body.
     async fn read(&mut self, mut response: Response<ResponseBody>, frames: usize, of: &str) {
         if frames == 0 {
             return;
@@ -177,6 +182,7 @@ impl ServiceUnderTest {
         }
     }
 
+    /// Stores the session ids and the last event id of a received part of an event stream.
     fn store_event_ids(&mut self, bytes: &[u8], of: &str) {
         let mut decoder = Decoder::new(1 << 22);
         decoder.push(bytes);
@@ -217,7 +223,8 @@ impl ServiceUnderTest {
     }
 }
 
-/// Parses a request; `None` if no HTTP server could pass such a request to a service.
+/// Parses a request and the number of body frames to read; `None` if an HTTP server would never pass such a request to
+/// a service.
 fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
     let (head, body) = match split(text, b"\n\n").first() {
         Some(head) => (*head, text.get(head.len() + 2..).unwrap_or_default()),
@@ -248,6 +255,7 @@ fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
     ))
 }
 
+/// Splits a text at every occurrence of the separator.
 fn split<'a>(mut text: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {
     let mut parts = Vec::new();
     while let Some(at) = text

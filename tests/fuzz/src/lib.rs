@@ -20,6 +20,7 @@ use mcp_exact_wire::{
 };
 use serde_json::value::RawValue;
 
+/// Defines [`messages`] from the list of revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
         /// Checks a text as a message of both directions of every revision.
@@ -35,9 +36,11 @@ macro_rules! revisions {
 
 mcp_exact_tests_types::for_each_revision!(revisions);
 
-/// Checks that decoding, encoding and decoding again yields the same value and the same text. Checks that a bad message
-/// is explained, and that text that is not JSON is reported as such. `Peer` sends the requests that the results of `D`
-/// answer.
+/// Checks a text as a message that `D` receives: decoding, encoding and decoding again must yield the same value and
+/// the same text.
+///
+/// If the text is invalid, the error must explain why, and text that is not JSON must be reported as such. `Peer` sends
+/// the requests that the results of `D` answer.
 pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     let answers = |id: &RequestId| -> Option<&'static str> {
         let length = id.to_string().len();

@@ -30,6 +30,7 @@ pub fn run_and_collect_events(bytes: &[u8]) -> BTreeSet<&'static str> {
     world.finish()
 }
 
+/// Methods of the requests that the client sends.
 const METHODS: [&str; 14] = [
     "tools/list",
     "tools/call",
@@ -55,16 +56,24 @@ struct SimulatedNetwork {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     now: Time,
+    /// Frames in transit to the server.
     to_server: VecDeque<FrameInTransit>,
+    /// Frames in transit to the client: stream, bytes and HTTP status.
     to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
-    /// Streams of the server by those of the client, and vice versa.
+    /// Server's stream by the corresponding stream of the client.
     server_stream_of: BTreeMap<StreamId, StreamId>,
+    /// Client's stream by the corresponding stream of the server.
     client_stream_of: BTreeMap<StreamId, StreamId>,
     binding: Binding,
+    /// Requests that the server's application has not answered.
     pending_requests: Vec<RequestKey>,
+    /// Server requests that the client's application has not answered.
     pending_server_requests: Vec<ServerRequestKey>,
+    /// Number of outcomes of each client request.
     request_ends: BTreeMap<RequestKey, usize>,
+    /// Number of outcomes of each server request.
     server_ends: BTreeMap<RequestKey, usize>,
+    /// Names of the events so far.
     observed: BTreeSet<&'static str>,
 }
 
@@ -110,11 +119,13 @@ impl SimulatedNetwork {
         world
     }
 
+    /// Records that a stream of the client and a stream of the server are connected.
     fn connect(&mut self, client: StreamId, server: StreamId) {
         self.server_stream_of.insert(client, server);
         self.client_stream_of.insert(server, client);
     }
 
+    /// Opens the standalone stream at both endpoints.
     fn open_standalone(&mut self) {
         if let Ok(server) = self.server.open(StreamKind::Standalone) {
             let client = self.client.open_standalone();
@@ -122,6 +133,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Runs the action that the next byte selects.
     fn act_randomly(&mut self, choices: &mut Choices<'_>) {
         match choices.next_byte() % 22 {
             0 | 1 => self.request(choices),
@@ -150,6 +162,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Returns params that the next bytes select.
     fn params(choices: &mut Choices<'_>) -> Option<JsonObject> {
         let texts = [
             r#"{"name":"x","uri":"a:b","arguments":{"region":"e"},"notifications":{"toolsListChanged":true}}"#,
@@ -161,6 +174,7 @@ impl SimulatedNetwork {
         texts.get(at).map(|text| object(text))
     }
 
+    /// Sends a request of the client.
     fn request(&mut self, choices: &mut Choices<'_>) {
         let method = choices.pick_text(&METHODS);
         let params = Self::params(choices);
@@ -178,6 +192,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Sends a request of the server.
     fn ask_client(&mut self, choices: &mut Choices<'_>) {
         let method = choices.pick_text(&METHODS);
         let params = Self::params(choices);
@@ -195,6 +210,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Cancels a request of the client, and in some cases also a request of the server.
     fn cancel(&mut self, choices: &mut Choices<'_>) {
         let keys: Vec<RequestKey> = self.request_ends.keys().copied().collect();
         if let Some(key) = choices.pick_of(&keys) {
@@ -206,6 +222,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Replies to a request of the client.
     fn reply(&mut self, choices: &mut Choices<'_>) {
         let Some(key) = choices.pick_of(&self.pending_requests) else {
             return;
@@ -253,6 +270,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Answers a request of the server.
     fn answer(&mut self, choices: &mut Choices<'_>) {
         let Some(ask) = choices.pick_of(&self.pending_server_requests) else {
             return;
@@ -267,6 +285,7 @@ impl SimulatedNetwork {
         let _ = self.client.answer(ask, answer, self.now);
     }
 
+    /// Announces a change, by either role.
     fn send_list_changed(&mut self, choices: &mut Choices<'_>) {
         let change = [
             Change::Tools,
@@ -281,6 +300,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Sends a log message or progress.
     fn send_log_or_progress(&mut self, choices: &mut Choices<'_>) {
         let key = choices.pick_of(&self.pending_requests);
         let scope = key.map_or(Scope::Peer, Scope::During);
@@ -349,6 +369,7 @@ impl SimulatedNetwork {
         let _ = self.server.receive(to, bytes, with, self.now);
     }
 
+    /// Delivers a frame, or an HTTP error status of 400 or more, to the client.
     fn deliver_to_client(&mut self, on: StreamId, bytes: &[u8], status: u16) {
         match status {
             400.. => {
@@ -381,6 +402,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Advances the clock and handles timeouts.
     fn wait(&mut self, choices: &mut Choices<'_>) {
         let millis = u64::from(choices.next_byte()) * 8;
         self.now = self.now.saturating_add(Duration::from_millis(millis));
@@ -391,6 +413,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Closes a stream at both endpoints, or detaches it.
     fn break_stream(&mut self, choices: &mut Choices<'_>) {
         if self.binding != Binding::Duplex && choices.chance(60) {
             return self.open_standalone();
@@ -414,6 +437,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Moves the output of both endpoints into the network.
     fn queue_output(&mut self) {
         let mut out = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut out) {
@@ -453,6 +477,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Handles the events of both endpoints and counts the outcomes.
     fn handle_events(&mut self) {
         while let Some(event) = self.client.poll_event() {
             self.observed.insert(client_event_name(&event));
@@ -492,8 +517,8 @@ impl SimulatedNetwork {
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
-    /// Checks that both endpoints stay within their limits. Responses are never dropped, so queues may exceed their
-    /// limit by one response per request and per message of a batch.
+    /// Checks that both endpoints stay within their limits. Responses are never dropped, so a queue may exceed its
+    /// limit by one response for each request and for each message of a batch.
     fn check(&self) {
         let most = limits();
         let answers = most.in_flight + most.batch_items + 2 * most.subscriptions;
@@ -556,6 +581,7 @@ impl SimulatedNetwork {
     }
 }
 
+/// Returns the headers of the POST that carries a message with these hints.
 fn headers(http: &HttpHints) -> Vec<(String, String)> {
     let named = [
         ("MCP-Protocol-Version", http.revision.map(|r| r.to_string())),

@@ -69,7 +69,7 @@ pub(crate) fn object(text: &str) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
-/// Seal that puts a checksum before a state, which suffices to detect changes.
+/// Seal that puts a checksum before a state, which is sufficient to detect changes.
 #[derive(Debug)]
 struct ChecksumSeal;
 
@@ -86,6 +86,7 @@ impl Seal for ChecksumSeal {
     }
 }
 
+/// Returns an offer of random revisions.
 fn offer(choices: &mut Choices<'_>) -> Offer {
     let mask = usize::from(choices.next_byte());
     let mut chosen: Vec<Revision> = revisions()
@@ -105,6 +106,7 @@ fn offer(choices: &mut Choices<'_>) -> Offer {
     }
 }
 
+/// Returns the methods and result types of a vendor that both endpoints allow.
 fn extensions() -> Extensions {
     Extensions {
         requests: vec!["x/vendor".into()],

@@ -14,6 +14,7 @@ use std::path::Path;
 struct Random(u64);
 
 impl Random {
+    /// Returns a random number below the limit.
     fn number_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -23,6 +24,7 @@ impl Random {
     }
 }
 
+/// Texts that a mutation inserts.
 const TOKENS: &[&str] = &[
     "{",
     "}",
@@ -50,6 +52,7 @@ const TOKENS: &[&str] = &[
     "\\\"",
 ];
 
+/// Returns a copy of the seed with one to three random mutations.
 fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=random.number_below(3) {
@@ -73,6 +76,7 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// Reads the corpus of a fuzz target, sorted by file name.
 fn read_corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
@@ -88,6 +92,7 @@ fn read_corpus(target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Checks a property on the corpus of a fuzz target and on this number of mutations.
 fn check_property(target: &str, property: fn(&[u8]), mutations: usize) {
     let seeds = read_corpus(target);
     assert!(seeds.len() >= 10, "{target} has a corpus");

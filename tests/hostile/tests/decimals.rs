@@ -11,7 +11,9 @@ use std::cmp::Ordering;
 use mcp_exact_tests_support::Rng;
 use mcp_exact_wire::{Integer, Number};
 
+/// Seed of the random numbers.
 const SEED: u64 = 0x0754;
+/// Number of random numbers.
 const NUMBER_COUNT: usize = 150_000;
 /// Maximum exponent that is expanded; only the sign of larger exponents is compared.
 const MAX_EXPONENT: i64 = 400;
@@ -19,12 +21,16 @@ const MAX_EXPONENT: i64 = 400;
 /// Expanded number: digits before and after the decimal point, without leading and trailing zeros.
 #[derive(Debug, PartialEq, Eq)]
 struct ExpandedNumber {
+    /// True if the number is negative.
     negative: bool,
+    /// Digits before the decimal point.
     integer_digits: String,
+    /// Digits after the decimal point.
     fraction_digits: String,
 }
 
 impl ExpandedNumber {
+    /// Expands the text of a number.
     fn of(text: &str) -> Self {
         let negative = text.starts_with('-');
         let text = text.trim_start_matches('-');
@@ -51,10 +57,12 @@ impl ExpandedNumber {
         }
     }
 
+    /// Returns true if the number is an integer.
     fn is_integer(&self) -> bool {
         self.fraction_digits.is_empty()
     }
 
+    /// Returns the value of an integer of at most 30 digits.
     fn to_i128(&self) -> Option<i128> {
         if !self.is_integer() || self.integer_digits.len() > 30 {
             return None;
@@ -98,6 +106,7 @@ fn limited_exponent(exponent: &str) -> i64 {
     if negative { -value } else { value }
 }
 
+/// Checks every method of a number, and its order among other integers.
 fn check(text: &str, others: &[i64]) {
     let number: Number = text.parse().expect("it is a number");
     let plain = ExpandedNumber::of(text);
@@ -124,6 +133,7 @@ fn check(text: &str, others: &[i64]) {
     }
 }
 
+/// Integers that every number is compared with.
 const OTHER_INTEGERS: [i64; 12] = [
     0,
     1,
@@ -224,6 +234,7 @@ fn random_spellings_compare_exactly() {
     assert!(integers > NUMBER_COUNT / 5 && integers < NUMBER_COUNT * 4 / 5);
 }
 
+/// Returns a random number in a random spelling.
 fn random_spelling(rng: &mut Rng) -> String {
     let mut text = String::new();
     if rng.chance(40) {
@@ -241,7 +252,7 @@ fn random_spelling(rng: &mut Rng) -> String {
         }
     }
     if rng.chance(70) {
-        // Around the place where the point leaves the digits.
+        // Exponents that move the decimal point to the edge of the digits.
         let to = exponent + rng.below(9) as i64 - 4 - (rng.below(digits.len() + 1) as i64);
         let to = if rng.chance(20) {
             rng.below(90) as i64 - 45
@@ -255,6 +266,7 @@ fn random_spelling(rng: &mut Rng) -> String {
     text
 }
 
+/// Returns the digits of a random integer.
 fn random_integer(rng: &mut Rng) -> String {
     match rng.below(4) {
         0 => "0".to_owned(),

@@ -12,11 +12,15 @@ use mcp_2025_06_18::DEFINITIONS;
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
 use serde_json::Value;
 
+/// Seed of the random instances.
 const SEED: u64 = 0x6901;
+/// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 60;
+/// Number of defective documents for each instance.
 const DEFECTS_PER_INSTANCE: usize = 12;
 
-fn corrected_schema() -> Value {
+/// Returns the official schema of 2025-06-18.
+fn official_schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/2025-06-18/schema.json");
     let text = std::fs::read_to_string(path).expect("the schema is there");
     serde_json::from_str(&text).expect("a schema is JSON")
@@ -25,10 +29,13 @@ fn corrected_schema() -> Value {
 /// Step from a value to an item or member of it.
 #[derive(Clone, Debug)]
 enum Step {
+    /// Step to a member, by its name.
     Member(String),
+    /// Step to an item, by its index.
     Item(usize),
 }
 
+/// Returns the JSON pointer of a path.
 fn pointer(path: &[Step]) -> String {
     let mut out = String::new();
     for step in path {
@@ -43,6 +50,7 @@ fn pointer(path: &[Step]) -> String {
 
 /// Returns the paths of all values of a document.
 fn value_paths(doc: &Doc) -> Vec<Vec<Step>> {
+    /// Adds the paths of a value and of all values in it.
     fn collect_paths(doc: &Doc, path: &mut Vec<Step>, out: &mut Vec<Vec<Step>>) {
         out.push(path.clone());
         let inner: Vec<(Step, &Doc)> = match doc {
@@ -64,6 +72,7 @@ fn value_paths(doc: &Doc) -> Vec<Vec<Step>> {
     out
 }
 
+/// Returns the value at a path.
 fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
     path.iter().fold(doc, |doc, step| match (doc, step) {
         (Doc::Array(items), Step::Item(index)) => &mut items[*index],
@@ -77,9 +86,13 @@ fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
 
 /// Document with one defect, and the allowed errors.
 struct DefectiveDocument {
+    /// The document.
     doc: Doc,
+    /// Description of the defect.
     description: &'static str,
+    /// JSON pointer of the defect.
     pointer: String,
+    /// Kinds of the allowed errors.
     kinds: &'static [&'static str],
 }
 
@@ -131,7 +144,7 @@ fn remove_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     })
 }
 
-/// Replaces a string by another one.
+/// Replaces a string by another string.
 fn change_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let mut strings = value_paths(&doc);
@@ -174,7 +187,7 @@ fn duplicate_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
 
 #[test]
 fn errors_point_to_the_defect() {
-    let schema = corrected_schema();
+    let schema = official_schema();
     let mut generator = Generator::new(&schema, Rng::new(SEED));
     let mut rng = Rng::new(SEED);
     let mut refused: BTreeMap<(&str, &str), usize> = BTreeMap::new();

@@ -8,7 +8,9 @@
 use mcp_exact_tests_support::Rng;
 use mcp_exact_wire::{Json, from_str, to_string};
 
+/// Seed of the random strings.
 const SEED: u64 = 0x7159;
+/// Number of random strings.
 const RANDOM_STRING_COUNT: usize = 200_000;
 /// Length that exceeds every block that is processed at once.
 const MAX_LENGTH: usize = 140;
@@ -31,6 +33,7 @@ fn special_characters() -> Vec<char> {
         .collect()
 }
 
+/// Checks that a string is written and read as by serde_json.
 fn check(text: &str) {
     let written = to_string(text);
     let theirs = serde_json::to_string(text).expect("it is a string");

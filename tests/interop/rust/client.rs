@@ -26,14 +26,18 @@ use tokio::process::Command;
 
 /// Time limit of one step; the test runner has a longer deadline for the complete program.
 const DEADLINE: Duration = Duration::from_secs(20);
+/// URI of the client's only root.
 const ROOT_URI: &str = "file:///interop/root";
+/// Answer to every sampling request.
 const SAMPLED_TEXT: &str = "sampled by the peer";
 
 type Failure = Box<dyn std::error::Error>;
 type Session = RunningService<RoleClient, Peer>;
 
+/// Client with roots, sampling and elicitation.
 #[derive(Default)]
 struct Peer {
+    /// Distributor of progress notifications to the calls that they belong to.
     progress: ProgressDispatcher,
 }
 
@@ -86,10 +90,12 @@ impl ClientHandler for Peer {
 /// Runs named steps and prints one JSON line for each. Failures of steps are reported as output.
 #[derive(Default)]
 struct Steps {
+    /// True if a step has failed.
     failed: bool,
 }
 
 impl Steps {
+    /// Runs a step with a time limit, prints its outcome, and returns its detail; null after a failure.
     async fn run(
         &mut self,
         name: &str,
@@ -111,12 +117,14 @@ impl Steps {
         }
     }
 
+    /// Prints the outcome of a step.
     fn report(&mut self, name: &str, ok: bool, detail: &Value) {
         self.failed |= !ok;
         println!("{}", json!({ "step": name, "ok": ok, "detail": detail }));
     }
 }
 
+/// Returns an error with the message unless the condition is true.
 fn expect(condition: bool, message: impl Display) -> Result<(), Failure> {
     if condition {
         Ok(())
@@ -125,6 +133,7 @@ fn expect(condition: bool, message: impl Display) -> Result<(), Failure> {
     }
 }
 
+/// Calls a tool; returns the text of its first content block.
 async fn call(session: &Session, name: &'static str, arguments: Value) -> Result<String, Failure> {
     let params = CallToolRequestParams::new(name)
         .with_arguments(arguments.as_object().cloned().unwrap_or_default());
@@ -136,6 +145,7 @@ async fn call(session: &Session, name: &'static str, arguments: Value) -> Result
     }
 }
 
+/// Sends `ping`.
 async fn ping(session: &Session) -> Result<Value, Failure> {
     session
         .send_request(ClientRequest::PingRequest(PingRequest::default()))
@@ -143,6 +153,7 @@ async fn ping(session: &Session) -> Result<Value, Failure> {
     Ok(json!("answered"))
 }
 
+/// Lists the tools, and checks that the required ones exist.
 async fn list_tools(session: &Session) -> Result<Value, Failure> {
     let tools = session.list_all_tools().await?;
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -155,6 +166,7 @@ async fn list_tools(session: &Session) -> Result<Value, Failure> {
     Ok(json!(names))
 }
 
+/// Calls `echo` with non-ASCII text, and compares the result.
 async fn echo(session: &Session) -> Result<Value, Failure> {
     let text = "Grüße, 世界";
     let answer = call(session, "echo", json!({ "text": text })).await?;
@@ -219,6 +231,7 @@ async fn get_prompts(session: &Session, prompts: &Value) -> Result<Value, Failur
     Ok(json!(format!("{} read", prompts.len())))
 }
 
+/// Creates a call of the tool `slow`.
 fn slow_call() -> ClientRequest {
     ClientRequest::CallToolRequest(Request::new(CallToolRequestParams::new("slow")))
 }
@@ -274,6 +287,7 @@ async fn cancel(session: &Session) -> Result<Value, Failure> {
     Ok(json!({ "answered": null }))
 }
 
+/// Calls `ask`, and checks that its result contains an answer of this client.
 async fn ask(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "ask", json!({})).await?;
     let answered = text.contains(ROOT_URI) || text.contains(SAMPLED_TEXT);
@@ -281,6 +295,7 @@ async fn ask(session: &Session) -> Result<Value, Failure> {
     Ok(json!(text))
 }
 
+/// Requests a completion, and compares the values.
 async fn complete(session: &Session) -> Result<Value, Failure> {
     let values = session
         .complete_prompt_simple("greet", "name", "Wor")
@@ -292,6 +307,7 @@ async fn complete(session: &Session) -> Result<Value, Failure> {
     Ok(json!(values))
 }
 
+/// Calls `interview`, and compares the questions and answers.
 async fn interview(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "interview", json!({})).await?;
     let answers: Vec<_> = text.lines().collect();
@@ -341,6 +357,7 @@ async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVer
     }
 }
 
+/// Connects to a server process or a URL in a mode.
 async fn connect(mode: &str, target: &[String]) -> Result<Session, Failure> {
     let newest = vec![ProtocolVersion::V_2026_07_28];
     let lifecycle = match mode {

@@ -24,13 +24,18 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+/// Number of progress notifications of the tool `slow`.
 const PROGRESS_STEPS: u32 = 20;
+/// Pause before each progress notification.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
+/// Reconnection time that event streams suggest to clients.
 const RETRY: Duration = Duration::from_millis(100);
+/// `requestState` of the tool `ask`.
 const REQUEST_STATE: &str = "asked, and waiting";
 const GREETING_URI: &str = "interop://greeting";
 const BYTES_URI: &str = "interop://bytes";
 
+/// Server with the features that README.md describes.
 #[derive(Clone)]
 struct Peer;
 
@@ -147,10 +152,12 @@ fn parse_params<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
+/// Returns a result with one text block.
 fn text_result(text: &str) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
+/// Implements the tool `slow`, which reports progress until it is done or cancelled.
 async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let token = context.meta.get_progress_token();
     for step in 1..=PROGRESS_STEPS {
@@ -170,7 +177,8 @@ async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, 
     Ok(text_result("done"))
 }
 
-/// Sends input requests: as requests after a handshake, or in a 2026-07-28 result, whose retry has the answers.
+/// Implements the tool `ask`, which sends input requests: as requests of the server after a handshake, or in a result
+/// of 2026-07-28, whose retry contains the answers.
 async fn ask(
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -226,6 +234,7 @@ async fn ask(
     Ok(text_result(&answers.join("\n")))
 }
 
+/// Serves HTTP on a free port.
 async fn listen() -> Result<(), Box<dyn std::error::Error>> {
     // rmcp forgets a request once its answer was sent, to a connection or to none; after three seconds, which are its default,
     // a client would come too late.

@@ -18,14 +18,17 @@ fn request_method(id: &RequestId) -> Option<&'static str> {
     }
 }
 
+/// Decodes a message from a client.
 fn from_client(text: &str) -> Result<mcp::ClientMessage, MessageError> {
     decode_message(text.as_bytes(), &request_method)
 }
 
+/// Decodes a message from a server.
 fn from_server(text: &str) -> Result<mcp::ServerMessage, MessageError> {
     decode_message(text.as_bytes(), &request_method)
 }
 
+/// Returns kind, id and JSON pointer of the error for a text.
 #[track_caller]
 fn message_error<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
     let error = decode_message::<D>(text.as_bytes(), &request_method).expect_err(text);
@@ -35,6 +38,7 @@ fn message_error<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>,
 
 /// Returns the message with its members in every order.
 fn all_member_orders(members: &[&str]) -> Vec<String> {
+    /// Adds an object for every order of the members `rest` after `so_far`.
     fn permute(rest: &[&str], done: &mut Vec<String>, so_far: &str) {
         if rest.is_empty() {
             done.push(format!("{{{so_far}}}"));
@@ -156,6 +160,7 @@ fn unknown_methods_round_trip() {
 /// A log of both directions can print kind, method and id of each message.
 #[test]
 fn messages_name_kind_method_and_id() {
+    /// Returns kind, method and id of a message.
     fn describe_message<D: Direction>(
         text: &str,
     ) -> (mcp::MessageKind, Option<String>, Option<String>) {
@@ -230,6 +235,7 @@ fn messages_name_kind_method_and_id() {
 /// Returns the params of typed, unknown and untyped messages, as JSON.
 #[test]
 fn messages_return_their_params() {
+    /// Returns the params of a message.
     fn params<D: Direction>(text: &str) -> Option<String> {
         let message: Message<D> = decode_message(text.as_bytes(), &request_method).expect(text);
         message.params().map(|params| params.text().to_owned())
@@ -310,7 +316,7 @@ fn errors_keep_absent_and_null_ids() {
         let message = from_server(&text).expect("an error");
         assert_eq!(to_string(&message), text);
     }
-    // RPC: up to 2025-06-18 an error has to have an id.
+    // RPC: up to 2025-06-18 an error must have an id.
     let text = r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#;
     assert_eq!(
         message_error::<mcp::FromServer>(text),
@@ -353,7 +359,7 @@ fn invalid_messages_have_error_codes() {
             None,
             "/id",
         ),
-        // Known methods with parameters that do not fit
+        // Known methods with params that do not match the schema
         (
             r#"{"jsonrpc":"2.0","id":"x","method":"tools/call"}"#,
             InvalidParams,
@@ -581,10 +587,12 @@ fn method_with_result_is_refused() {
     }
 }
 
-/// The method and params of a message decode to the same value, or the same error, as the complete message; the errors of a
-/// method of the other kind of message have the same kind, id and method.
+/// The method and params of a message decode to the same value, or the same error, as the complete message; the errors
+/// of a method of the other kind of message have the same kind, id and method.
 #[test]
 fn calls_decode_like_complete_messages() {
+    /// Checks that both results are equal; errors of a method of the other kind need to agree only in kind, id and
+    /// method.
     fn agree<T: PartialEq + std::fmt::Debug>(
         parts: Result<T, MessageError>,
         whole: Result<Option<T>, MessageError>,
@@ -601,6 +609,7 @@ fn calls_decode_like_complete_messages() {
             (parts, whole) => assert_eq!(parts.map(Some), whole),
         }
     }
+    /// Compares a call by its parts with the decoded message.
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
         let mut text = String::from(r#"{"jsonrpc":"2.0""#);
         for (name, value) in [

@@ -12,6 +12,7 @@ fn request_method(_: &RequestId) -> Option<&'static str> {
     Some("tools/call")
 }
 
+/// Decodes a result of `tools/call`; returns the JSON pointer of the error if decoding fails.
 fn decode_result<D: Direction>(result: &str) -> Result<D::Result, String> {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
     match decode_message::<D>(text.as_bytes(), &request_method) {
@@ -24,6 +25,7 @@ fn decode_result<D: Direction>(result: &str) -> Result<D::Result, String> {
     }
 }
 
+/// Result with a task.
 const TASK: &str =
     r#"{"task":{"createdAt":"a","lastUpdatedAt":"b","status":"working","taskId":"t","ttl":null}}"#;
 
@@ -37,6 +39,7 @@ fn tool_calls_may_return_tasks() {
     ));
     assert_eq!(of(r#"{"tools":[]}"#).expect_err("neither"), "/result");
     assert_eq!(of(r#"{"task":5}"#).expect_err("no task"), "/result/task");
+    /// Type of the results of `tools/call`.
     type Outcome = <tasks::CallToolRequest as Request>::Result;
     let outcome: Outcome = from_str(TASK).expect("a task");
     assert!(matches!(outcome, tasks::CallToolOutcome::CreateTask(_)));
@@ -60,6 +63,7 @@ fn tool_calls_may_require_input() {
         of(r#"{"resultType":"complete"}"#).expect_err("no content"),
         "/result"
     );
+    /// Type of the results of `tools/call`.
     type Outcome = <rounds::CallToolRequest as Request>::Result;
     let outcome: Outcome = from_str(input).expect("a request for input");
     assert!(matches!(outcome, rounds::CallToolOutcome::InputRequired(_)));
@@ -78,6 +82,7 @@ fn missing_result_type_means_complete() {
 
 #[test]
 fn unknown_methods_with_envelope_round_trip() {
+    /// Checks that a request with the id 7 round-trips.
     fn check<D: Direction>(request: &str) {
         let message =
             decode_message::<D>(request.as_bytes(), &request_method).expect("an open union");

@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+/// Reads a file of the workspace.
 fn read_text(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
-/// Returns the entries of a list file with this key.
+/// Returns the entries of the array `name` in a list file.
 fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
     let list: toml::Table = read_text(path).parse().expect("a list");
     let entries = list[name].as_array().expect("entries").iter();
@@ -17,7 +18,7 @@ fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
     entries.collect()
 }
 
-/// Returns the expected cells after the identifier and the extended revision.
+/// Returns the expected cells of a revision's or extension's row, from the column of the crate on.
 fn expected_cells(entry: &toml::Table) -> String {
     let id = entry["id"].as_str().expect("a string");
     let registry = read_text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
@@ -29,7 +30,7 @@ fn expected_cells(entry: &toml::Table) -> String {
     format!("`mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Compares the rows of a table, which are recognized by their beginning, with the expected rows.
+/// Compares the rows of a table, which `is_row` selects, with the expected rows.
 fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
     let readme = read_text("README.md");
     let rows = readme

@@ -21,9 +21,11 @@ const CLIENTS: usize = 6;
 /// Counters and results of the exchanges.
 #[derive(Debug, Default)]
 pub struct Report {
+    /// Number of calls by outcome.
     pub ends: BTreeMap<End, usize>,
     pub violations: Vec<Violation>,
-    /// Tokens of the calls that have ended with a result.
+    /// Unique arguments of the calls of `work` and `burst` that have ended with a result. The servers write the same
+    /// arguments to the journal.
     pub done: Vec<String>,
 }
 
@@ -32,10 +34,11 @@ pub struct Report {
 pub struct Plan {
     /// Total number of exchanges of all clients.
     pub exchanges: usize,
+    /// Seed of the random choices.
     pub seed: u64,
     /// Probability in percent that a client cuts a stream after an event.
     pub cuts: usize,
-    /// True if Redis may lose data that it has just confirmed, so that sessions and streams may be unknown.
+    /// True if Redis may lose data that it has confirmed, so that sessions and streams may be unknown.
     pub may_forget: bool,
 }
 
@@ -98,7 +101,7 @@ pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
 pub enum Store {
     /// Single server with persistence.
     Persistent(RedisServer),
-    /// Master with a replica that takes over.
+    /// Master with a replica that is promoted if the master fails.
     FailedOver(RedisPair),
 }
 
@@ -119,23 +122,28 @@ impl Store {
 /// Servers, their Redis and the faulty networks between them.
 pub struct Site {
     pub servers: Vec<ServerProcess>,
+    /// Redis that the servers share.
     pub store: Store,
-    /// Networks that cut and delay connections.
+    /// Networks that cut and delay connections to Redis or to the servers.
     pub networks: Vec<FaultyNetwork>,
 }
 
 /// Number of faults of each kind.
 #[derive(Debug, Default)]
 pub struct Faults {
+    /// Number of killed server processes.
     pub killed_servers: usize,
+    /// Number of times that Redis was killed.
     pub killed_redis: usize,
+    /// Number of times that all connections of a network were cut.
     pub cuts: usize,
+    /// Number of periods in which a network delayed data.
     pub delays: usize,
 }
 
 impl Site {
     /// Kills and restarts servers and Redis, and cuts and delays connections, until `stop` is set. Returns the site,
-    /// which the last client still needs.
+    /// because the remaining requests still need it.
     pub async fn disturb(mut self, seed: u64, stop: Arc<AtomicBool>) -> (Self, Faults) {
         let mut rng = Rng::new(seed);
         let mut faults = Faults::default();
@@ -173,6 +181,7 @@ impl Site {
         (self, faults)
     }
 
+    /// Runs blocking work on the site in another thread.
     async fn blocking(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Self {
         let work = move || {
             work(&mut self);
@@ -182,7 +191,7 @@ impl Site {
     }
 }
 
-/// Checks that no call was executed twice, and that every result belongs to an executed call.
+/// Reports a violation for each call that was executed twice, and for each result of a call that was not executed.
 pub fn check_journal(journal: &str, report: &mut Report) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for token in journal.lines() {

@@ -41,7 +41,7 @@ pub fn version(name: &str) -> String {
     version.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// Checks that HAProxy takes a configuration file with these variables of the environment.
+/// Checks that HAProxy accepts a configuration file with these environment variables.
 pub fn check_balancer(path: &Path, variables: &[(&str, &str)]) {
     let mut command = program("haproxy");
     command.arg("-c").arg("-f").arg(path);
@@ -56,6 +56,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
+/// Waits until a child process listens on a port; panics if the process exits or the time limit expires.
 fn wait_for_port(port: u16, child: &mut Child, name: &str) {
     let deadline = Instant::now() + START_TIMEOUT;
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -122,6 +123,7 @@ impl RedisServer {
         server
     }
 
+    /// Creates a server that is not started yet.
     fn prepare(options: &[&str]) -> Self {
         Self {
             port: free_port(),
@@ -132,10 +134,12 @@ impl RedisServer {
         }
     }
 
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    /// Returns the directory with the persisted data.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -158,7 +162,7 @@ impl RedisServer {
             }
         }
         command.args(["--bind", "127.0.0.1"]);
-        // A replica need not wait for others to come.
+        // The master sends its data to a replica immediately, without waiting for further replicas.
         command.args(["--repl-diskless-sync-delay", "0"]);
         // Every write is on the disk before it is confirmed.
         command.args([
@@ -201,6 +205,7 @@ impl RedisServer {
     }
 }
 
+/// Runs a command with `redis-cli` on a port and returns the output.
 fn run_command(port: u16, arguments: &[&str]) -> String {
     let mut command = program("redis-cli");
     command.args(["-p", &port.to_string()]).args(arguments);
@@ -234,6 +239,7 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
+    /// Starts a Sentinel for a master.
     pub fn watch(master: &RedisServer) -> Self {
         let (port, directory) = (free_port(), tempfile::tempdir().expect("a directory"));
         let listens = match &master.encryption {
@@ -257,7 +263,7 @@ impl Sentinel {
             .stdout(Stdio::null());
         let mut child = command.spawn().expect("redis-sentinel starts");
         wait_for_port(port, &mut child, "redis-sentinel");
-        // Sentinel asks servers for their state every ten seconds otherwise, so that failovers are that far apart.
+        // By default, Sentinel queries the state of servers every ten seconds, which would delay the next failover.
         if master.encryption.is_none() {
             run_command(port, &["SENTINEL", "DEBUG", "info-period", "100"]);
         }
@@ -285,6 +291,7 @@ pub struct RedisPair {
 }
 
 impl RedisPair {
+    /// Starts master, replica and Sentinel, and waits for the replication.
     pub fn start() -> Self {
         let master = RedisServer::start();
         let port = master.port.to_string();
@@ -304,12 +311,13 @@ impl RedisPair {
         format!("redis://127.0.0.1:{}/", self.sentinel.port)
     }
 
+    /// Returns the directory of the first server.
     pub fn directory(&self) -> &Path {
         self.servers[0].directory()
     }
 
-    /// Waits until the master has a replica, and updates which server is the master, because Sentinel may have failed
-    /// over when a busy machine delayed the master.
+    /// Waits until the replica is connected to the master. Also updates the index of the master, because Sentinel may
+    /// have failed over when a busy machine delayed the master.
     fn wait_for_replica(&mut self) {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -358,6 +366,7 @@ pub struct Balancer {
 }
 
 impl Balancer {
+    /// Starts HAProxy with a generated configuration for these servers.
     pub fn start(servers: &[SocketAddr]) -> Self {
         use std::fmt::Write as _;
 
@@ -384,6 +393,7 @@ impl Balancer {
         Self::run(free_port(), directory, path, servers)
     }
 
+    /// Starts HAProxy with a configuration file and the addresses of servers in environment variables.
     fn run(port: u16, directory: TempDir, path: &Path, servers: &[(&str, SocketAddr)]) -> Self {
         let mut command = program("haproxy");
         command.arg("-q").arg("-db").arg("-f").arg(path);
@@ -399,6 +409,7 @@ impl Balancer {
         }
     }
 
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }

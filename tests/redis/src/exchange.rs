@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time limit after which a request without an outcome is a violation.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before a request is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Outcome of a request.
@@ -41,6 +42,7 @@ pub enum End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(pub String);
 
+/// Returns a violation as an error.
 fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
     Err(Violation(text.into()))
 }
@@ -48,25 +50,33 @@ fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
 /// Client with one session.
 pub struct CheckingClient {
     http: Client<HttpConnector, Full<Bytes>>,
+    /// Address of the servers or of their balancer.
     server: SocketAddr,
+    /// Name of the client, which is its bearer token and principal.
     name: String,
+    /// Id of the session.
     pub session: String,
     /// Ids of the server's requests, which must be unique.
     server_ids: BTreeSet<String>,
+    /// Id of the latest request.
     last_id: u64,
     pub rng: Rng,
     /// Probability in percent that the client cuts a stream after an event.
     pub cuts: usize,
-    /// True if Redis may lose data that it has just confirmed.
+    /// True if Redis may lose data that it has confirmed.
     pub may_forget: bool,
 }
 
 /// State of one request, as the client has observed it.
 struct RequestState {
     id: u64,
+    /// Progress token and argument of the call, which must occur in every received message.
     token: String,
+    /// Id of the latest received event.
     last_event: Option<String>,
+    /// Ids of all received events.
     events: BTreeSet<String>,
+    /// Latest progress.
     progress: f64,
 }
 
@@ -88,6 +98,7 @@ impl CheckingClient {
         }
     }
 
+    /// Sends an HTTP request; returns `None` if there is no response within the time limit.
     async fn send(
         &self,
         method: &str,
@@ -150,7 +161,7 @@ impl CheckingClient {
         self.deliver(&ready).await
     }
 
-    /// Sends a notification or response; retries until a server accepts it.
+    /// Sends a notification or response; retries until a server accepts the message.
     async fn deliver(&self, message: &Value) -> Result<(), Violation> {
         let deadline = Instant::now() + OUTCOME_TIMEOUT;
         while Instant::now() < deadline {
@@ -162,7 +173,7 @@ impl CheckingClient {
                 Some(response) if self.may_forget && response.status() == StatusCode::NOT_FOUND => {
                     return Ok(());
                 }
-                // It was taken before, and the connection broke: a handshake ends once.
+                // The server has accepted the message before the connection broke: a handshake ends only once.
                 Some(response) if response.status() == StatusCode::BAD_REQUEST => return Ok(()),
                 Some(response) if response.status() == StatusCode::NOT_FOUND => {
                     return violation("the session is unknown");
@@ -247,7 +258,7 @@ impl CheckingClient {
         let mut body = response.into_body();
         let mut text = String::new();
         loop {
-            // A stream that says nothing for so long is resumed.
+            // A stream without data for this time is resumed.
             let frame = timeout(OUTCOME_TIMEOUT / 3, body.frame()).await;
             let Ok(Some(Ok(frame))) = frame else {
                 break;
@@ -279,7 +290,7 @@ impl CheckingClient {
         let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
         if let Some(id) = field("id: ") {
             let is_new = seen.events.insert(id.to_owned());
-            // The event that a stream begins with has no message, and may come again.
+            // The first event of a stream has no message, and may be repeated.
             if !is_new && field("data: ").is_some_and(|data| !data.is_empty()) {
                 return violation(format!("event {id} of {} came twice", seen.token));
             }
@@ -294,6 +305,7 @@ impl CheckingClient {
         }
     }
 
+    /// Checks a message; returns the outcome if the message is the response.
     async fn handle_message(
         &mut self,
         message: &Value,

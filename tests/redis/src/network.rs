@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+/// Current faults of a network.
 #[derive(Debug, Clone, Copy, Default)]
 struct Faults {
     /// Counter that is increased to cut all connections.
@@ -53,6 +54,7 @@ impl FaultyNetwork {
     }
 }
 
+/// Forwards data between a client and the server until a side closes its connection or the connections are cut.
 async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<Faults>) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
@@ -73,7 +75,7 @@ async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<
     }
 }
 
-/// Forwards bytes until one side closes the connection.
+/// Forwards data in one direction until a side closes its connection.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -21,13 +21,16 @@ pub struct Setup {
     pub program: PathBuf,
     /// URL of Redis, or of its Sentinel.
     pub redis: String,
+    /// True if `redis` is the URL of a Sentinel.
     pub has_sentinel: bool,
     /// Journal file of all executions of the tool `work`.
     pub journal: PathBuf,
+    /// True if the event log of the processes loses events.
     pub is_faulty: bool,
 }
 
 impl Setup {
+    /// Creates settings for processes that use one Redis server.
     pub fn new(program: &str, redis: &RedisServer) -> Self {
         Self {
             program: program.into(),
@@ -38,6 +41,7 @@ impl Setup {
         }
     }
 
+    /// Creates settings for processes that use the master that a Sentinel names.
     pub fn with_sentinel(program: &str, redis: &RedisPair) -> Self {
         Self {
             program: program.into(),
@@ -48,6 +52,7 @@ impl Setup {
         }
     }
 
+    /// Starts a number of processes.
     pub fn start(&self, count: usize) -> Vec<ServerProcess> {
         (0..count)
             .map(|_| ServerProcess::start(self.clone()))
@@ -55,6 +60,7 @@ impl Setup {
     }
 }
 
+/// Running server process, killed on drop.
 pub struct ServerProcess {
     setup: Setup,
     port: u16,
@@ -62,12 +68,14 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
+    /// Starts a process on a free port.
     fn start(setup: Setup) -> Self {
         let port = free_port();
         let child = Self::spawn(&setup, port);
         Self { setup, port, child }
     }
 
+    /// Starts the program, and waits until it listens.
     fn spawn(setup: &Setup, port: u16) -> Child {
         let mut command = Command::new(&setup.program);
         command
@@ -93,6 +101,7 @@ impl ServerProcess {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
+    /// Returns the id of the operating-system process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

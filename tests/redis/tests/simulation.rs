@@ -7,17 +7,20 @@
 
 use mcp_exact_tests_redis::simulation::{Fault, Plan, Report, run};
 
-/// Number of processes; `cargo xtask nightly chaos` simulates a thousand.
+/// Environment variable with the number of processes; `cargo xtask nightly chaos` simulates a thousand.
 const PROCESSES_VARIABLE: &str = "MCP_EXACT_SIMULATED_PROCESSES";
-/// Number of sessions; `cargo xtask nightly chaos` simulates a million.
+/// Environment variable with the number of sessions; `cargo xtask nightly chaos` simulates a million.
 const SESSIONS_VARIABLE: &str = "MCP_EXACT_SIMULATED_SESSIONS";
+/// Environment variable with the seed of the simulation.
 const SEED_VARIABLE: &str = "MCP_EXACT_SEED";
 
+/// Returns the number in an environment variable, or a default.
 fn number(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
+/// Returns the plan of a simulation without faults.
 fn plan() -> Plan {
     Plan {
         processes: usize::try_from(number(PROCESSES_VARIABLE, 20)).expect("a number"),
@@ -61,7 +64,7 @@ fn seeds_repeat_runs() {
 }
 
 #[test]
-fn injected_faults_are_found() {
+fn injected_faults_are_detected() {
     for (fault, words) in [
         (Fault::LostEvent, "comes after"),
         (Fault::NoFence, "behind its end"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::*;
 
-/// Server endpoint whose client is the test.
+/// Harness of a server endpoint in one revision; the test acts as its client.
 pub struct CheckedServer(RawServer);
 
 impl CheckedServer {
@@ -36,10 +36,11 @@ impl CheckedServer {
         server
     }
 
-    /// Delivers a request to the server; returns the request that the application receives.
+    /// Delivers a request to the server and returns the event that the application receives for it.
     ///
     /// # Panics
-    /// If the request is not delivered as an event.
+    ///
+    /// If the endpoint does not deliver the request.
     #[track_caller]
     pub fn serve(&mut self, message: &Value) -> IncomingRequest<()> {
         let answers = self.send(message);
@@ -47,9 +48,10 @@ impl CheckedServer {
         self.take_request()
     }
 
-    /// Replies to a request and returns the messages that are sent.
+    /// Replies to a request and returns the messages that the server sends.
     ///
     /// # Panics
+    ///
     /// If the endpoint refuses the reply.
     #[track_caller]
     pub fn reply(&mut self, key: RequestKey, reply: impl Into<Reply>) -> Vec<Value> {
@@ -73,7 +75,7 @@ impl DerefMut for CheckedServer {
     }
 }
 
-/// Client endpoint whose server is the test.
+/// Harness of a client endpoint in one revision; the test acts as its server.
 pub struct CheckedClient(RawClient);
 
 impl CheckedClient {
@@ -103,10 +105,11 @@ impl CheckedClient {
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// Answers an input request and returns the messages that are sent.
+    /// Answers an input request and returns the messages that the client sends.
     ///
     /// # Panics
-    /// If the request does not wait for an answer.
+    ///
+    /// If the endpoint refuses the answer.
     #[track_caller]
     pub fn answer_server_request(&mut self, key: ServerRequestKey, answer: Value) -> Vec<Value> {
         let now = self.now;
@@ -115,7 +118,7 @@ impl CheckedClient {
         self.take_messages()
     }
 
-    /// Returns the input requests among the events, and discards the others.
+    /// Returns the server requests among the pending events and discards all other events.
     pub fn server_requests(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
         let ask = |event| match event {
             ClientEvent::Request {
@@ -141,17 +144,18 @@ impl DerefMut for CheckedClient {
     }
 }
 
-/// Creates a client that is ready, connected to a server with this revision and tools, resources and prompts.
+/// Creates a client that is ready and connected to a server that declares tools, resources and prompts.
 ///
 /// # Panics
+///
 /// If the endpoint does not become ready.
 pub fn connected_client(revision: &str) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
     CheckedClient::connected(client_config(&[revision]), revision, capabilities)
 }
 
-/// Creates a request as a client of the revision sends it, including the capabilities in revisions that require them in each
-/// request.
+/// Creates a request as a client of the revision sends it; includes the capabilities if the revision requires them in
+/// each request.
 pub fn request_of_revision(
     revision: &str,
     id: impl Into<Value>,

@@ -1,13 +1,14 @@
-//! Shared parts of tests of [`DISCOVER_REVISION`], whose requests carry their revision: servers and clients of this revision,
-//! requests of every method, and results.
+//! Shared parts of the tests of [`DISCOVER_REVISION`], in which each request names its revision: servers and clients of
+//! this revision, requests of every method, and results.
 //!
-//! Servers that speak other revisions as well have a name that says so.
+//! The name of a function states if its server supports other revisions as well.
 
 use crate::*;
 
-/// Creates a server with all capabilities that supports only [`DISCOVER_REVISION`].
+/// Creates a server that declares all capabilities and supports only [`DISCOVER_REVISION`].
 ///
 /// # Panics
+///
 /// If the revision is not compiled in.
 pub fn server() -> CheckedServer {
     CheckedServer::with_session(
@@ -17,10 +18,11 @@ pub fn server() -> CheckedServer {
     )
 }
 
-/// Creates a server with all capabilities that supports every revision.
+/// Creates a server that declares all capabilities and supports every revision.
 ///
 /// # Panics
-/// Never, because every revision is known.
+///
+/// Never, because every revision is compiled in.
 pub fn server_of_all_revisions() -> RawServer {
     RawServer::new(server_config(&revisions_newest_first()))
 }
@@ -42,12 +44,12 @@ pub fn client() -> CheckedClient {
     )
 }
 
-/// Creates a request of a client with these capabilities.
+/// Creates a request of a client that declares these capabilities.
 pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: Value) -> Value {
     request_of_revision(DISCOVER_REVISION, id, method, params, capabilities)
 }
 
-/// Answers a request of a client with a result; returns the client's output.
+/// Answers the request `to` of a client with the result `body`; returns the messages that the client sends.
 pub fn answer_request(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }

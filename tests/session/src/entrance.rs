@@ -1,11 +1,13 @@
-//! Transports by which messages reach an endpoint. Tests of rules do not depend on the transport, and run once per entry point.
+//! Entry points: the ways in which a test passes messages to an endpoint. Tests of rules do not depend on the
+//! transport, and run once per entry point.
 
 use crate::*;
 
 use std::cell::Cell;
 
-/// Environment variable that names the entry point of a process that runs tests. Such a process prints which test has taken which
-/// entry point.
+/// Environment variable that names the entry point of a process that runs tests.
+///
+/// A process with this variable prints the name of each test that uses the entry point.
 pub const ENTRANCE_VARIABLE: &str = "MCP_EXACT_ENTRANCE";
 
 /// Transport by which messages reach the endpoints of [`RawServer`] and [`RawClient`].
@@ -23,7 +25,7 @@ impl Entrance {
     /// All entry points.
     pub const ALL: [Self; 3] = [Self::Duplex, Self::Http, Self::Batch];
 
-    /// Returns the name that the table of requirements uses.
+    /// Returns the name of the entry point in `docs/requirements.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Duplex => "duplex",
@@ -44,13 +46,14 @@ impl Entrance {
         found.unwrap_or_else(|| panic!("{ENTRANCE_VARIABLE}={wanted}"))
     }
 
-    /// Prints that the running test has taken this entry point.
+    /// Prints once, if [`ENTRANCE_VARIABLE`] is set, that the running test uses this entry point.
     #[expect(
         clippy::print_stderr,
         reason = "the process that has started this one reads it"
     )]
     pub(crate) fn record_use(self) {
         thread_local! {
+            /// True for each entry point whose use by this thread was printed.
             static PRINTED: Cell<[bool; 3]> = const { Cell::new([false; 3]) };
         }
         let mut printed = PRINTED.get();
@@ -66,6 +69,7 @@ impl Entrance {
         }
     }
 
+    /// Returns the binding of an endpoint of this revision with this entry point.
     pub(crate) fn transport_binding(self, speaks: Option<Revision>) -> Binding {
         match (self, speaks.map(Revision::as_str)) {
             (Self::Duplex | Self::Batch, _) => Binding::Duplex,
@@ -74,7 +78,7 @@ impl Entrance {
         }
     }
 
-    /// Returns the frame of a message, in a session of this revision.
+    /// Returns the frame that contains a message, in a session of the revision `agreed`.
     pub(crate) fn frame_message(self, message: &str, agreed: Option<Revision>) -> String {
         let batches = agreed.is_some_and(|agreed| agreed.as_str() == "2025-03-26");
         match self {
@@ -90,7 +94,7 @@ impl Entrance {
         }
     }
 
-    /// Returns the messages of a frame.
+    /// Splits a frame into its messages.
     pub(crate) fn split_frame(self, frame: String) -> Vec<String> {
         match serde_json::from_str(&frame) {
             Ok(Value::Array(items)) if self == Self::Batch => {

@@ -1,5 +1,4 @@
-//! Client endpoint over HTTP whose server is the test: every sent message is checked against its schema, with its
-//! headers.
+//! Harness of a client endpoint over HTTP; the test acts as its server, and checks every sent message and its headers.
 //!
 //! The harness accepts JSON values, and returns streams, headers and messages.
 
@@ -53,9 +52,10 @@ impl HttpHarness {
         }
     }
 
-    /// Returns the output of the endpoint, each message with the headers of its POST.
+    /// Removes and returns the output of the endpoint: each message with its stream and the headers of its POST.
     ///
     /// # Panics
+    ///
     /// If a message violates the schema.
     #[track_caller]
     pub fn take_output(&mut self) -> Vec<(StreamId, Headers, Value)> {
@@ -78,9 +78,10 @@ impl HttpHarness {
         sent
     }
 
-    /// Sends a request; returns its key and the output.
+    /// Sends a request; returns its key, its stream, its headers and its message.
     ///
     /// # Panics
+    ///
     /// If the request is not sent.
     #[track_caller]
     pub fn request(
@@ -96,9 +97,10 @@ impl HttpHarness {
         (key.expect("it leaves"), on, headers, message)
     }
 
-    /// Delivers a message of the server to the client.
+    /// Delivers a message of the server to the client on the stream `on`.
     ///
     /// # Panics
+    ///
     /// If the endpoint does not accept the message.
     #[track_caller]
     pub fn receive(&mut self, on: StreamId, message: &Value) {
@@ -109,7 +111,7 @@ impl HttpHarness {
             .expect("open");
     }
 
-    /// Returns the events of the endpoint.
+    /// Removes and returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ClientEvent> {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }

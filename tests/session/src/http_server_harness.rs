@@ -1,5 +1,5 @@
-//! Server endpoint over HTTP whose client is the test: every POST is a stream, and every sent message is checked
-//! against its schema.
+//! Harness of a server endpoint over HTTP; the test acts as its client. Every POST is a stream, and every message that
+//! the server sends is checked against its schema.
 //!
 //! The harness accepts headers and JSON values, and returns the output of the endpoint.
 
@@ -59,7 +59,9 @@ pub fn server_with_roots_client(revision: &str) -> HttpServerHarness {
 pub struct HttpServerHarness {
     /// The endpoint under test.
     pub endpoint: ServerEndpoint<()>,
+    /// Revision of the posted messages.
     revision: String,
+    /// Method of the request that each stream carries, for the check of its result.
     posted_methods: BTreeMap<StreamId, String>,
 }
 
@@ -134,7 +136,8 @@ impl HttpServerHarness {
         }
     }
 
-    /// Returns the output of the endpoint, with the message if there is one.
+    /// Removes and returns the output of the endpoint, each frame with its message; other output has the message
+    /// `null`.
     #[track_caller]
     pub fn take_output(&mut self) -> Vec<(Transmit, Value)> {
         let mut sent = Vec::new();
@@ -158,9 +161,10 @@ impl HttpServerHarness {
         sent
     }
 
-    /// Sends a POST and returns the status of its only answer, and the message if there is one.
+    /// Sends a POST; returns the HTTP status of its only answer, and the message of the answer if it has one.
     ///
     /// # Panics
+    ///
     /// If the POST does not have exactly one answer.
     #[track_caller]
     pub fn status_of_post(&mut self, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {

@@ -1,5 +1,5 @@
-//! Shared parts of tests of sessions: an in-memory pair of endpoints, raw ends of one endpoint, configurations, and the
-//! check of each outgoing message against the schema of its revision.
+//! Shared parts of tests of sessions: an in-memory pair of endpoints, harnesses of single endpoints, configurations,
+//! and the check of each outgoing message against the schema of its revision.
 //!
 //! The schemas of the repository are read. The tests are deterministic, because all timestamps are constructed.
 
@@ -37,7 +37,7 @@ pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
-/// Newest revision, in which each request carries the information of a handshake.
+/// Newest revision; it has no handshake, so each request carries the revision and the client's capabilities.
 pub const DISCOVER_REVISION: &str = "2026-07-28";
 
 /// Returns every revision, oldest first.
@@ -60,16 +60,18 @@ pub fn discover_revisions() -> Vec<&'static str> {
     revisions_of_lifecycle(Lifecycle::Discover)
 }
 
-/// Returns the newest revision of a lifecycle.
+/// Returns the newest revision that has the given lifecycle.
 ///
 /// # Panics
-/// If the lifecycle has no revision.
+///
+/// If no revision has the lifecycle.
 pub fn newest_of_lifecycle(wanted: Lifecycle) -> &'static str {
     revisions_of_lifecycle(wanted)
         .pop()
         .expect("one of each era")
 }
 
+/// Returns the revisions that have the given lifecycle, oldest first.
 fn revisions_of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
     all_revisions()
         .into_iter()
@@ -101,9 +103,10 @@ pub fn to_value(object: &JsonObject) -> Value {
     object.parse().expect("JSON")
 }
 
-/// Creates an offer of these revisions, the most preferred one first.
+/// Creates an offer of these revisions, which are listed by descending preference.
 ///
 /// # Panics
+///
 /// If one of the revisions is not compiled in.
 pub fn offer_of(revisions: &[&str]) -> Offer {
     Offer::new(revisions.iter().copied()).expect("known revisions")
@@ -127,11 +130,12 @@ pub fn server_config(revisions: &[&str]) -> ServerConfig {
     config
 }
 
-/// Seal for tests, which puts a keyed checksum before the payload.
+/// Seal for tests: puts a checksum before the payload, keyed by the number.
 #[derive(Debug)]
 pub struct ChecksumSeal(pub u64);
 
 impl ChecksumSeal {
+    /// Returns the keyed checksum of a payload and its context.
     fn checksum(&self, payload: &str, context: &[u8]) -> String {
         let mut hasher = DefaultHasher::new();
         (self.0, payload, context).hash(&mut hasher);

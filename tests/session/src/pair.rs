@@ -21,7 +21,7 @@ pub struct Pair {
     pub client: ClientEndpoint,
     /// The server's endpoint.
     pub server: ServerEndpoint<()>,
-    /// Current timestamp of the endpoint.
+    /// Simulated time of both endpoints.
     pub now: Time,
     /// Events of the client, except input requests, which are answered.
     pub client_events: Vec<ClientEvent>,
@@ -29,6 +29,7 @@ pub struct Pair {
     pub server_events: Vec<ServerEvent<()>>,
     /// Number of messages that were checked.
     pub checked_messages: usize,
+    /// Schema checker of the messages in both directions.
     checker: SchemaChecker,
 }
 
@@ -132,9 +133,10 @@ impl Pair {
         done[0].clone()
     }
 
-    /// Returns the negotiated revision, or the error of the negotiation.
+    /// Returns the negotiated revision, or the error with which the negotiation failed.
     ///
     /// # Panics
+    ///
     /// If the negotiation has not ended.
     pub fn negotiated_revision(&self) -> Result<Revision, NegotiationError> {
         let verdict = self.client_events.iter().find_map(|event| match event {
@@ -145,7 +147,7 @@ impl Pair {
         verdict.expect("an agreement or a failure")
     }
 
-    /// Checks a message by its revision: the one that it states, or the negotiated one.
+    /// Checks a message against the schema of the revision that it names, or else of the negotiated revision.
     fn check(&mut self, from_client: bool, frame: &[u8]) {
         let message: Value = serde_json::from_slice(frame).expect("JSON");
         check_single_message(&message);
@@ -156,7 +158,7 @@ impl Pair {
     }
 }
 
-/// Handles requests in every revision; the tools send input requests for a name and for sampling.
+/// Replies to a request of any revision; params that do not match the request's type are answered with an error.
 fn reply_to_requests(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
     let reply = match request.typed() {
         Ok(_) => reply_to(server, request),
@@ -170,6 +172,7 @@ fn reply_to_requests(server: &mut ServerEndpoint<()>, request: &IncomingRequest<
     }
 }
 
+/// Returns the reply to a request; the tool `ask` requires input.
 fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> Reply {
     let params = request.params().map_or(Value::Null, to_value);
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
@@ -206,11 +209,15 @@ fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> R
     Reply::Result(to_result(value))
 }
 
+/// Creates a tool result with one text block.
 fn text_result(text: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// Sends input requests in two steps, those that the client supports.
+/// Requires an elicitation and a sampling, then a second elicitation, and finally returns the collected answers as
+/// text.
+///
+/// Clients without elicitation are asked for the sampling only.
 fn input_for_name_and_sampling(request: &IncomingRequest<()>) -> Reply {
     let able = |name: &str| request.client().capabilities.get(name).is_some();
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });

@@ -7,19 +7,21 @@ use serde_json::{Value, json};
 
 use crate::*;
 
-/// A server's endpoint whose client is the test.
+/// Harness of a server endpoint; the test acts as its client.
 ///
-/// Messages come through the [`Entrance`] of the process.
+/// Messages are passed through the [`Entrance`] of the process.
 pub struct RawServer {
     /// The endpoint under test.
     pub endpoint: ServerEndpoint<()>,
-    /// Current timestamp of the endpoint.
+    /// Simulated time of the endpoint.
     pub now: Time,
+    /// Entry point through which messages are passed.
     entrance: Entrance,
     /// Standalone stream, if messages are sent over HTTP.
     standalone: Option<StreamId>,
+    /// Schema checker of the endpoint's messages.
     checker: SchemaChecker,
-    /// The only offered revision, if the configuration offers exactly one.
+    /// The offered revision if the configuration offers exactly one.
     only_revision: Option<Revision>,
 }
 
@@ -41,7 +43,7 @@ impl RawServer {
         }
     }
 
-    /// Wraps an endpoint on a duplex stream, at a timestamp.
+    /// Wraps an endpoint on a duplex stream whose simulated time is `now`.
     pub fn from_endpoint(endpoint: ServerEndpoint<()>, now: Time) -> Self {
         Self {
             endpoint,
@@ -53,7 +55,7 @@ impl RawServer {
         }
     }
 
-    /// Sets the revision of messages that do not name a revision.
+    /// Sets the revision of messages that name none.
     pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
             only_revision: Some(offer_of(&[revision]).revisions[0]),
@@ -112,9 +114,10 @@ impl RawServer {
         self.take_messages()
     }
 
-    /// Returns the outgoing messages.
+    /// Removes and returns the outgoing messages.
     ///
     /// # Panics
+    ///
     /// If a message violates the schema.
     #[track_caller]
     pub fn take_messages(&mut self) -> Vec<Value> {
@@ -124,9 +127,10 @@ impl RawServer {
             .collect()
     }
 
-    /// Returns the outgoing messages as text.
+    /// Removes and returns the outgoing messages as text.
     ///
     /// # Panics
+    ///
     /// If a message violates the schema.
     #[track_caller]
     pub fn take_texts(&mut self) -> Vec<String> {
@@ -143,12 +147,12 @@ impl RawServer {
         texts
     }
 
-    /// Returns the events of the endpoint.
+    /// Removes and returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ServerEvent<()>> {
         std::iter::from_fn(|| self.endpoint.poll_event()).collect()
     }
 
-    /// Returns the violations among the events, and discards the others.
+    /// Returns the violations among the pending events and discards all other events.
     pub fn violations(&mut self) -> Vec<Violation> {
         let violation = |event| match event {
             ServerEvent::Violation(violation) => Some(violation),
@@ -157,9 +161,10 @@ impl RawServer {
         self.events().into_iter().filter_map(violation).collect()
     }
 
-    /// Returns the one request among the events.
+    /// Removes the pending events and returns the request among them.
     ///
     /// # Panics
+    ///
     /// If the events contain no request.
     pub fn take_request(&mut self) -> IncomingRequest<()> {
         let request = |event| match event {
@@ -173,21 +178,23 @@ impl RawServer {
     }
 }
 
-/// A client's endpoint whose server is the test.
+/// Harness of a client endpoint; the test acts as its server.
 ///
-/// Messages come through the [`Entrance`] of the process.
+/// Messages are passed through the [`Entrance`] of the process.
 pub struct RawClient {
     /// The endpoint under test.
     pub endpoint: ClientEndpoint,
-    /// Current timestamp of the endpoint.
+    /// Simulated time of the endpoint.
     pub now: Time,
+    /// Entry point through which messages are passed.
     entrance: Entrance,
     /// Standalone stream, if messages are sent over HTTP.
     standalone: Option<StreamId>,
-    /// Streams of the POSTs of requests, by the ids of these as JSON, oldest first.
+    /// Id (as JSON) and stream of each request whose POST is open, oldest first.
     open_posts: Vec<(String, StreamId)>,
+    /// Schema checker of the endpoint's messages.
     checker: SchemaChecker,
-    /// The only offered revision, if the configuration offers exactly one.
+    /// The offered revision if the configuration offers exactly one.
     only_revision: Option<Revision>,
 }
 
@@ -212,7 +219,7 @@ impl RawClient {
         }
     }
 
-    /// Wraps an endpoint on a duplex stream, at a timestamp.
+    /// Wraps an endpoint on a duplex stream whose simulated time is `now`.
     pub fn from_endpoint(endpoint: ClientEndpoint, now: Time) -> Self {
         Self {
             endpoint,
@@ -225,7 +232,7 @@ impl RawClient {
         }
     }
 
-    /// Sets the revision of messages that do not name a revision.
+    /// Sets the revision of messages that name none.
     pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
             only_revision: Some(offer_of(&[revision]).revisions[0]),
@@ -333,9 +340,10 @@ impl RawClient {
         }
     }
 
-    /// Returns the outgoing messages.
+    /// Removes and returns the outgoing messages.
     ///
     /// # Panics
+    ///
     /// If a message violates the schema.
     #[track_caller]
     pub fn take_messages(&mut self) -> Vec<Value> {
@@ -345,9 +353,10 @@ impl RawClient {
             .collect()
     }
 
-    /// Returns the outgoing messages as text.
+    /// Removes and returns the outgoing messages as text.
     ///
     /// # Panics
+    ///
     /// If a message violates the schema.
     #[track_caller]
     pub fn take_texts(&mut self) -> Vec<String> {
@@ -390,12 +399,12 @@ impl RawClient {
         }
     }
 
-    /// Returns the events of the endpoint.
+    /// Removes and returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ClientEvent> {
         std::iter::from_fn(|| self.endpoint.poll_event()).collect()
     }
 
-    /// Returns the violations among the events, and discards the others.
+    /// Returns the violations among the pending events and discards all other events.
     pub fn violations(&mut self) -> Vec<Violation> {
         let violation = |event| match event {
             ClientEvent::Violation(violation) => Some(violation),
@@ -404,7 +413,7 @@ impl RawClient {
         self.events().into_iter().filter_map(violation).collect()
     }
 
-    /// Returns the outcomes of requests, and discards other events.
+    /// Returns the outcomes of requests among the pending events and discards all other events.
     pub fn outcomes(&mut self) -> Vec<(RequestKey, Outcome)> {
         let done = |event| match event {
             ClientEvent::Completed(key, outcome) => Some((key, outcome)),
@@ -429,7 +438,7 @@ impl RawClient {
     }
 }
 
-/// Returns the HTTP request with which a client sends a message.
+/// Returns the HTTP request by which a client of a revision sends a message.
 fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
     let message: Value = serde_json::from_str(text).unwrap_or_default();
     let params = &message["params"];
@@ -450,6 +459,7 @@ fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
     http_request(&headers)
 }
 
+/// Removes and returns the frames that `poll` yields, each with its stream.
 fn take_messages(
     mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>,
 ) -> Vec<(StreamId, String)> {
@@ -468,7 +478,7 @@ fn take_messages(
     texts
 }
 
-/// Returns the only revision of an offer.
+/// Returns the revision of an offer that contains exactly one.
 fn only_revision(offer: &Offer) -> Option<Revision> {
     match offer.revisions[..] {
         [revision] => Some(revision),

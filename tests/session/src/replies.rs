@@ -1,4 +1,4 @@
-//! Replies that tests of several subjects share.
+//! Replies that several groups of tests share.
 //!
 //! The functions create replies and do not send them.
 
@@ -25,7 +25,7 @@ pub fn elicitation_request() -> InputRequest {
     )
 }
 
-/// Creates a reply that requires input: one elicitation per name, and a request state if given.
+/// Creates a reply that requires one elicitation per name, with the request state `state` if it is given.
 pub fn elicitations_by_name(names: &[&str], state: Option<&str>) -> Reply {
     let asks = names
         .iter()

@@ -23,6 +23,7 @@ pub fn schema_documents() -> &'static BTreeMap<&'static str, Value> {
     })
 }
 
+/// Returns the validator of a revision's schema.
 fn schema_validator(revision: &str) -> &'static Oracle<'static> {
     static VALIDATORS: OnceLock<BTreeMap<&'static str, Oracle<'static>>> = OnceLock::new();
     let oracles = VALIDATORS.get_or_init(|| {
@@ -34,10 +35,13 @@ fn schema_validator(revision: &str) -> &'static Oracle<'static> {
     oracles.get(revision).expect("a known revision")
 }
 
-/// Checks one message: its envelope, and its content depending on its method or on the method of its request.
+/// Checks the envelope of a message, and its content according to its method.
+///
+/// `answers` is the method of the request that a response answers.
 ///
 /// # Panics
-/// If it is not valid.
+///
+/// If the message is not valid.
 #[track_caller]
 pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, message: &Value) {
     let errors = message_errors(revision, from_client, answers, message);
@@ -48,7 +52,9 @@ pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, m
     );
 }
 
-/// Returns the errors of one message; empty if the message is valid.
+/// Returns the schema errors of a message; empty if it is valid.
+///
+/// `answers` is the method of the request that a response answers.
 pub fn message_errors(
     revision: &str,
     from_client: bool,
@@ -85,17 +91,20 @@ pub fn message_errors(
     all
 }
 
-/// Returns true if a revision has this definition.
+/// Returns true if the schema of a revision contains this definition.
 ///
 /// # Panics
+///
 /// If the revision is unknown.
 pub fn has_definition(revision: &str, definition: &str) -> bool {
     schema_definitions(revision).contains_key(definition)
 }
 
-/// Returns true if every error of a revision must have an id, so that messages without a readable id are not answered.
+/// Returns true if the schema of a revision requires an id in every error, so that messages without a readable id
+/// cannot be answered.
 ///
 /// # Panics
+///
 /// If the revision is unknown, or does not define errors.
 pub fn errors_require_id(revision: &str) -> bool {
     let names = ["JSONRPCErrorResponse", "JSONRPCError"];
@@ -106,15 +115,17 @@ pub fn errors_require_id(revision: &str) -> bool {
     required.expect("errors").iter().any(|name| name == "id")
 }
 
-/// Checks a frame that may not be a batch.
+/// Checks that a frame is not a batch.
 ///
 /// # Panics
-/// If it is one.
+///
+/// If it is a batch.
 #[track_caller]
 pub fn check_single_message(message: &Value) {
     assert!(message.is_object(), "no single message: {message}");
 }
 
+/// Returns the definitions in the schema of a revision.
 fn schema_definitions(revision: &str) -> &'static serde_json::Map<String, Value> {
     let document = &schema_documents()[revision];
     let table = document
@@ -123,7 +134,7 @@ fn schema_definitions(revision: &str) -> &'static serde_json::Map<String, Value>
     table.and_then(Value::as_object).expect("definitions")
 }
 
-/// Returns true if a union of a schema has a variant with this method.
+/// Returns true if a union of a revision's schema has a variant with this method.
 fn has_method(revision: &str, union: &str, method: &str) -> bool {
     schema_definitions(revision)
         .get(union)

@@ -12,22 +12,24 @@ use crate::{all_revisions, check_message, discover_revisions, has_definition, me
 /// Schema checker of one connection.
 #[derive(Debug, Default)]
 pub struct SchemaChecker {
-    /// Requests by sender and id, with their revision.
+    /// Method and revision of each request, by the role of its sender (true for the client) and its id.
     sent_requests: BTreeMap<(bool, String), (String, Option<String>)>,
-    /// Revisions that requests of the test have named.
+    /// Revisions that requests have named.
     named_revisions: BTreeSet<String>,
     /// Number of checked messages of each revision.
     pub checked_counts: BTreeMap<String, usize>,
-    /// Number of messages without a known revision, such as an error before the negotiation, which must be valid in
-    /// some revision.
+    /// Number of messages whose revision is not determined, such as an error before the negotiation.
+    ///
+    /// Such a message must be valid in some revision.
     pub unknown_revision_count: usize,
 }
 
 impl SchemaChecker {
-    /// Checks one frame; `agreed` is the revision of messages that name none.
+    /// Checks a frame; `agreed` is the revision of messages that name none.
     ///
     /// # Panics
-    /// If the frame is not JSON, has a line break, or is not valid.
+    ///
+    /// If the frame is not JSON, contains a line break, or violates the schema.
     #[track_caller]
     pub fn check_frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
         assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
@@ -53,7 +55,7 @@ impl SchemaChecker {
             .insert(key, (method, Some(revision.to_owned())));
     }
 
-    /// Records a message or batch of the test without checking it, because tests may send invalid messages.
+    /// Records a message or batch that the test sends, without checking it, because tests may send invalid messages.
     pub fn record_message(&mut self, from_client: bool, message: &Value) {
         for message in message.as_array().into_iter().flatten() {
             self.record_message(from_client, message);
@@ -67,6 +69,7 @@ impl SchemaChecker {
         }
     }
 
+    /// Checks a message against each revision that it may belong to.
     #[track_caller]
     fn check_message_of(&mut self, from_client: bool, message: &Value, agreed: Option<&str>) {
         let id = message["id"].to_string();

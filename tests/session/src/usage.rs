@@ -2,7 +2,7 @@
 
 use crate::{Limits, Usage};
 
-/// Checks the usage of an endpoint on one duplex stream.
+/// Checks the memory usage of an endpoint on one duplex stream.
 ///
 /// Responses are sent and accepted even if a queue is full, so one step can exceed a limit by the frames and events of
 /// one message, but not more.

@@ -11,26 +11,37 @@ use crate::values;
 pub(crate) struct Edit {
     /// Indices of the items or members on the path to the changed value, or to the object that gets a new member.
     path: Vec<usize>,
+    /// JSON pointer of the changed, removed or added value.
     pointer: String,
+    /// Kind of the change.
     pub(crate) kind: MutationKind,
+    /// The change.
     change: Change,
 }
 
+/// Change of a value, or of the members or items of a container.
 pub(crate) enum Change {
+    /// Replaces the value.
     Replace(Doc),
+    /// Removes the member or item with this index.
     Remove(usize),
+    /// Inserts a member with a name and a value at this index.
     Insert(usize, String, Doc),
 }
 
 /// Position of the traversal, and the collected changes.
 #[derive(Default)]
 pub(crate) struct EditCollector {
+    /// Indices of the items or members on the path to the current value.
     path: Vec<usize>,
+    /// JSON pointer of the current value.
     pointer: String,
+    /// Collected changes.
     pub(crate) edits: Vec<Edit>,
 }
 
 impl EditCollector {
+    /// Adds the replacement of the current value.
     pub(crate) fn add_replacement(&mut self, kind: MutationKind, doc: Doc) {
         self.edits.push(Edit {
             path: self.path.clone(),
@@ -40,6 +51,7 @@ impl EditCollector {
         });
     }
 
+    /// Adds a change of a member of the current object.
     pub(crate) fn add_member_edit(&mut self, kind: MutationKind, name: &str, change: Change) {
         self.edits.push(Edit {
             path: self.path.clone(),
@@ -49,6 +61,7 @@ impl EditCollector {
         });
     }
 
+    /// Calls `visit` at an item or member of the current value.
     pub(crate) fn at_child(&mut self, index: usize, token: &str, visit: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.path.push(index);
@@ -61,6 +74,7 @@ impl EditCollector {
 }
 
 impl Edit {
+    /// Applies the change to a copy of the document.
     pub(crate) fn apply(self, doc: &Doc) -> Mutant {
         let mut doc = doc.clone();
         let mut place = &mut doc;
@@ -87,6 +101,7 @@ impl Edit {
     }
 }
 
+/// Adds changes of a number.
 pub(crate) fn change_number(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.is_open() {
         return;
@@ -138,6 +153,7 @@ pub(crate) fn change_number(collector: &mut EditCollector, parts: &Constraints<'
     }
 }
 
+/// Adds changes of a string.
 pub(crate) fn change_string(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.literals().is_some() && !parts.has_const() {
         for wrong in similar_strings(&Doc::String(text.to_owned())) {
@@ -182,6 +198,7 @@ pub(crate) fn similar_strings(value: &Doc) -> Vec<Doc> {
         .collect()
 }
 
+/// Escapes a reference token of a JSON pointer (RFC 6901).
 fn escape_token(token: &str) -> String {
     token.replace('~', "~0").replace('/', "~1")
 }

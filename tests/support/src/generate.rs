@@ -20,10 +20,15 @@ const MAX_FLOOR_LEVELS: usize = 8;
 /// Generator of valid instances.
 #[derive(Clone, Debug)]
 pub struct Generator<'s> {
+    /// Definitions of the schema document.
     pub(crate) definitions: Definitions<'s>,
+    /// Source of all random choices.
     pub(crate) rng: Rng,
+    /// True if numbers that `serde_json` rounds or refuses are allowed.
     allows_exotic_numbers: bool,
+    /// Probability of an optional member, in percent.
     optional_percent: usize,
+    /// Number of values until only required members are added.
     values_left: usize,
 }
 
@@ -73,6 +78,7 @@ impl<'s> Generator<'s> {
         self.value_of(schemas, depth)
     }
 
+    /// Creates a value that satisfies all schemas, at most `depth` levels deep if possible.
     fn value_of(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
         self.values_left = self.values_left.saturating_sub(1);
         let depth = if self.values_left == 0 { 0 } else { depth };
@@ -94,8 +100,8 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Selects a branch of every `anyOf` and `oneOf`: a random one, or the one with the least nesting if the maximum
-    /// depth is reached.
+    /// Selects a branch of every `anyOf` and `oneOf`: a random branch, or the branch with the least nesting if the
+    /// maximum depth is reached.
     fn choose_branches(&mut self, parts: &mut Constraints<'s>, depth: usize) {
         while let Some(group) = parts.open_choices.pop() {
             let mut branches: Vec<&Value> = group.iter().collect();
@@ -150,6 +156,7 @@ impl<'s> Generator<'s> {
         1 + members.max().unwrap_or_default()
     }
 
+    /// Selects one of the allowed types; only scalar types, if possible, when `depth` is 0.
     fn choose_type(&mut self, types: Types, depth: usize) -> Types {
         let scalars = [Types::NULL, Types::BOOL, Types::NUMBER, Types::STRING];
         let nested = [Types::ARRAY, Types::OBJECT];
@@ -164,6 +171,7 @@ impl<'s> Generator<'s> {
         *self.rng.pick(&allowed)
     }
 
+    /// Creates a random JSON value of at most `depth` levels.
     fn any_value(&mut self, depth: usize) -> Doc {
         self.values_left = self.values_left.saturating_sub(1);
         let kinds = if depth == 0 || self.values_left == 0 {
@@ -196,6 +204,7 @@ impl<'s> Generator<'s> {
         }
     }
 
+    /// Creates a number within the bounds.
     fn number_of(&mut self, parts: &Constraints<'s>) -> Doc {
         let fractions = parts.types().intersects(Types::FRACTION);
         let admits = |text: &str| (fractions || is_integer(text)) && parts.allows_number(text);
@@ -231,6 +240,7 @@ impl<'s> Generator<'s> {
         panic!("no number found between {low} and {high}")
     }
 
+    /// Creates a string of the required format and length.
     pub(crate) fn string_of(&mut self, parts: &Constraints<'s>) -> String {
         let formats = parts.formats();
         let fits = |text: &str| parts.allows_length("minLength", "maxLength", text.chars().count());
@@ -250,6 +260,7 @@ impl<'s> Generator<'s> {
         text
     }
 
+    /// Creates an array with an allowed number of items.
     fn array_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let schemas = parts.items();
         let min = parts.lower_bound("minItems").unwrap_or_default() as usize;
@@ -269,6 +280,7 @@ impl<'s> Generator<'s> {
         )
     }
 
+    /// Creates an object with its required members and some optional members.
     fn object_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let below = depth.saturating_sub(1);
         let required = parts.required();
@@ -293,7 +305,8 @@ impl<'s> Generator<'s> {
         Doc::Object(members)
     }
 
-    /// Adds up to three entries if the schema declares no members (a map), or else, in some cases, one or two undeclared members.
+    /// Adds up to three entries if the schema declares no members (a map), or else, in some cases, one or two
+    /// undeclared members.
     fn add_undeclared(
         &mut self,
         parts: &Constraints<'s>,
@@ -321,6 +334,7 @@ impl<'s> Generator<'s> {
         }
     }
 
+    /// Returns a name for an undeclared member that `propertyNames` allows.
     fn undeclared_name(&mut self, parts: &Constraints<'s>) -> String {
         let schemas = parts.property_name_schemas();
         if !schemas.is_empty()

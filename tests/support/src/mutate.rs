@@ -93,6 +93,7 @@ pub struct Mutant {
 /// Generator of mutants.
 #[derive(Clone, Debug)]
 pub struct Mutator<'s> {
+    /// Generator of the values that are inserted.
     generator: Generator<'s>,
 }
 
@@ -154,6 +155,7 @@ impl<'s> Mutator<'s> {
         self.with_extra_members(&[schema], doc)
     }
 
+    /// Returns a copy of a value with an unknown member in each object whose schema allows it.
     fn with_extra_members(&mut self, schemas: &[&'s Value], doc: &Doc) -> Doc {
         let parts = self.select_schemas(schemas, doc);
         match doc {
@@ -189,6 +191,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
+    /// Returns all possible changes of an instance.
     fn collect_edits(&mut self, definition: &str, doc: &Doc) -> Vec<Edit> {
         let schema = self.generator.definitions.definition(definition);
         let mut collector = EditCollector::default();
@@ -196,6 +199,7 @@ impl<'s> Mutator<'s> {
         collector.edits
     }
 
+    /// Returns the constraints of a value, with the branches selected that the value satisfies.
     fn select_schemas(&mut self, schemas: &[&'s Value], doc: &Doc) -> Constraints<'s> {
         let definitions = &self.generator.definitions;
         let mut parts = definitions.resolve(schemas);
@@ -203,6 +207,7 @@ impl<'s> Mutator<'s> {
         parts
     }
 
+    /// Collects the changes of a value and of the values in it.
     fn visit_value(&mut self, collector: &mut EditCollector, schemas: &[&'s Value], doc: &Doc) {
         let parts = self.select_schemas(schemas, doc);
         if !parts.is_open() {
@@ -244,6 +249,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
+    /// Collects the changes of an array and its items.
     fn visit_items(
         &mut self,
         collector: &mut EditCollector,
@@ -269,6 +275,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
+    /// Collects changes of the number of items.
     fn change_length(
         &mut self,
         collector: &mut EditCollector,
@@ -292,6 +299,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
+    /// Collects the changes of an object and its members.
     fn visit_members(
         &mut self,
         collector: &mut EditCollector,
@@ -322,7 +330,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Adds changes that insert `null` for each absent member, a member with an unknown name, and one that another
+    /// Adds changes that insert `null` for each absent member, a member with an unknown name, and a member that another
     /// object defines.
     fn add_members(
         &mut self,
@@ -391,6 +399,7 @@ impl<'s> Mutator<'s> {
     }
 }
 
+/// Returns items with their indices as names.
 fn number_items(items: &[Doc]) -> Vec<(String, Doc)> {
     let indices = (0..items.len()).map(|index| index.to_string());
     indices.zip(items.iter().cloned()).collect()
@@ -428,6 +437,7 @@ pub fn with_unknown_members(doc: &Doc, rng: &mut Rng) -> Doc {
     }
 }
 
+/// Returns a random value for an unknown member.
 fn unknown_value(rng: &mut Rng) -> Doc {
     match rng.below(6) {
         0 => Doc::Null,
@@ -449,6 +459,7 @@ mod tests {
     use crate::rng::Rng;
     use crate::text::{Doc, is_same_json};
 
+    /// Returns the schema of the tests.
     fn document() -> Value {
         json!({"$defs": {
             "Block": {"anyOf": [

@@ -16,7 +16,9 @@ use crate::text::Doc;
 
 /// JSON Schema validator for every definition of one document.
 pub struct Oracle<'s> {
+    /// The schema document.
     document: &'s Value,
+    /// Validators by definition, built on first use.
     validators: BTreeMap<&'s str, OnceLock<Validator>>,
 }
 
@@ -66,6 +68,7 @@ impl<'s> Oracle<'s> {
         Some(self.is_valid(definition, &value))
     }
 
+    /// Returns the validator of a definition.
     fn validator(&self, definition: &str) -> &Validator {
         let (name, cell) = self
             .validators
@@ -74,6 +77,7 @@ impl<'s> Oracle<'s> {
         cell.get_or_init(|| self.build(name))
     }
 
+    /// Builds the validator of a definition.
     fn build(&self, definition: &str) -> Validator {
         let key = ["definitions", "$defs"]
             .into_iter()
@@ -104,6 +108,7 @@ mod tests {
 
     use super::Oracle;
 
+    /// Returns schema documents in draft-07 and in 2020-12 with these definitions.
     fn both_dialects(definitions: Value) -> [Value; 2] {
         [
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}),

@@ -4,6 +4,7 @@
 /// Seeded random number generator.
 #[derive(Clone, Debug)]
 pub struct Rng {
+    /// State of SplitMix64.
     state: u64,
 }
 

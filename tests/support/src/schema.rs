@@ -74,9 +74,11 @@ pub(crate) fn definitions_of(document: &Value) -> &Map<String, Value> {
 /// Schema document whose keywords were checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions<'s> {
+    /// Definitions by name.
     table: &'s Map<String, Value>,
     /// True if keywords next to a `$ref` apply, as in all dialects after draft-07.
     ref_has_siblings: bool,
+    /// Names of all members in the document, sorted.
     member_names: Vec<&'s str>,
 }
 
@@ -85,14 +87,23 @@ pub(crate) struct Definitions<'s> {
 pub(crate) struct Types(u8);
 
 impl Types {
+    /// The type `null`.
     pub(crate) const NULL: Self = Self(1);
+    /// The type `boolean`.
     pub(crate) const BOOL: Self = Self(2);
+    /// Numbers with an integer value.
     pub(crate) const INTEGER: Self = Self(4);
+    /// Numbers with a value that is not an integer.
     pub(crate) const FRACTION: Self = Self(8);
+    /// The type `string`.
     pub(crate) const STRING: Self = Self(16);
+    /// The type `array`.
     pub(crate) const ARRAY: Self = Self(32);
+    /// The type `object`.
     pub(crate) const OBJECT: Self = Self(64);
+    /// All numbers.
     pub(crate) const NUMBER: Self = Self(4 | 8);
+    /// All types.
     pub(crate) const ALL: Self = Self(127);
 
     /// Returns the JSON type of a document.
@@ -108,10 +119,12 @@ impl Types {
         }
     }
 
+    /// Returns true if the sets have a type in common.
     pub(crate) fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// Returns the set for a type name of JSON Schema.
     fn from_name(name: &str) -> Self {
         match name {
             "null" => Self::NULL,
@@ -125,6 +138,7 @@ impl Types {
         }
     }
 
+    /// Returns the set for the value of `type`, which is a name or an array of names.
     fn from_keyword(value: &Value) -> Self {
         match value {
             Value::String(name) => Self::from_name(name),
@@ -153,6 +167,7 @@ pub(crate) fn as_f64(number: &str) -> f64 {
 /// Schemas that a value must satisfy, with `$ref` and `allOf` resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Constraints<'s> {
+    /// Schemas with references and `allOf` replaced by their parts.
     schemas_without_references: Vec<&'s Map<String, Value>>,
     /// Branches of each `anyOf` and `oneOf` without a selected branch.
     pub(crate) open_choices: Vec<&'s [Value]>,
@@ -182,12 +197,14 @@ impl<'s> Definitions<'s> {
         &self.member_names
     }
 
+    /// Returns the schema of a definition.
     pub(crate) fn definition(&self, name: &str) -> &'s Value {
         self.table
             .get(name)
             .unwrap_or_else(|| panic!("no definition is called {name:?}"))
     }
 
+    /// Combines several schemas that a value must satisfy.
     pub(crate) fn resolve(&self, schemas: &[&'s Value]) -> Constraints<'s> {
         let mut parts = Constraints::default();
         for schema in schemas {
@@ -201,6 +218,7 @@ impl<'s> Definitions<'s> {
         self.add_step(schema, parts, 0);
     }
 
+    /// Adds a schema after `step` steps through `$ref` and `allOf`.
     fn add_step(&self, schema: &'s Value, parts: &mut Constraints<'s>, step: usize) {
         assert!(step < MAX_STEPS, "a definition refers to itself: {schema}");
         let map = match schema {
@@ -247,6 +265,7 @@ impl<'s> Definitions<'s> {
             })
     }
 
+    /// Returns true if all items or members of the document satisfy their schemas.
     fn are_children_valid(&self, parts: &Constraints<'s>, doc: &Doc) -> bool {
         match doc {
             Doc::Array(items) => {
@@ -307,6 +326,7 @@ impl<'s> Constraints<'s> {
             || self.literals().is_some_and(|literals| literals.is_empty())
     }
 
+    /// Returns the types that all schemas allow.
     pub(crate) fn types(&self) -> Types {
         Types(
             self.keyword_values("type")
@@ -353,6 +373,7 @@ impl<'s> Constraints<'s> {
             .collect()
     }
 
+    /// Returns the names of the required members.
     pub(crate) fn required(&self) -> BTreeSet<&'s str> {
         let lists = self.keyword_values("required").filter_map(Value::as_array);
         lists.flatten().filter_map(Value::as_str).collect()
@@ -372,14 +393,17 @@ impl<'s> Constraints<'s> {
             .collect()
     }
 
+    /// Returns the schemas of array items.
     pub(crate) fn items(&self) -> Vec<&'s Value> {
         self.keyword_values("items").collect()
     }
 
+    /// Returns the schemas of member names.
     pub(crate) fn property_name_schemas(&self) -> Vec<&'s Value> {
         self.keyword_values("propertyNames").collect()
     }
 
+    /// Returns the formats of a string.
     pub(crate) fn formats(&self) -> Vec<&'s str> {
         self.keyword_values("format")
             .filter_map(Value::as_str)
@@ -407,6 +431,7 @@ impl<'s> Constraints<'s> {
             && self.upper_bound(max).is_none_or(|bound| length <= bound)
     }
 
+    /// Returns true if a number is within the bounds.
     pub(crate) fn allows_number(&self, number: &str) -> bool {
         let value = as_f64(number);
         self.lower_bound("minimum")
@@ -444,6 +469,7 @@ impl<'s> Constraints<'s> {
                 .is_none_or(|literals| contains_equal(&literals, doc))
     }
 
+    /// Returns the values of a keyword in all schemas.
     fn keyword_values<'p>(&'p self, keyword: &'p str) -> impl Iterator<Item = &'s Value> + 'p {
         self.schemas_without_references
             .iter()
@@ -459,6 +485,7 @@ fn contains_equal(literals: &[Doc], doc: &Doc) -> bool {
     })
 }
 
+/// Returns the branches of an `anyOf` or `oneOf`; empty if the keyword is absent.
 fn branches<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
     map.get(keyword)
         .and_then(Value::as_array)

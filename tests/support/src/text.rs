@@ -35,7 +35,7 @@ pub enum Doc {
 pub struct Style {
     /// True to insert white space between tokens.
     pub whitespace: bool,
-    /// True to escape characters that need no escape, and to use `\u` escapes instead of short ones.
+    /// True to escape characters that need no escape, and to use `\u` escapes instead of two-character escapes.
     pub escapes: bool,
     /// True to shuffle the members of every object.
     pub shuffle: bool,
@@ -123,13 +123,13 @@ impl Doc {
 impl fmt::Display for Doc {
     /// Writes the compact text.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without a liberty in its style, the writer draws no number.
+        // Without variations of spelling, the writer makes no random choices.
         formatter.write_str(&self.write(Style::default(), &mut Rng::new(0)))
     }
 }
 
-/// Returns true if two documents are equal as JSON values: members in any order, numbers compared by their text (`1` is not
-/// `1.0`), everything else exactly. An object with duplicate members equals nothing.
+/// Returns true if two documents are equal as JSON values: members in any order, numbers compared by their text (`1` is
+/// not `1.0`), everything else exactly. An object with duplicate members equals nothing.
 pub fn is_same_json(left: &Doc, right: &Doc) -> bool {
     match (left, right) {
         (Doc::Array(left), Doc::Array(right)) => {
@@ -155,13 +155,18 @@ pub fn is_same_json(left: &Doc, right: &Doc) -> bool {
     }
 }
 
+/// Writes a document in a style.
 struct Writer<'w> {
+    /// Text so far.
     out: &'w mut String,
+    /// Variations of spelling.
     style: Style,
+    /// Source of random choices.
     rng: &'w mut Rng,
 }
 
 impl Writer<'_> {
+    /// Writes random white space, if the style has it.
     fn write_space(&mut self) {
         if self.style.whitespace {
             while self.rng.chance(30) {
@@ -171,6 +176,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes a value.
     fn value(&mut self, doc: &Doc) {
         match doc {
             Doc::Null => self.out.push_str("null"),
@@ -183,6 +189,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes an array.
     fn array(&mut self, items: &[Doc]) {
         self.out.push('[');
         self.write_space();
@@ -194,6 +201,7 @@ impl Writer<'_> {
         self.out.push(']');
     }
 
+    /// Writes an object.
     fn object(&mut self, members: &[(String, Doc)]) {
         let mut order: Vec<usize> = (0..members.len()).collect();
         if self.style.shuffle {
@@ -214,6 +222,7 @@ impl Writer<'_> {
         self.out.push('}');
     }
 
+    /// Writes the comma before an item or member, unless it is the first.
     fn write_separator(&mut self, index: usize) {
         if index > 0 {
             self.out.push(',');
@@ -221,6 +230,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes a string.
     fn string(&mut self, string: &str) {
         self.out.push('"');
         for character in string.chars() {
@@ -233,6 +243,7 @@ impl Writer<'_> {
         self.out.push('"');
     }
 
+    /// Writes a character of a string, escaped if necessary.
     fn character(&mut self, character: char) {
         match character {
             '"' => self.out.push_str("\\\""),
@@ -248,6 +259,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes a character as `\u` escapes.
     fn unicode_escape(&mut self, character: char) {
         for unit in character.encode_utf16(&mut [0; 2]) {
             let upper = self.style.escapes && self.rng.chance(50);
@@ -260,32 +272,40 @@ impl Writer<'_> {
     }
 }
 
+/// Parser of one document.
 struct Parser<'t> {
+    /// The document.
     text: &'t str,
+    /// Position of the parser, in bytes.
     offset: usize,
 }
 
 impl Parser<'_> {
+    /// Returns a syntax error at the current position.
     fn syntax_error<T>(&self, what: &str) -> Result<T, String> {
         Err(format!("{what} at byte {}", self.offset))
     }
 
+    /// Returns the next byte without consuming it.
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.offset).copied()
     }
 
+    /// Consumes white space.
     fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.offset += 1;
         }
     }
 
+    /// Consumes the next byte if it is `byte`; returns true then.
     fn skip_byte(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.offset += usize::from(found);
         found
     }
 
+    /// Consumes the byte `byte`, or returns an error.
     fn expect(&mut self, byte: u8) -> Result<(), String> {
         if self.skip_byte(byte) {
             return Ok(());
@@ -293,6 +313,7 @@ impl Parser<'_> {
         self.syntax_error(&format!("expected {:?}", char::from(byte)))
     }
 
+    /// Parses a value at the nesting depth `depth`.
     fn value(&mut self, depth: usize) -> Result<Doc, String> {
         if depth > MAX_DEPTH {
             return self.syntax_error("too many levels");
@@ -306,6 +327,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses `null`, `true` or `false`.
     fn parse_literal(&mut self) -> Result<Doc, String> {
         let words = [
             ("null", Doc::Null),
@@ -321,6 +343,7 @@ impl Parser<'_> {
         self.syntax_error("expected a value")
     }
 
+    /// Parses an array.
     fn array(&mut self, depth: usize) -> Result<Doc, String> {
         let mut items = Vec::new();
         self.expect(b'[')?;
@@ -339,6 +362,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses an object.
     fn object(&mut self, depth: usize) -> Result<Doc, String> {
         let mut members: Vec<(String, Doc)> = Vec::new();
         let mut names = BTreeMap::new();
@@ -365,6 +389,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses a number.
     fn number(&mut self) -> Result<Doc, String> {
         let start = self.offset;
         self.skip_byte(b'-');
@@ -381,6 +406,7 @@ impl Parser<'_> {
         Ok(Doc::Number(self.text[start..self.offset].to_owned()))
     }
 
+    /// Consumes one or more digits.
     fn parse_digits(&mut self) -> Result<(), String> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             return self.syntax_error("expected a digit");
@@ -391,6 +417,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses a string.
     fn string(&mut self) -> Result<String, String> {
         let mut out = String::new();
         self.expect(b'"')?;
@@ -414,6 +441,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses an escape sequence after its backslash.
     fn escape(&mut self) -> Result<char, String> {
         let letter = self.peek();
         self.offset += 1;
@@ -431,6 +459,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses `\u` escapes after `\u`: one unit, or a surrogate pair.
     fn unicode_escape(&mut self) -> Result<char, String> {
         let mut units = vec![self.parse_hex_unit()?];
         if (0xd800..0xdc00).contains(&units[0]) && self.text[self.offset..].starts_with("\\u") {
@@ -443,6 +472,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses four hexadecimal digits.
     fn parse_hex_unit(&mut self) -> Result<u16, String> {
         let digits = self
             .text
@@ -462,6 +492,7 @@ mod tests {
     use super::{Doc, MAX_DEPTH, Style, is_same_json};
     use crate::rng::Rng;
 
+    /// Parses a valid document.
     fn parse(text: &str) -> Doc {
         Doc::parse(text).expect("the text is JSON")
     }

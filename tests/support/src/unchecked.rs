@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+/// Names of the keywords that the types do not check.
 const UNCHECKED_KEYWORDS: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
 
 /// Returns the schema without the keywords that the types do not check. Members with these names are not affected.

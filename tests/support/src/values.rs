@@ -44,6 +44,7 @@ pub(crate) const EXOTIC_NUMBERS: [&str; 7] = [
     "18446744073709551616",
 ];
 
+/// Strings with characters that need escapes, or of several bytes.
 const STRINGS: [&str; 22] = [
     "",
     " ",
@@ -69,6 +70,7 @@ const STRINGS: [&str; 22] = [
     "</script>",
 ];
 
+/// Member names that are not in the specification.
 const MEMBER_NAMES: [&str; 17] = [
     "",
     "x-unknown",
@@ -101,10 +103,12 @@ const UNKNOWN_NAMES: [&str; 8] = [
     "com.example.nowhere/x",
 ];
 
+/// Schemes of valid URIs.
 const SCHEMES: [&str; 9] = [
     "https", "http", "file", "ui", "urn", "custom", "a", "x-y+z.1", "HTTP",
 ];
 
+/// Parts of valid URIs after the scheme and its colon.
 const URI_TAILS: [&str; 22] = [
     "//example.com",
     "//example.com/",
@@ -130,6 +134,7 @@ const URI_TAILS: [&str; 22] = [
     "//widget/1?x=()",
 ];
 
+/// Texts that are not URIs.
 const BAD_URIS: [&str; 32] = [
     "a:?x[]",
     "a:[]",
@@ -165,6 +170,7 @@ const BAD_URIS: [&str; 32] = [
     "a:|",
 ];
 
+/// Valid URI templates.
 const TEMPLATES: [&str; 23] = [
     "",
     "file:///{path}",
@@ -191,6 +197,7 @@ const TEMPLATES: [&str; 23] = [
     "{|reserved}",
 ];
 
+/// Invalid URI templates.
 const BAD_TEMPLATES: [&str; 25] = [
     "{",
     "}",
@@ -219,6 +226,7 @@ const BAD_TEMPLATES: [&str; 25] = [
     "{a-b}",
 ];
 
+/// Invalid base64 texts.
 const BAD_BASE64: [&str; 22] = [
     "a", "ab", "abc", "YQ", "YQ=", "YQ===", "====", "=", "YR==", "YWJ=", "YWJjZA", "YQ==\n",
     " YQ==", "Y Q==", "ab-_", "YQ==YQ==", "Y=Q=", "YWJj=", "YWJj====", "é===", "\u{0}AAA", "!!!!",
@@ -235,6 +243,7 @@ pub(crate) fn string(rng: &mut Rng) -> String {
     }
 }
 
+/// Returns a random character.
 fn character(rng: &mut Rng) -> char {
     let end = *rng.pick(&[0x80, 0x800, 0x1_0000, 0x11_0000]);
     char::from_u32(rng.below(end) as u32).unwrap_or('\u{fffd}')
@@ -298,6 +307,7 @@ pub(crate) fn string_of_format(format: &str, rng: &mut Rng) -> String {
     }
 }
 
+/// Returns a random date.
 fn date(rng: &mut Rng) -> String {
     format!(
         "{:04}-{:02}-{:02}",

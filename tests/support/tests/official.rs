@@ -8,6 +8,7 @@ use mcp_exact_tests_support::{
 };
 use serde_json::Value;
 
+/// Seed of the random instances.
 const SEED: u64 = 20_241_105;
 
 /// Number of instances of each definition.

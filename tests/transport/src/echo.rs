@@ -1,7 +1,8 @@
 //! Test server with a few tools, which handles the events of the session, and a test client that calls them.
 //!
-//! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` and `slow` report progress, `ask` asks for roots, `note`
-//! writes its argument into the journal of the process, `metrics` returns the metrics of the connections of the process.
+//! Tools: `echo` replies immediately, `later` replies from a task, `never` does not reply, `count` and `slow` report
+//! progress, `ask` requests the client's roots, `note` writes its argument into the journal of the process, `metrics`
+//! returns the metrics of the connections of the process.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -31,10 +32,12 @@ pub const STEPS: u32 = 20;
 /// Journal that the tool `note` writes to, if it is set.
 pub static JOURNAL: OnceLock<Journal> = OnceLock::new();
 
+/// Converts a JSON value to an object.
 pub fn object(value: Value) -> JsonObject {
     value.to_string().parse().expect("an object")
 }
 
+/// Returns the settings of a server that offers all [`REVISIONS`].
 pub fn server_settings() -> Arc<ServerSettings> {
     server_settings_of(&REVISIONS)
 }
@@ -51,6 +54,7 @@ pub fn server_settings_of(revisions: &[&str]) -> Arc<ServerSettings> {
     config.build().expect("a configuration")
 }
 
+/// Returns the settings of a client that offers one revision and declares roots.
 pub fn client_settings(revision: &str) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::new([revision]).expect("compiled in");
@@ -68,7 +72,7 @@ pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// Handles the events of the test server without a runtime.
+/// Handles the events of the test server in a process without a Tokio runtime.
 pub fn handle_in_threads(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     let ServerEvent::Request(request) = event else {
         return;
@@ -108,11 +112,13 @@ pub fn handle_in_threads(server: &ServerHandle, event: ServerEvent<RequestContex
     });
 }
 
+/// Creates a tool result with one text block.
 fn text(text: &str) -> Reply {
     let result = json!({ "content": [{ "type": "text", "text": text }] });
     Reply::Result(RawResult::from(object(result)))
 }
 
+/// Returns the metrics of the process's connections as text, one line each.
 fn metrics_text() -> String {
     let lines = connection_metrics().into_iter().map(|metrics| {
         let side = match metrics.side {
@@ -131,6 +137,7 @@ fn metrics_text() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the reply to a request; `None` if the reply is sent later or never.
 fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Option<Reply> {
     let params = request.params().map(|params| params.to_string());
     let params: Value = params.map_or(Value::Null, |text| text.parse().expect("JSON"));
@@ -226,7 +233,7 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
     }
 }
 
-/// Handles the events of the test client: answers requests for roots.
+/// Handles the events of the test client: answers `roots/list`, and refuses other requests.
 pub fn answer(client: &ClientHandle, event: ClientEvent) {
     if let ClientEvent::Request { key, request, .. } = event {
         let answer = match request.method() {
@@ -237,6 +244,7 @@ pub fn answer(client: &ClientHandle, event: ClientEvent) {
     }
 }
 
+/// Returns the params of a tool call with the argument `text`.
 pub fn call_params(tool: &str, text: &str) -> Option<JsonObject> {
     Some(object(
         json!({ "name": tool, "arguments": { "text": text } }),
@@ -250,7 +258,7 @@ pub async fn call(client: &ClientHandle, tool: &str, text: &str) -> Result<Strin
     text_of(request.expect("sent").await)
 }
 
-/// Calls the tool `slow`, runs a function after the call has started, and returns the text of the result.
+/// Calls the tool `slow`, runs `then` at its first progress, and returns the text of the result.
 pub async fn call_slow(
     client: &ClientHandle,
     then: impl FnOnce() + Send + 'static,
@@ -269,6 +277,7 @@ pub async fn call_slow(
     text_of(request.expect("sent").await)
 }
 
+/// Returns the text of a result; fails with any other outcome.
 fn text_of(outcome: Outcome) -> Result<String, Outcome> {
     match outcome {
         Outcome::Result(result) => {

@@ -22,6 +22,7 @@ fn file_name(id: &str) -> String {
     id.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns the wall-clock time in seconds since the Unix epoch.
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
@@ -38,6 +39,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// Replaces a file atomically: readers find the old or the new text.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
+    /// Number that makes the names of temporary files unique.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let fresh = path.with_extension(format!("{}-{number}.new", std::process::id()));
@@ -50,17 +52,19 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 pub struct FileSessionStore(PathBuf);
 
 impl FileSessionStore {
+    /// Opens or creates the store in a subdirectory.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let directory = directory.join("sessions");
         fs::create_dir_all(&directory)?;
         Ok(Self(directory))
     }
 
+    /// Returns the path of a session's record.
     fn path(&self, id: &str) -> PathBuf {
         self.0.join(file_name(id)).with_extension("json")
     }
 
-    /// Returns the record of a session, if it has not expired.
+    /// Returns the stored JSON of a session if it has not expired.
     fn live(&self, id: &str) -> io::Result<Option<Value>> {
         let Some(text) = read(&self.path(id))? else {
             return Ok(None);
@@ -70,7 +74,7 @@ impl FileSessionStore {
         Ok(Some(record).filter(|_| is_live))
     }
 
-    /// Runs an action under a lock between processes, on Unix.
+    /// Runs an action under a lock that excludes other processes, on Unix.
     fn in_turn<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         #[cfg(unix)]
         let lock = File::create(self.0.join("lock"))?;
@@ -79,6 +83,7 @@ impl FileSessionStore {
         action()
     }
 
+    /// Returns the record of a session if it exists, has not expired and the session has not ended.
     fn record(&self, id: &str) -> io::Result<Option<SessionRecord>> {
         let Some(record) = self.live(id)? else {
             return Ok(None);
@@ -94,6 +99,7 @@ impl FileSessionStore {
     }
 }
 
+/// Converts an I/O error to an error of the store.
 fn store_failed(error: io::Error) -> SessionStoreError {
     SessionStoreError::Unavailable(error.into())
 }
@@ -155,21 +161,23 @@ impl SessionStore for FileSessionStore {
 #[derive(Debug)]
 pub struct FileEventLog {
     directory: PathBuf,
-    /// Number of the last event of each stream that this process has written.
+    /// Number of the last event that this process has written to each stream.
     last: Mutex<HashMap<LogStream, u64>>,
 }
 
-/// Parsed file of a stream.
+/// Parsed file of an event stream.
 #[derive(Default)]
 struct Stream {
+    /// Events that are kept.
     events: Vec<LogEvent>,
-    /// Number of the last event that was removed.
+    /// Number of the last event that was removed from the log.
     dropped: u64,
-    /// Number of the last event that was appended.
+    /// Number of the last event that was appended to the log.
     last: u64,
 }
 
 impl FileEventLog {
+    /// Opens or creates the log in a subdirectory.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let directory = directory.join("events");
         fs::create_dir_all(&directory)?;
@@ -184,15 +192,18 @@ impl FileEventLog {
         fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_none())
     }
 
+    /// Returns the directory of a session's streams.
     fn session(&self, id: &str) -> PathBuf {
         self.directory.join(file_name(id))
     }
 
+    /// Returns the path of a stream's file.
     fn path(&self, stream: &LogStream) -> PathBuf {
         self.session(&stream.session)
             .join(stream.stream.to_string())
     }
 
+    /// Reads a stream; `None` if it does not exist.
     fn stream(&self, key: &LogStream) -> io::Result<Option<Stream>> {
         let Some(text) = read(&self.path(key))? else {
             return Ok(None);
@@ -219,6 +230,7 @@ impl FileEventLog {
         Ok(Some(stream))
     }
 
+    /// Appends an event, unless its number was already written.
     fn add(&self, key: &LogStream, event: &LogEvent) -> io::Result<()> {
         let mut all = self.last.lock().expect("not poisoned");
         let last = match all.get(key) {
@@ -238,6 +250,7 @@ impl FileEventLog {
         Ok(())
     }
 
+    /// Removes the events of a stream up to and including the number `through`.
     fn cut(&self, key: &LogStream, through: u64) -> io::Result<()> {
         let _turn = self.last.lock().expect("not poisoned");
         let Some(mut stream) = self.stream(key)? else {
@@ -252,12 +265,14 @@ impl FileEventLog {
     }
 }
 
+/// Returns the line that records an event.
 fn line(event: &LogEvent) -> String {
     let data = String::from_utf8_lossy(&event.data);
     let line = json!({ "sequence": event.sequence, "last": event.last, "data": data });
     format!("{line}\n")
 }
 
+/// Converts an I/O error to an error of the log.
 fn log_failed(error: io::Error) -> EventLogError {
     EventLogError::Unavailable(error.into())
 }
@@ -318,16 +333,18 @@ impl EventLog for FileEventLog {
     }
 }
 
-/// File of lines that several processes append to.
+/// File to which several processes append lines.
 #[derive(Debug)]
 pub struct Journal(Mutex<File>);
 
 impl Journal {
+    /// Opens or creates a journal.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         Ok(Self(Mutex::new(file)))
     }
 
+    /// Appends a line.
     pub fn note(&self, line: &str) {
         let mut file = self.0.lock().expect("not poisoned");
         file.write_all(format!("{line}\n").as_bytes())
@@ -355,7 +372,7 @@ mod tests {
         contract::event_log(&log).await;
     }
 
-    /// An incomplete line, which a process that was killed during a write leaves, is ignored.
+    /// The incomplete line of a process that was killed during a write is ignored.
     #[tokio::test]
     async fn incomplete_events_are_ignored() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -19,31 +19,38 @@ use tokio::task::JoinHandle;
 
 use crate::echo;
 
+/// `initialize` request of 2025-11-25.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
 /// Client that writes requests as text, each on a separate connection.
 #[derive(Debug, Clone, Copy)]
 pub struct RawClient {
+    /// Address of the server.
     pub address: SocketAddr,
 }
 
-/// Server in this process. [`RawClient`] sends its requests to this server.
+/// HTTP server in this process; dereferences to a [`RawClient`] of the server.
 pub struct TestServer {
     client: RawClient,
     pub service: HttpService,
+    /// Sender whose drop stops the server.
     stop: Option<oneshot::Sender<()>>,
+    /// Task of the listener.
     pub task: JoinHandle<std::io::Result<()>>,
 }
 
 impl TestServer {
+    /// Starts the echo server with these service options.
     pub async fn start(options: HttpServerOptions) -> Self {
         Self::start_with(options, ListenOptions::default()).await
     }
 
+    /// Starts the echo server with these service and listener options.
     pub async fn start_with(options: HttpServerOptions, listen: ListenOptions) -> Self {
         Self::serve(Arc::new(echo::handle), options, listen).await
     }
 
+    /// Starts a server with this handler and these service options.
     pub async fn start_handler(
         handler: Arc<dyn ServerHandler>,
         options: HttpServerOptions,
@@ -51,6 +58,7 @@ impl TestServer {
         Self::serve(handler, options, ListenOptions::default()).await
     }
 
+    /// Binds a free port and starts the server.
     async fn serve(
         handler: Arc<dyn ServerHandler>,
         options: HttpServerOptions,
@@ -74,6 +82,7 @@ impl TestServer {
         }
     }
 
+    /// Starts the graceful shutdown of the server.
     pub fn stop(&mut self) {
         self.stop.take();
     }
@@ -88,6 +97,7 @@ impl Deref for TestServer {
 }
 
 impl RawClient {
+    /// Returns the URL of a path on the server.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -99,11 +109,12 @@ impl RawClient {
         stream
     }
 
-    /// Sends a request on a separate connection; returns status, headers and body.
+    /// Sends a request to the path `/` on a separate connection; returns status, headers and body.
     pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.send_to("/", method, headers, body).await
     }
 
+    /// Sends a request to a path on a separate connection; returns status, headers and body.
     pub async fn send_to(
         &self,
         path: &str,
@@ -122,7 +133,7 @@ impl RawClient {
         Reply::parse(&bytes)
     }
 
-    /// Returns the text of a request; the given headers replace the default ones.
+    /// Returns the text of an HTTP/1.1 request; the given headers replace the default headers.
     pub fn request(
         &self,
         path: &str,
@@ -173,14 +184,17 @@ impl RawClient {
     }
 }
 
+/// HTTP response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Reply {
+    /// Parses an HTTP/1.1 response.
     pub fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -206,13 +220,14 @@ impl Reply {
         }
     }
 
+    /// Returns the value of the header with this name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// Joins the received chunks of a body.
+/// Joins the received chunks of a body with chunked transfer coding.
 pub fn unchunk(text: &str) -> String {
     let mut body = String::new();
     let mut rest = text;
@@ -227,13 +242,14 @@ pub fn unchunk(text: &str) -> String {
     body
 }
 
+/// Returns a tool call with a progress token.
 pub fn call(id: u32, tool: &str, text: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"progressToken":{id}}}}}}}"#
     )
 }
 
-/// Returns the headers and body of a tool call in 2026-07-28.
+/// Returns the headers and the body of a tool call of 2026-07-28.
 pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, String)>, String) {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}}}}}"#
@@ -246,7 +262,7 @@ pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, St
     (headers, body)
 }
 
-/// Calls a service without a socket.
+/// Passes a request to a service without a socket; returns the response.
 pub async fn respond(
     service: &HttpService,
     method: &str,
@@ -268,10 +284,11 @@ pub async fn respond(
         .await
 }
 
-/// Deterministic random number generator.
+/// Deterministic random number generator; the field is its state.
 pub struct Random(pub u64);
 
 impl Random {
+    /// Returns a random number below the limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = next.wrapping_add(1_442_695_040_888_963_407);

@@ -10,6 +10,7 @@ use crate::http::RawClient;
 /// Process of a server over HTTP, killed on drop.
 pub struct ServerProcess {
     child: Child,
+    /// Address on which the server listens.
     pub address: SocketAddr,
 }
 
@@ -19,6 +20,7 @@ impl ServerProcess {
         Self::start_with(Command::new(program).args(arguments))
     }
 
+    /// Starts a command that prints `listening on http://ADDRESS` in its first line.
     pub fn start_with(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -36,14 +38,17 @@ impl ServerProcess {
         }
     }
 
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
+    /// Returns the URL of a path on the server.
     pub fn url(&self, path: &str) -> String {
         self.client().url(path)
     }
 
+    /// Returns a client of the server.
     pub fn client(&self) -> RawClient {
         RawClient {
             address: self.address,
@@ -87,9 +92,10 @@ pub fn signal(process: u32, name: &str) {
     assert!(sent.expect("kill").success(), "{name} to {process}");
 }
 
-/// Waits until a condition holds.
+/// Blocks the thread until a condition holds; `what` describes it in the panic message.
 ///
 /// # Panics
+///
 /// If the condition does not hold within the time limit.
 pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
@@ -99,7 +105,7 @@ pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     }
 }
 
-/// [`wait_until`] for tests that share their thread with the awaited task.
+/// Waits asynchronously until a condition holds, like [`wait_until`], so that tasks of the same thread can run.
 pub async fn settle(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
     while !holds() {
@@ -115,7 +121,7 @@ pub fn is_running(process: u32) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Returns the memory of a process in bytes: `VmRSS` is the current value, `VmHWM` the peak.
+/// Returns the memory of a process in bytes: for the line `VmRSS` the current value, for `VmHWM` the peak.
 pub fn memory(process: u32, line: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let value = status.lines().find_map(|text| text.strip_prefix(line));

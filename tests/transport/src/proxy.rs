@@ -8,13 +8,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+/// TCP proxy that can cut its connections.
 pub struct CuttingProxy {
+    /// Address of the proxy.
     address: SocketAddr,
+    /// Address of the server for new connections.
     target: Arc<Mutex<SocketAddr>>,
+    /// Number of cuts; each change closes all connections.
     cuts: watch::Sender<u64>,
 }
 
 impl CuttingProxy {
+    /// Starts a proxy to a server.
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
@@ -44,6 +49,7 @@ impl CuttingProxy {
         }
     }
 
+    /// Returns the URL of a path through the proxy.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -53,15 +59,19 @@ impl CuttingProxy {
         *self.target.lock().expect("not poisoned") = target;
     }
 
+    /// Cuts all open connections.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 }
 
-/// HTTP proxy to one server (RFC 9112, section 3.2.2: clients send the absolute URI). Only the proxy can resolve the
-/// name of the server.
+/// HTTP proxy to one server (RFC 9112, section 3.2.2: clients send the absolute URI).
+///
+/// Only the proxy can resolve the name of the server.
 pub struct ForwardProxy {
+    /// Address of the proxy.
     address: SocketAddr,
+    /// Head of the first request of each connection.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -80,6 +90,7 @@ impl ForwardProxy {
         Self { address, heads }
     }
 
+    /// Returns the URL of the proxy.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -90,6 +101,7 @@ impl ForwardProxy {
     }
 }
 
+/// Forwards a connection to the server and records the head of its first request.
 async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<String>>>) {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -1,4 +1,5 @@
-//! Scripted server on any transport that is replaced by a server of another revision after its first call, as behind a relay.
+//! Scripted server on any transport that simulates its replacement behind a relay: after its first call, it supports
+//! another revision.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -6,20 +7,26 @@ use std::task::Poll;
 use mcp_exact_transport::{Received, Transport};
 use serde_json::{Value, json};
 
+/// The revision without handshake.
 const DISCOVER: &str = "2026-07-28";
+/// Key of `_meta` that contains the revision of a request.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Server that speaks one revision before its first call, and another revision after it. Calls return the revision.
+/// Server that supports one revision before its first call, and another revision afterwards.
+///
+/// The result of a call contains the revision.
 #[derive(Debug, Clone)]
 pub struct ReplacedServer {
+    /// Supported revision.
     revision: String,
+    /// Revision after the first call; `None` afterwards.
     next: Option<String>,
     /// Revision that `initialize` has negotiated.
     session: Option<String>,
 }
 
 impl ReplacedServer {
-    /// Creates a server that speaks `from`, and `to` after its first call.
+    /// Creates a server that supports `from`, and after its first call `to`.
     pub fn new(from: &str, to: &str) -> Self {
         Self {
             revision: from.to_owned(),
@@ -38,6 +45,7 @@ impl ReplacedServer {
         Some(response)
     }
 
+    /// Returns the result of a request, or its error.
     fn result(&mut self, message: &Value) -> Result<Value, Value> {
         let has_discovery = self.revision == DISCOVER;
         let params = &message["params"];

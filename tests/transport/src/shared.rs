@@ -1,4 +1,4 @@
-//! Change bus for processes on one machine: a hub forwards lines to all processes.
+//! Change bus for processes on one machine: each process sends lines to a hub, which forwards them to all processes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,12 @@ use tokio::sync::{broadcast, mpsc};
 
 /// Hub that forwards every line of a process to all processes.
 pub struct Hub {
+    /// Address of the hub.
     pub address: SocketAddr,
 }
 
 impl Hub {
+    /// Starts a hub on a free port.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
@@ -41,13 +43,16 @@ impl Hub {
     }
 }
 
-/// Change bus that uses a hub.
+/// Change bus that sends its messages through a [`Hub`].
 pub struct HubBus {
+    /// Lines that are sent to the hub.
     out: mpsc::UnboundedSender<String>,
+    /// Receivers of the bus messages, by number.
     receivers: Arc<Mutex<Vec<(u64, BusReceiver)>>>,
 }
 
 impl HubBus {
+    /// Connects to a hub.
     pub async fn connect(hub: SocketAddr) -> std::io::Result<Self> {
         let (reader, mut writer) = TcpStream::connect(hub).await?.into_split();
         let (out, mut waiting) = mpsc::unbounded_channel::<String>();

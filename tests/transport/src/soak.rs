@@ -29,7 +29,7 @@ use crate::proxy::CuttingProxy;
 const WORKER_COUNT: u64 = 12;
 /// Timeout of a call, on a machine under load.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Growth of memory after the first third of the time that counts as a leak, in bytes.
+/// Growth of memory in bytes that counts as a leak, measured after the first third of the run.
 const MAX_MEMORY_GROWTH: usize = 48 << 20;
 
 /// Number of events, by name.
@@ -37,6 +37,7 @@ const MAX_MEMORY_GROWTH: usize = 48 << 20;
 pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Counts {
+    /// Counts an event.
     fn note(&self, what: &'static str) {
         *self
             .0
@@ -46,6 +47,7 @@ impl Counts {
             .or_default() += 1;
     }
 
+    /// Returns the number of events with a name.
     fn of(&self, what: &str) -> u64 {
         let counts = self.0.lock().expect("not poisoned");
         counts.get(what).copied().unwrap_or_default()
@@ -63,17 +65,22 @@ impl std::fmt::Display for Counts {
 
 /// State that all workers share.
 struct SoakState {
+    /// HTTP server in this process.
     server: TestServer,
+    /// Proxy to the HTTP server.
     proxy: CuttingProxy,
     /// Path of the stdio server.
     program: String,
     counts: Counts,
+    /// True when the workers must end.
     stop: AtomicBool,
 }
 
-/// Generates traffic for a time; `program` is the stdio test server. Returns the counts of the events.
+/// Generates traffic for the duration `time`; `program` is the path of the stdio test server. Returns the counts of the
+/// events.
 ///
 /// # Panics
+///
 /// If a result is wrong, a call does not end, or a resource is leaked.
 pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     let before = (open_files(std::process::id()), children());
@@ -181,6 +188,7 @@ async fn disturb(state: Arc<SoakState>, mut random: Random) {
     }
 }
 
+/// Runs random kinds of traffic until the end of the run.
 async fn run_worker(state: Arc<SoakState>, mut random: Random) {
     while !state.stop.load(Ordering::Acquire) {
         match random.below(16) {
@@ -194,12 +202,13 @@ async fn run_worker(state: Arc<SoakState>, mut random: Random) {
     }
 }
 
+/// Returns a random element.
 fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
     let count = u64::try_from(all.len()).expect("small");
     all[usize::try_from(random.below(count)).expect("small")]
 }
 
-/// Connects a client over HTTP, directly or through the proxy.
+/// Connects a client over HTTP, directly or through the proxy, and uses it.
 async fn over_http(state: &SoakState, random: &mut Random) {
     let revision = pick(random, &REVISIONS);
     let is_cut = random.below(2) == 0;
@@ -221,7 +230,7 @@ async fn over_http(state: &SoakState, random: &mut Random) {
     use_client(state, random, revision, connected).await;
 }
 
-/// Connects a client to a server in this process.
+/// Connects a client to a server in this process over an in-memory transport, and uses it.
 async fn in_memory(state: &SoakState, random: &mut Random) {
     let (near, far) = memory_pair(1 << 14, 4 << 20);
     let options = ConnectionOptions {
@@ -239,7 +248,7 @@ async fn in_memory(state: &SoakState, random: &mut Random) {
     drop(served.expect("in time").expect("no panic"));
 }
 
-/// Connects a client to a server that is a child process.
+/// Connects a client to a server that is a child process, and uses it.
 async fn as_process(state: &SoakState, random: &mut Random) {
     let mode = pick(random, &["tokio", "threads"]);
     let command = ServerCommand::new(&state.program)
@@ -284,6 +293,7 @@ async fn use_client(
     );
 }
 
+/// Calls a random tool, and cancels the call or checks its result.
 async fn one_call(state: &SoakState, random: &mut Random, client: &ClientHandle) {
     let tool = pick(
         random,
@@ -346,14 +356,14 @@ async fn one_call(state: &SoakState, random: &mut Random, client: &ClientHandle)
     }
 }
 
-/// Reads output for some time, and closes the connection.
+/// Reads the response for a limited time.
 async fn listen(stream: &mut tokio::net::TcpStream) {
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes);
     let _ = tokio::time::timeout(Duration::from_millis(200), read).await;
 }
 
-/// Sends a request with random bytes.
+/// Sends an HTTP request in which random bytes are replaced.
 async fn nonsense(state: &SoakState, random: &mut Random) {
     let call = call(2, "echo", "a");
     let body = pick(random, &[INITIALIZE, &call, ""]);
@@ -375,7 +385,7 @@ async fn nonsense(state: &SoakState, random: &mut Random) {
     state.counts.note("nonsense");
 }
 
-/// Sends an incomplete request.
+/// Sends the beginning of a request and closes the connection.
 async fn half_a_request(state: &SoakState, random: &mut Random) {
     let request = state.server.request("/mcp", "POST", &[], INITIALIZE);
     let length = random.below(request.len() as u64);
@@ -387,7 +397,7 @@ async fn half_a_request(state: &SoakState, random: &mut Random) {
     state.counts.note("cut off");
 }
 
-/// Sends a call with large output that the client does not read.
+/// Sends a call with a large response that the client does not read.
 async fn read_nothing(state: &SoakState) {
     let (headers, body) = stateless_call(1, "flood", "");
     let headers: Vec<(&str, &str)> = headers

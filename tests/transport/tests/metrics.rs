@@ -1,5 +1,5 @@
-//! Metrics of connections: servers and clients on standard streams, Unix sockets, in memory and over HTTP. A program of its own with
-//! one test, because the metrics belong to the process.
+//! Metrics of connections: servers and clients on standard streams, Unix sockets, in memory and over HTTP. A separate
+//! executable with one test, because the metrics are global to the process.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -21,17 +21,21 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMete
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// Path of the stdio test server.
 const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_echo_server");
+/// Revision of the connections.
 const REVISION: &str = "2025-11-25";
 
+/// Returns the metrics of one side of a transport.
 fn metrics_of(side: Side, transport: &str) -> ConnectionMetrics {
     let mut all = connection_metrics().into_iter();
     let found = all.find(|metrics| metrics.side == side && metrics.transport == transport);
     found.unwrap_or_else(|| panic!("no {transport} of {side:?}"))
 }
 
-/// Uses a client for four requests: `initialize`, which is no request of the program, a result, an error, and one in flight. Returns
-/// its metrics while the last one waits, and afterwards.
+/// Uses a client for `initialize`, two results, an error, and a call that stays in flight.
+///
+/// Returns the client's metrics while the call is in flight, and after the end.
 async fn use_client(
     client: &ClientHandle,
     driver: JoinHandle<()>,
@@ -51,6 +55,7 @@ async fn use_client(
     [open, metrics_of(Side::Client, transport)]
 }
 
+/// Checks the metrics of a client, during its calls and after the end.
 fn check_client([open, ended]: [ConnectionMetrics; 2]) {
     let transport = open.transport;
     assert_eq!((open.requests, open.errors), (3, 1), "{transport}");
@@ -62,7 +67,7 @@ fn check_client([open, ended]: [ConnectionMetrics; 2]) {
     assert_eq!(ended.queued_bytes, 0, "{transport}");
 }
 
-/// Compares a server with its client, whose messages it has received.
+/// Checks the metrics of a server, and compares its byte counts with those of its client.
 fn check_server(transport: &str) {
     let (server, client) = (
         metrics_of(Side::Server, transport),
@@ -74,6 +79,7 @@ fn check_server(transport: &str) {
     assert!(server.received_bytes <= client.sent_bytes, "{transport}");
 }
 
+/// Checks the metrics of the in-memory transport.
 async fn use_memory() {
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let options = ConnectionOptions::default();
@@ -86,6 +92,7 @@ async fn use_memory() {
     check_server("memory");
 }
 
+/// Checks the metrics of Unix sockets.
 async fn use_unix_socket() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("socket");
@@ -104,7 +111,7 @@ async fn use_unix_socket() {
     check_server("unix");
 }
 
-/// Uses a server process, which returns its metrics itself, with and without a runtime.
+/// Checks the metrics of child processes; the server, with and without a Tokio runtime, reports its own metrics.
 async fn use_processes() {
     for mode in ["tokio", "threads"] {
         let command = ServerCommand::new(SERVER_PROGRAM).arg(mode);
@@ -130,6 +137,7 @@ async fn use_processes() {
     assert_eq!(client.sessions, 0);
 }
 
+/// Checks the metrics of HTTP.
 async fn use_http() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
@@ -190,10 +198,11 @@ fn collect(
     }
 }
 
-/// Function that reads one figure.
+/// Function that reads one counter or gauge.
 type Reading = fn(&ConnectionMetrics) -> u64;
 
-/// "Counters for sessions, requests, errors, bytes, queue sizes": for every transport and both sides, also by OpenTelemetry.
+/// "Counters for sessions, requests, errors, bytes, queue sizes": for every transport and both sides, also through
+/// OpenTelemetry instruments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_of_all_transports_are_counted() {
     let exporter = InMemoryMetricExporter::default();

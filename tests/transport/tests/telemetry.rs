@@ -74,8 +74,10 @@ async fn instruments_report_the_service() {
     assert_eq!(collect_sums(&provider, &exporter)["mcp.server.sessions"], 0);
 }
 
-/// Exporter of the spans of all threads. The subscriber is global, because `tracing` caches per call site whether a
-/// subscriber is interested, and may query another thread's subscriber.
+/// Exporter of the spans of all threads, with the mutex of the tests.
+///
+/// The subscriber is global, because `tracing` caches per call site whether a subscriber is interested, and may query
+/// another thread's subscriber.
 static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()
@@ -87,14 +89,15 @@ static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     (exporter, Mutex::default())
 });
 
-/// Lines of child processes that were logged.
+/// Lines of the standard error of child processes that were logged.
 static STDERR_LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
-/// Layer that collects the logged lines of child processes.
+/// Layer that collects the logged lines of child processes in [`STDERR_LINES`].
 struct StderrLines;
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StderrLines {
     fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        /// Message of a log event.
         struct Message(String);
 
         impl tracing::field::Visit for Message {
@@ -130,7 +133,7 @@ async fn stderr_of_servers_is_logged() {
     assert_eq!(*lines, ["this goes to standard error"]);
 }
 
-/// Exports the spans of one test at a time, until the guard is dropped.
+/// Returns the exporter of spans; other tests wait until the guard is dropped.
 async fn export_spans() -> (&'static InMemorySpanExporter, MutexGuard<'static, ()>) {
     let (exporter, turn) = &*SPANS;
     let guard = turn.lock().await;
@@ -138,6 +141,7 @@ async fn export_spans() -> (&'static InMemorySpanExporter, MutexGuard<'static, (
     (exporter, guard)
 }
 
+/// Returns an attribute of a span as text.
 fn attribute(span: &SpanData, key: &str) -> String {
     let found = span
         .attributes
@@ -146,6 +150,7 @@ fn attribute(span: &SpanData, key: &str) -> String {
     found.map_or(String::new(), |found| found.value.to_string())
 }
 
+/// Returns the span with this name and MCP method.
 fn find<'a>(spans: &'a [SpanData], name: &str, method: &str) -> &'a SpanData {
     let found = spans
         .iter()
@@ -206,6 +211,7 @@ async fn trace_crosses_from_client_to_server() {
 /// A request continues the trace that its message names, and is linked to the span of its HTTP request.
 #[tokio::test]
 async fn message_continues_its_trace_over_http() {
+    /// `traceparent` of the client.
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
     let (exporter, _guard) = export_spans().await;
     let server = TestServer::start(HttpServerOptions::default()).await;

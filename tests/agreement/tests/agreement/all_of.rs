@@ -9,6 +9,7 @@ pub fn merge_all_of(document: &Value, key: &str) -> Value {
     merge_at(document, &document[key])
 }
 
+/// Returns a schema with every `allOf` in it merged.
 fn merge_at(at: &Value, definitions: &Value) -> Value {
     match at {
         Value::Object(map) => {

@@ -15,17 +15,19 @@ use serde_json::{Value, json};
 use crate::all_of::merge_all_of;
 use crate::revisions::{Revision, revisions};
 
+/// Seed of the random instances.
 const SEED: u64 = 20_251_125;
 
-/// Number of instances of each definition, and number of mutants of each instance.
+/// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 6;
+/// Number of mutants of each instance.
 const MUTANT_COUNT: usize = 6;
 
 /// Returns the official schema with an additional definition for every anonymous type.
 fn official_schema(revision: &Revision) -> Value {
     let mut document = revision.schema.document.clone();
     let key = definitions_key(&document);
-    // What an `allOf` puts together stands in one place only once it is merged.
+    // Anonymous types inside an `allOf` have one position only after the merge.
     let sources = [revision.schema.document, &merge_all_of(&document, key)];
     for definition in revision.ir.definitions.iter().filter(|d| !d.official) {
         let places = definition.pointers.iter();
@@ -37,6 +39,7 @@ fn official_schema(revision: &Revision) -> Value {
     document
 }
 
+/// Returns the name of the member with the definitions: `definitions` or `$defs`.
 fn definitions_key(document: &Value) -> &'static str {
     let keys = ["definitions", "$defs"];
     let found = keys.into_iter().find(|key| document.get(key).is_some());
@@ -68,8 +71,11 @@ fn generated_schemas(revision: &Revision) -> Value {
 
 /// Names of aliases and anonymous types, to which schemars and the official schema refer in different ways.
 struct Names<'r> {
+    /// The schema document.
     document: &'r Value,
+    /// Names of aliases.
     aliases: BTreeSet<&'r str>,
+    /// Names of anonymous types.
     anonymous: BTreeSet<&'r str>,
 }
 
@@ -221,7 +227,7 @@ fn references_resolve_and_descriptions_stay() {
             {
                 let words = &official[definitions_key(official)][name]["description"];
                 let found = &generated["$defs"][name]["description"];
-                // A type that an extension has of its revision may be described there only.
+                // A type that the extension shares with its revision may have its description only there.
                 assert!(
                     found == words || revision.is_extension && words.is_null(),
                     "{name}"
@@ -231,6 +237,7 @@ fn references_resolve_and_descriptions_stay() {
     }
 }
 
+/// Calls `see` with every `$ref` in a schema.
 fn visit_references(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(object) => {
@@ -265,6 +272,7 @@ fn revisions_do_not_share_schemas() {
 
 #[test]
 fn runtime_types_have_schemas() {
+    /// Checks that the type `T` has this schema, and no definition.
     fn check<T: JsonSchema>(expected: Value) {
         let mut generator = SchemaGenerator::default();
         assert_eq!(generator.subschema_for::<T>().to_value(), expected);

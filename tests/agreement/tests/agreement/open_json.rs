@@ -141,6 +141,7 @@ fn is_unchanged_by_encoding(revision: &Revision, name: &str, text: &str) -> bool
         && expected_encoding(&revision.schema, name, &doc).to_string() == doc.to_string()
 }
 
+/// Decodes a text as a definition or a union, and encodes the value.
 fn encode(revision: &Revision, name: &str, text: &str) -> Result<String, DecodeError> {
     let definition = revision.types.definitions.iter().find(|d| d.name == name);
     match definition {

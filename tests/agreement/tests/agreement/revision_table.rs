@@ -3,6 +3,7 @@
 use mcp_exact_revisions::{Lifecycle, Methods, RevisionSpec, Side, all, find};
 use mcp_exact_wire::{Direction, RevisionTypes};
 
+/// Defines the tests for all revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $types:ident;)*) => {
         const IDS: &[&str] = &[$($id),*];
@@ -29,6 +30,7 @@ fn check_revision<R: RevisionTypes>(id: &str) {
     assert!(R::FromClient::REQUESTS.contains(&opening), "{id}");
 }
 
+/// Compares the constants of a direction with the properties of the revision.
 fn check_direction<D: Direction>(spec: &RevisionSpec, side: Side) {
     let methods: &Methods = spec.methods(side);
     assert_eq!(methods.requests(), D::REQUESTS, "{spec} {side:?}");

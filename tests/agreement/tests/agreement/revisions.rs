@@ -27,6 +27,7 @@ pub struct Types {
     pub unions: &'static [Union],
 }
 
+/// Defines a table with the types of each revision or extension.
 macro_rules! types {
     ($table:ident $($id:literal $types:ident { $($union:ident)* })*) => {
         static $table: &[Types] = &[$(Types {
@@ -38,10 +39,12 @@ macro_rules! types {
     };
 }
 
+/// Defines the table `REVISIONS`.
 macro_rules! revision_types {
     ($($rows:tt)*) => { types! { REVISIONS $($rows)* } };
 }
 
+/// Defines the table `EXTENSIONS`.
 macro_rules! extension_types {
     ($($rows:tt)*) => { types! { EXTENSIONS $($rows)* } };
 }
@@ -68,6 +71,7 @@ pub struct Decoded {
 }
 
 impl Union {
+    /// Creates the entry of a union.
     const fn of<T: Decode + Encode + Validate + Debug>(name: &'static str) -> Self {
         Self {
             name,
@@ -76,10 +80,11 @@ impl Union {
     }
 }
 
+/// Decodes a document as a union; the variant's name is the first word of its `Debug` output.
 fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let value: T = from_slice(bytes)?;
     let mut variant = FirstWordWriter::default();
-    // The word is there once the output stops.
+    // The writer fails on purpose after the first word.
     let _ = write!(variant, "{value:?}");
     Ok(Decoded {
         variant: variant.0,
@@ -88,7 +93,7 @@ fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded
     })
 }
 
-/// Writer that keeps text up to the first parenthesis and then fails.
+/// Writer that keeps the text before the first parenthesis and then fails.
 #[derive(Default)]
 struct FirstWordWriter(String);
 
@@ -143,13 +148,14 @@ pub fn selected_revision() -> Option<String> {
     std::env::var(REVISION_VARIABLE).ok()
 }
 
-/// Returns all revisions in the order of the list, then all extensions; or only the one that the environment names.
+/// Returns all revisions in the order of the list, then all extensions; or only the revision or extension that the
+/// environment variable names.
 pub fn revisions() -> &'static [Revision] {
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read_revisions);
     &REVISIONS
 }
 
-/// Returns the definitions to compare, with the number of definitions in each schema.
+/// Number of definitions in the schema of each revision and extension.
 pub const DEFINITION_COUNTS: [(&str, usize); 6] = [
     ("2024-11-05", 79),
     ("2025-03-26", 83),
@@ -169,7 +175,7 @@ pub fn all_types() -> impl Iterator<Item = &'static Types> {
     REVISIONS.iter().chain(EXTENSIONS)
 }
 
-/// Returns the identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and those in the tables.
+/// Returns the identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and the identifiers in the tables.
 pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
     let listed = listed_revisions().into_iter().map(|revision| revision.id);
     let extensions = extensions().into_iter().map(|listed| listed.revision.id);
@@ -180,14 +186,17 @@ pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
     )
 }
 
+/// Returns the entries of `schema/revisions.toml`.
 fn listed_revisions() -> Vec<codegen::Revision> {
     codegen::revisions(&read_schema_file("revisions.toml")).expect("the list can be read")
 }
 
+/// Returns the entries of `schema/extensions.toml`.
 fn extensions() -> Vec<codegen::ListedExtension> {
     codegen::extensions(&read_schema_file("extensions.toml")).expect("the list can be read")
 }
 
+/// Reads the schemas of all revisions and extensions.
 fn read_revisions() -> Vec<Revision> {
     let (errata, names) = (
         read_schema_file("errata.toml"),
@@ -258,6 +267,7 @@ fn build_revision(
     }
 }
 
+/// Returns the text of a file in `schema/`.
 fn read_schema_file(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../schema")

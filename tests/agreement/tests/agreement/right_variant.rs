@@ -11,15 +11,20 @@ use crate::revisions::{Revision, Union, revisions};
 use crate::rules::known_exception;
 use crate::unions::select_variant;
 
+/// Seed of the random instances.
 const SEED: u64 = 20_241_105;
 
 /// Number of instances of each union.
 const INSTANCE_COUNT: usize = 200;
 
+/// Numbers of checked values.
 #[derive(Debug, Default)]
 struct Tally {
+    /// Number of values that one variant accepts.
     one_variant: usize,
+    /// Number of values that several variants accept.
     several_variants: usize,
+    /// Number of values that a documented rule refuses.
     refused: usize,
 }
 
@@ -52,6 +57,7 @@ fn instances_decode_as_the_accepting_variant() {
     }
 }
 
+/// Checks the variant as which a value is decoded.
 fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &mut Tally) {
     let schema = &revision.schema;
     let at = schema.definition(union.name);
@@ -86,6 +92,7 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
     }
 }
 
+/// Returns the variants of a union in the representation.
 fn variants<'r>(revision: &'r Revision, union: &str) -> &'r Variants {
     revision.ir.union(union)
 }
@@ -210,7 +217,7 @@ fn unknown_tags_are_kept() {
             let Some(tag) = variants(revision, union.name).open_tag() else {
                 continue;
             };
-            // Messages that hold their envelope hold it with every method.
+            // Messages whose types include the envelope include it for every method.
             let known = generator.instance(union.name);
             let text: String = [("jsonrpc", r#""2.0""#), ("id", "1")]
                 .iter()
@@ -238,10 +245,12 @@ fn unknown_tags_are_kept() {
     }
 }
 
+/// Returns true if an object has a member of that name.
 fn has_member(doc: &Doc, name: &str) -> bool {
     matches!(doc, Doc::Object(members) if members.iter().any(|(known, _)| known == name))
 }
 
+/// Returns an object with a member set.
 fn with_member(doc: &Doc, name: &str, value: Doc) -> Doc {
     let Doc::Object(members) = doc else {
         panic!("a message is an object: {doc}");

@@ -9,15 +9,20 @@ use crate::revisions::{Revision, revisions};
 use crate::rules::known_exception;
 use crate::traversal::VisitedValue;
 
+/// Seed of the random instances.
 const SEED: u64 = 20_250_326;
 
 /// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 50;
 
+/// Numbers of documents by outcome.
 #[derive(Default)]
 struct Tally {
+    /// Number of checked documents.
     documents: usize,
+    /// Number of documents that a documented rule refuses.
     refused: usize,
+    /// Number of documents that are not compared.
     skipped: usize,
 }
 
@@ -38,6 +43,7 @@ fn instances_round_trip() {
     }
 }
 
+/// Checks round trips of the instances of all definitions of a revision.
 fn check_round_trips(revision: &'static Revision, with_exotic_numbers: bool) -> Tally {
     let mut rng = Rng::new(SEED);
     let document = revision.schema.document;
@@ -105,6 +111,7 @@ fn check_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mu
     );
 }
 
+/// Decodes a valid text as a definition, and encodes the value.
 fn encode(revision: &Revision, definition: &str, text: &str) -> String {
     match revision.definition(definition).inspect(text.as_bytes()) {
         Ok(inspected) if inspected.violations.is_empty() => inspected.encoded,

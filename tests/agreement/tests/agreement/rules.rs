@@ -123,6 +123,7 @@ pub fn is_open(schema: &Value) -> bool {
         .all(|keyword| schema.get(keyword).is_none())
 }
 
+/// Returns true if an object has all members of these names.
 fn has_all_members(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
@@ -191,6 +192,7 @@ fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static s
     }
 }
 
+/// Returns true if a predicate is true for a typed value of the document and its schema.
 fn is_any_typed(
     schema: &Schema,
     definition: &str,
@@ -221,7 +223,7 @@ mod tests {
         for revision in reviewed_revisions() {
             let cases = refused.iter().map(|case| (case, true));
             for ((definition, text), holds) in cases.chain(accepted.iter().map(|c| (c, false))) {
-                let doc = read_revisions(text);
+                let doc = parse_case(text);
                 if !has_assumed_definition(revision, definition, text)
                     || revision.schema.oracle.verdict(definition, &doc) != Some(true)
                 {
@@ -251,6 +253,7 @@ mod tests {
         is_there(definition) && is_meant && (text != BATCH || is_there("JSONRPCBatchRequest"))
     }
 
+    /// Returns true if the types accept a text without violations.
     fn accepts(revision: &Revision, definition: &str, text: &str) -> bool {
         let inspected = revision.definition(definition).inspect(text.as_bytes());
         inspected.is_ok_and(|inspected| inspected.violations.is_empty())
@@ -258,7 +261,7 @@ mod tests {
 
     /// Parses the document of a case. A lone surrogate becomes its placeholder; the second of two members with the same
     /// name is renamed.
-    fn read_revisions(text: &str) -> Doc {
+    fn parse_case(text: &str) -> Doc {
         let whole = "\\ud800\\udc00";
         let text = text
             .replace(whole, "\u{10000}")
@@ -276,6 +279,7 @@ mod tests {
         format!("{}\"_a~\"{}", &text[..at], &text[at + 4..])
     }
 
+    /// Restores the names of renamed duplicates.
     fn restore_duplicates(doc: Doc) -> Doc {
         match doc {
             Doc::Array(items) => Doc::Array(items.into_iter().map(restore_duplicates).collect()),

@@ -11,6 +11,7 @@ use mcp_exact_tests_support::{
 use crate::revisions::{Revision, revisions};
 use crate::rules::{LONE_SURROGATE, RULES, is_open, known_exception};
 
+/// Seed of the random instances.
 const SEED: u64 = 20_250_618;
 
 /// Minimum number of valid and of invalid documents for each revision.
@@ -22,22 +23,30 @@ const MUTANT_COUNT: usize = 5;
 /// Numbers of compared documents.
 #[derive(Default)]
 struct Tally {
+    /// Documents that were compared, by definition.
     compared: BTreeSet<(&'static str, String)>,
+    /// Number of valid documents by definition.
     valid: BTreeMap<&'static str, usize>,
+    /// Number of invalid documents by definition.
     invalid: BTreeMap<&'static str, usize>,
+    /// Number of documents by kind of mutation.
     kinds: BTreeMap<MutationKind, usize>,
+    /// Number of documents with equal verdicts.
     agreed: usize,
+    /// Number of documents that each rule refuses.
     refused_by_rule: [usize; RULES.len()],
+    /// Descriptions of the documents with different verdicts.
     disagreements: Vec<String>,
 }
 
 impl Tally {
+    /// Returns the numbers of valid and of invalid documents.
     fn totals(&self) -> (usize, usize) {
         (self.valid.values().sum(), self.invalid.values().sum())
     }
 
     /// Compares one document, unless the same document was compared before.
-    fn compare_revision(
+    fn compare_document(
         &mut self,
         revision: &Revision,
         definition: &'static str,
@@ -80,6 +89,7 @@ impl Tally {
         }
     }
 
+    /// Prints the numbers; panics if verdicts differ.
     fn report(&self, revision: &Revision, what: &str) {
         let (revision, definitions) = (revision.id(), revision.types.definitions.len());
         let (valid, invalid) = self.totals();
@@ -142,6 +152,7 @@ fn types_and_schema_agree() {
     }
 }
 
+/// Compares instances and mutants of all definitions of a revision.
 fn compare_revision(revision: &'static Revision) -> Tally {
     let document = revision.schema.document;
     let mut rng = Rng::new(SEED);
@@ -155,10 +166,10 @@ fn compare_revision(revision: &'static Revision) -> Tally {
             let extended = mutator.with_unknown_members(name, &doc);
             for mutant in mutator.sample(name, &doc, MUTANT_COUNT) {
                 *tally.kinds.entry(mutant.kind).or_default() += 1;
-                tally.compare_revision(revision, name, &mutant.doc, &mut rng);
+                tally.compare_document(revision, name, &mutant.doc, &mut rng);
             }
-            tally.compare_revision(revision, name, &doc, &mut rng);
-            tally.compare_revision(revision, name, &extended, &mut rng);
+            tally.compare_document(revision, name, &doc, &mut rng);
+            tally.compare_document(revision, name, &extended, &mut rng);
         }
     }
     tally
@@ -182,7 +193,7 @@ fn rules_match_the_refused_documents() {
                 for change in [add_member, repeat_member, add_lone_surrogate] {
                     let mut changed = doc.clone();
                     change(pick_value(&mut changed, &mut rng), &mut rng);
-                    tally.compare_revision(revision, definition.name, &changed, &mut rng);
+                    tally.compare_document(revision, definition.name, &changed, &mut rng);
                 }
             }
         }
@@ -215,6 +226,7 @@ fn pick_value<'d>(doc: &'d mut Doc, rng: &mut Rng) -> &'d mut Doc {
 
 /// Adds a member that could cause a union to select the wrong variant.
 fn add_member(doc: &mut Doc, rng: &mut Rng) {
+    /// Names of members that select variants; some are repeated to be chosen more often.
     const NAMES: [&str; 11] = [
         "action", "blob", "content", "enum", "error", "id", "id", "id", "result", "roots", "tools",
     ];
@@ -228,6 +240,7 @@ fn add_member(doc: &mut Doc, rng: &mut Rng) {
     }
 }
 
+/// Repeats a member of an object.
 fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
     if let Doc::Object(members) = doc
         && !members.is_empty()

@@ -8,6 +8,7 @@ use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 
 use crate::revisions::{revisions, selected_revision};
 
+/// Seed of the random instances.
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each definition.
@@ -20,7 +21,7 @@ const MUTANT_COUNT: usize = 8;
 fn tables_agree_with_types() {
     let mut texts = 0;
     for revision in revisions() {
-        // An extension is no revision that conversions know.
+        // Conversions do not support extensions.
         let Some(known) = KnownRevision::parse(revision.id()) else {
             continue;
         };

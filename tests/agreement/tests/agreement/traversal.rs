@@ -14,12 +14,13 @@ use crate::unions::select_variant;
 /// Corrected schema with its validator.
 pub struct Schema {
     /// Schema document. In addition to the official definitions, it has one for each anonymous union and each anonymous
-    /// variant, so that the validator can check values of these.
+    /// variant, so that the validator can check their values.
     pub document: &'static Value,
     /// JSON Schema validator.
     pub oracle: Oracle<'static>,
     /// Schema document without `allOf`.
     schema_without_all_of: &'static Value,
+    /// Name of the member with the definitions: `definitions` or `$defs`.
     key: &'static str,
     /// Variants of each union, by the JSON pointer of the union.
     unions: BTreeMap<String, Vec<NamedVariant>>,
@@ -29,7 +30,9 @@ pub struct Schema {
 
 /// Variant of a union: the name of its definition, and its pointer.
 struct NamedVariant {
+    /// Name of the definition.
     name: String,
+    /// JSON pointer of the variant.
     pointer: String,
 }
 
@@ -43,6 +46,7 @@ pub struct SchemaAt {
 }
 
 impl SchemaAt {
+    /// Returns the position of a schema in this one; `tokens` is the JSON pointer without its first slash.
     fn child(&self, tokens: &str, schema: &'static Value) -> Self {
         Self {
             pointer: format!("{}/{tokens}", self.pointer),
@@ -55,13 +59,18 @@ impl SchemaAt {
 pub enum VisitedValue<'d> {
     /// Value of a union; `selected_variant` is the index of the variant that the documented rules select.
     Union {
+        /// Position of the union.
         union: SchemaAt,
+        /// Index of the selected variant; `None` if the rules select none.
         selected_variant: Option<usize>,
+        /// The value.
         doc: &'d Doc,
     },
     /// Value of a type that is not a union.
     Typed {
+        /// Schema of the value.
         schema: &'static Value,
+        /// The value.
         doc: &'d Doc,
     },
 }
@@ -142,7 +151,7 @@ impl Schema {
         self.text_pointers.contains(&at.pointer)
     }
 
-    /// Returns the schemas of a value's items or members, with their names; untyped ones are omitted.
+    /// Returns the schemas of a value's items or members, with their names; untyped items and members are omitted.
     pub fn children<'d>(&self, at: &SchemaAt, doc: &'d Doc) -> Vec<(&'d str, SchemaAt, &'d Doc)> {
         match doc {
             Doc::Array(items) => match at.schema.get("items") {
@@ -165,6 +174,7 @@ impl Schema {
         self.walk_at(&self.definition(definition), doc, see);
     }
 
+    /// Visits the typed values of a value whose schema is at a position.
     fn walk_at<'d>(&self, at: &SchemaAt, doc: &'d Doc, see: &mut dyn FnMut(VisitedValue<'d>)) {
         if self.is_kept_as_text(at) {
             return;
@@ -281,7 +291,7 @@ fn variants_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
         "teach the walk `oneOf`: {schema}"
     );
     if let Some(Value::Array(members)) = map.get("anyOf") {
-        // Constants in this form are the values of one string, and unknown ones of these are violations.
+        // Constants in this form are the values of a string enum; an unknown value is a violation.
         let constant = |member: &Value| member["const"].is_string() && member["type"] == "string";
         if members.iter().all(constant) {
             return None;

@@ -12,7 +12,9 @@ use crate::traversal::{Schema, SchemaAt};
 
 /// Form that a variant of a union can have, with the index of the variant.
 struct VariantForm {
+    /// Index of the variant.
     member: usize,
+    /// Schema of the form.
     schema: SchemaAt,
 }
 
@@ -46,6 +48,7 @@ fn forms(schema: &Schema, union: &SchemaAt) -> Vec<VariantForm> {
     forms
 }
 
+/// Adds the forms of a variant, with nested unions replaced by their variants.
 fn add_forms(schema: &Schema, member: usize, at: &SchemaAt, forms: &mut Vec<VariantForm>) {
     let at = schema.resolve(at);
     match schema.variants(&at) {
@@ -58,6 +61,7 @@ fn add_forms(schema: &Schema, member: usize, at: &SchemaAt, forms: &mut Vec<Vari
     }
 }
 
+/// Returns true if a schema allows the JSON type of a value.
 fn has_kind(schema: &Value, doc: &Doc) -> bool {
     let kinds: &[&str] = match doc {
         Doc::Null => &["null"],
@@ -89,6 +93,7 @@ fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) ->
     select_object_variant(schema, &forms, item)
 }
 
+/// Selects an object variant by discriminator and required members.
 fn select_object_variant(schema: &Schema, forms: &[&VariantForm], doc: &Doc) -> Option<usize> {
     let tag = discriminator(schema, forms);
     let constants = |form: &VariantForm| match tag {
@@ -187,6 +192,7 @@ fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMe
     })
 }
 
+/// Returns the required members of a form.
 fn required_members(form: &VariantForm) -> BTreeSet<RequiredMember> {
     let names = required_names(form.schema.schema).into_iter();
     names.map(|name| (name, None)).collect()

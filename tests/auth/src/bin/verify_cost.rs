@@ -9,8 +9,11 @@ use mcp_exact_auth::server::{Jwks, ResourceServer};
 use mcp_exact_tests_auth::tokens::Signer;
 use serde_json::json;
 
+/// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
+/// Resource of the tokens.
 const RESOURCE: &str = "https://mcp.example/mcp";
+/// Number of verifications in one measurement.
 const ROUNDS: u32 = 5000;
 
 #[tokio::main(flavor = "current_thread")]

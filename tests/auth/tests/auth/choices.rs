@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::client::{oauth_client, send_call};
 
-/// Signs in; returns the URL that the user opened, or the error.
+/// Signs in; returns the authorization URL that the user agent opened, or the error.
 async fn sign_in(
     deviations: Deviations,
     oauth: impl FnOnce(&str) -> OAuth,
@@ -25,7 +25,8 @@ async fn sign_in(
     Ok(opened.first().expect("it was opened").clone())
 }
 
-/// Changes of the servers, the challenge, a change of the client, and the expected requested scopes.
+/// Row of a test of scopes: changes of the servers, the challenge of status 401, a change of the client's options, and
+/// the requested scopes that are expected.
 type ScopeCase<'r> = (
     &'r [fn(&mut Deviations)],
     fn(&str) -> String,
@@ -33,11 +34,13 @@ type ScopeCase<'r> = (
     Option<&'r str>,
 );
 
+/// Challenge without parameters.
 const BARE_CHALLENGE: fn(&str) -> String = |_| "Bearer".to_owned();
+/// Challenge with a scope.
 const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owned();
 
-/// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all of the resource, never
-/// those of the authorization server, and `offline_access` if the authorization server lists it.
+/// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all scopes of the resource,
+/// never the scopes of the authorization server, and `offline_access` if the authorization server lists it.
 #[tokio::test]
 async fn challenged_scopes_are_requested() {
     let resource = |deviations: &mut Deviations| {
@@ -89,6 +92,7 @@ async fn challenged_scopes_are_requested() {
     }
 }
 
+/// URL of the client metadata document.
 const CLIENT_DOCUMENT_URL: &str = "https://app.example/client.json";
 
 /// "Client Registration Approaches": the client uses an id that is configured for the issuer, then its metadata

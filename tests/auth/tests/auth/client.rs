@@ -13,6 +13,7 @@ use mcp_exact_tests_auth::site::{
 };
 use serde_json::json;
 
+/// Creates an authorizing HTTP client for the endpoint of the test servers.
 pub(crate) fn oauth_client(authority: &Authority, oauth: OAuth) -> OAuthClient {
     let inner = Arc::new(HyperClient::default());
     oauth
@@ -20,7 +21,7 @@ pub(crate) fn oauth_client(authority: &Authority, oauth: OAuth) -> OAuthClient {
         .expect("the URL is on loopback")
 }
 
-/// Sends a call and returns its status.
+/// Sends a call and returns the HTTP status.
 pub(crate) async fn send_call(
     client: &OAuthClient,
     endpoint: &str,
@@ -44,7 +45,7 @@ fn deviations_with(turn: impl FnOnce(&mut Deviations)) -> Deviations {
     deviations
 }
 
-/// Returns the number of requests to the authorization endpoint.
+/// Returns the number of requests to the authorization endpoint, that is, of sign-ins.
 fn sign_in_count(authority: &Authority) -> usize {
     authority.server.count("/authorize")
 }
@@ -369,7 +370,7 @@ async fn step_up_attempts_are_limited() {
     );
 }
 
-/// Two concurrent operations need different scopes: both keep the scopes that the other one has obtained ("Step-Up
+/// Two concurrent operations need different scopes: each of them keeps the scopes that the other has obtained ("Step-Up
 /// Authorization Flow": the union of the requested and the challenged scopes).
 #[tokio::test]
 async fn concurrent_step_ups_keep_all_scopes() {
@@ -402,7 +403,7 @@ async fn concurrent_step_ups_keep_all_scopes() {
                     response(302, &[("location", &location)], "")
                 }
                 "/token" => {
-                    // The token says what it is good for.
+                    // The token contains its scopes.
                     let token = granted.lock().expect("no panic").replace(' ', ".");
                     let token = format!("scopes.{token}");
                     respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
@@ -474,7 +475,7 @@ async fn rejected_fresh_tokens_are_final() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
-/// After the user has refused, further requests do not ask again.
+/// After the user has refused the authorization, further requests do not ask the user again.
 #[tokio::test]
 async fn user_refusal_is_remembered() {
     let authority = Authority::start(deviations_with(|k| {
@@ -590,7 +591,7 @@ async fn temporary_errors_keep_the_token() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
-/// The new authorization server receives nothing of the old one ("Authorization Server Migration").
+/// A new authorization server receives no secrets of the old one ("Authorization Server Migration").
 #[tokio::test]
 async fn new_authorization_server_gets_no_secrets() {
     let old = Authority::start(Deviations::default()).await;
@@ -604,6 +605,7 @@ async fn new_authorization_server_gets_no_secrets() {
         .expect("authorized");
     let refresh_tokens_before = old.server.count("/token");
     // The resource accepts only its own tokens, so that it rejects the token of the new server.
+    /// Issuer of the new authorization server.
     static NEW_SERVER: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     NEW_SERVER.set(new.server.url.clone()).expect("set once");
     old.set_deviations(|deviations| {

@@ -8,6 +8,7 @@ use tokio::process::Command;
 
 use crate::client::{oauth_client, send_call};
 
+/// Number of processes.
 const PROCESS_COUNT: usize = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

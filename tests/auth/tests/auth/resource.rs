@@ -14,14 +14,18 @@ use mcp_exact_tests_auth::site::{Site, json_response as respond_json, response};
 use mcp_exact_tests_auth::tokens::{Signer, sha256_base64url, unsigned_token};
 use serde_json::{Value, json};
 
+/// Resource of the tokens.
 const RESOURCE: &str = "https://mcp.example/mcp";
+/// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
 
+/// Returns the Unix time in seconds.
 fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }
 
+/// Returns the claims of a valid token.
 fn valid_claims() -> Value {
     json!({
         "iss": ISSUER,
@@ -41,6 +45,7 @@ fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
     claims
 }
 
+/// Creates the head of a request with these headers.
 fn request(headers: &[(&str, &str)]) -> Parts {
     let mut request = http::Request::post("https://mcp.example/mcp");
     for (name, value) in headers {
@@ -50,11 +55,13 @@ fn request(headers: &[(&str, &str)]) -> Parts {
     parts
 }
 
+/// Creates a resource server that trusts the key of a signer.
 fn server(signer: &Signer) -> ResourceServer {
     let jwks = Jwks::new(ISSUER, RESOURCE).fixed_keys(&signer.key_set().to_string());
     ResourceServer::new(ISSUER, RESOURCE, jwks.expect("keys")).expect("a resource")
 }
 
+/// Authenticates a request with these headers; returns its head.
 async fn check_token(
     server: &ResourceServer,
     headers: &[(&str, &str)],
@@ -296,7 +303,8 @@ async fn challenges_match_the_specification() {
     assert_eq!(error.status, 400);
 }
 
-/// One challenge contains all scopes of an operation; an application's hierarchy determines what covers them.
+/// One challenge contains all scopes of an operation; the scope hierarchy of an application determines which granted
+/// scopes cover them.
 #[tokio::test]
 async fn operations_need_all_their_scopes() {
     let signer = Signer::new("k");
@@ -442,7 +450,7 @@ async fn opaque_tokens_are_introspected() {
     assert_eq!(error.status, 401);
 }
 
-/// Returns a DPoP proof for a call with a token.
+/// Creates a DPoP proof for a call with a token.
 fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
     let mut claims = json!({
@@ -533,8 +541,9 @@ async fn bound_tokens_need_their_key() {
     );
 }
 
-/// RFC 9449, section 9: a proof without the server's nonce is rejected with the nonce, a proof with it is accepted.
-/// Another process with the same key accepts the nonce, one with another key does not.
+/// RFC 9449, section 9: a proof without a nonce of the server is rejected, and the response contains the nonce; a proof
+/// with the nonce is accepted. Another process with the same key accepts the nonce, a process with another key does
+/// not.
 #[tokio::test]
 async fn proofs_must_contain_the_nonce() {
     let (signer, key) = (Signer::new("k"), Signer::new(""));
@@ -575,7 +584,8 @@ async fn proofs_must_contain_the_nonce() {
     assert_ne!(other.expect("a nonce"), nonce);
 }
 
-/// Maximum time that a client's clock may be ahead of the server's clock.
+/// A token that expired 30 seconds ago is accepted with the default clock skew of one minute, and rejected without
+/// clock skew.
 #[tokio::test]
 async fn clocks_may_differ_by_a_minute() {
     let signer = Signer::new("k");

@@ -21,6 +21,7 @@ const SECRETS: [&str; 6] = [
     "verifier=",
 ];
 
+/// Checks that a text contains none of the secrets.
 fn check_no_secret(text: &str) {
     for secret in SECRETS {
         assert!(!text.contains(secret), "{secret} in {text}");

@@ -16,6 +16,7 @@ use mcp_exact_tests_auth::authority::RedirectAgent;
 use mcp_exact_tests_auth::issuer::{Issuer, start_server, valid_claims};
 use serde_json::{Value, json};
 
+/// Returns the options of a client that signs in without a user.
 fn oauth_options() -> OAuth {
     OAuth::new("test").user_agent(RedirectAgent::default())
 }
@@ -84,14 +85,17 @@ async fn scopes_are_enforced_over_sse() {
     assert!(!matches!(error, ClientError::Tool(_)), "{error}");
 }
 
+/// Revision whose clients use HTTP+SSE.
 const OLDEST_REVISION: &str = "2024-11-05";
 
+/// Complete response to a request.
 struct HttpReply {
     status: u16,
     headers: http::HeaderMap,
     body: String,
 }
 
+/// Sends a request without the HTTP client of a transport.
 async fn send_request(
     endpoint: &str,
     method: &str,
@@ -118,10 +122,14 @@ async fn send_request(
     }
 }
 
+/// Request of a client that starts a session.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
+/// Notification of a client that completes the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+/// Call of the tool `write`, which requires a scope.
 const WRITE_CALL: &str =
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{}}}"#;
+/// Call of the tool `who`, which returns the principal.
 const WHO_CALL: &str =
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"who","arguments":{}}}"#;
 

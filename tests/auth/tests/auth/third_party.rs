@@ -19,12 +19,16 @@ mod pages;
 
 /// All servers of a test.
 struct TestServers {
+    /// Authorization server of the MCP clients.
     issuer: Issuer,
+    /// Third-party service with its authorization server.
     service: Authority,
+    /// URL of the MCP endpoint of the example.
     endpoint: String,
 }
 
 impl TestServers {
+    /// Starts the servers and the example.
     async fn start() -> Self {
         let issuer = Issuer::start().await;
         let service = Authority::start(Deviations::default()).await;

@@ -1,4 +1,4 @@
-//! Documented differences from the recorded implementation, caused by later rules. Each group is recognized by the text
+//! Documented differences from the recorded implementation, caused by later rules. Each group is recognised by the text
 //! of its refusals or losses; `docs/conversions.md` describes the rules.
 
 use serde_json::Value;
@@ -10,9 +10,9 @@ pub enum Kind {
     Words,
     /// The refusal has another JSON pointer.
     Refusal,
-    /// The recorded outcome is a refusal, the current one is a conversion.
+    /// The recorded outcome is a refusal, the current outcome is a conversion.
     Converted,
-    /// The recorded outcome is a conversion, the current one is a refusal.
+    /// The recorded outcome is a conversion, the current outcome is a refusal.
     Refused,
     /// The outputs differ.
     Output,
@@ -22,8 +22,11 @@ pub enum Kind {
 
 /// A difference between the recorded outcome and the current one.
 pub struct Difference<'d> {
+    /// Kind of the difference.
     pub kind: Kind,
+    /// Recorded outcome.
     pub recorded: &'d Value,
+    /// Current outcome.
     pub current: &'d Value,
     /// Name of the definition or the method.
     pub name: &'d str,
@@ -70,13 +73,21 @@ const LOSSES: &[(&str, &str)] = &[
     ("it says what absence says", ABSENCE),
 ];
 
+/// Group of refusals of unfinished results.
 const UNFINISHED_RESULTS: &str = "results that are not finished are refused";
+/// Group of refusals of input responses and request states.
 const INPUT_RESPONSES: &str = "answers of the user and states of retries are refused";
+/// Group of refusals and losses of tasks.
 const TASKS: &str = "tasks are refused or reported";
+/// Group of values with the same meaning as absence.
 const ABSENCE: &str = "what says the same as absence is no loss";
+/// Group of error codes.
 const CODES: &str = "codes of errors keep their meaning";
+/// Group of elicitation modes.
 const MODES: &str = "modes of elicitation are not taken for forms";
+/// Group of revision identifiers in `initialize` messages.
 const INITIALIZE: &str = "initialize names the revision of the message";
+/// Group of newer members that determine the meaning of a message.
 const HINTS: &str = "newer members that decide the meaning do not stay";
 
 /// Definitions that contain `initialize`, and its method: their text was unchanged and unparsed between the first three
@@ -130,15 +141,15 @@ impl Difference<'_> {
         (passed && is_initialize).then_some(INITIALIZE)
     }
 
-    /// Recognizes another first error. A union that becomes one definition is decoded again in the target revision; if
-    /// that fails, the reported error is the first in the order of the text, and was the first in the order of the
-    /// schema.
+    /// Recognises a refusal with another first error. A union that becomes one definition is decoded again in the
+    /// target revision; if that fails, the current error is the first in the order of the text, and the recorded error
+    /// is the first in the order of the schema.
     fn text_order_group(&self) -> Option<&'static str> {
         let is_one = self.name == "ClientNotification" && self.target == "2026-07-28";
         is_one.then_some("the first error in the order of the text is the reason")
     }
 
-    /// Recognizes a value that the source revision does not define and that violates a rule of the target revision: the
+    /// Recognises a value that the source revision does not define and that violates a rule of the target revision: the
     /// recorded implementation refused the message.
     fn lenient_group(&self) -> Option<&'static str> {
         let is_reported = losses(self.current)

@@ -26,6 +26,7 @@ use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 use revisions::{Revision, revisions};
 use serde_json::{Value, json};
 
+/// Default seed of the recorded conversions.
 const SEED: u64 = 20_261_122;
 
 fn main() -> io::Result<()> {
@@ -49,15 +50,20 @@ struct Case<'c> {
     kind: &'c str,
     /// Name of the definition or the method.
     name: &'c str,
+    /// Sender of the message: `client` or `server`.
     sender: &'c str,
+    /// Source revision.
     from: KnownRevision,
+    /// Target revision.
     to: KnownRevision,
     /// Bit set: newer members are kept, the request id is known, request metadata is known.
     context: u64,
+    /// Text to convert.
     text: Option<&'c str>,
 }
 
 impl Case<'_> {
+    /// Creates the context of the conversion.
     fn context(&self) -> Context {
         let mut cx = Context::new().requested_uri("file:///gone");
         if self.context & 1 != 0 {
@@ -102,6 +108,7 @@ impl Case<'_> {
         }
     }
 
+    /// Returns the part of a message that the text represents.
     fn root(&self) -> Payload<'_> {
         Payload {
             kind: match self.kind {
@@ -118,6 +125,7 @@ impl Case<'_> {
         }
     }
 
+    /// Returns the recorded line.
     fn line(&self) -> Value {
         let (from, to) = (self.from.as_str(), self.to.as_str());
         json!([
@@ -133,6 +141,7 @@ impl Case<'_> {
     }
 }
 
+/// Writes the conversions between all ordered pairs of revisions.
 fn record_conversions(seed: u64) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(seed);
@@ -146,6 +155,7 @@ fn record_conversions(seed: u64) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes conversions of all definitions.
 fn record_definitions(
     from: &Revision,
     to: &Revision,
@@ -238,6 +248,7 @@ fn malformed_text(text: &str, rng: &mut Rng) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Writes conversions of all methods.
 fn record_methods(
     from: &Revision,
     to: &Revision,
@@ -322,6 +333,7 @@ fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Ve
     texts
 }
 
+/// Writes conversions of errors.
 fn record_errors(
     from: &Revision,
     to: &Revision,
@@ -355,6 +367,7 @@ fn record_errors(
 /// Result of comparing recorded with current conversions.
 #[derive(Default)]
 struct Tally {
+    /// Number of equal outcomes.
     equal_count: usize,
     /// Number of conversions per group of documented differences.
     groups: BTreeMap<&'static str, usize>,
@@ -363,6 +376,7 @@ struct Tally {
 }
 
 impl Tally {
+    /// Returns the text of `oracle.txt`.
     fn to_text(&self) -> String {
         let mut page = "Conversions that differ from the recorded ones by a documented change; \
                         `cargo xtask nightly oracle` compares them.\n\n"
@@ -375,6 +389,7 @@ impl Tally {
     }
 }
 
+/// Compares all recorded conversions with current conversions, and the numbers with `oracle.txt`.
 fn check_recordings(files: &[String]) -> io::Result<()> {
     let mut tally = Tally::default();
     for file in files {
@@ -402,6 +417,7 @@ fn check_recordings(files: &[String]) -> io::Result<()> {
     Ok(())
 }
 
+/// Repeats a recorded conversion, and counts its difference.
 fn compare(line: &str, tally: &mut Tally) {
     let case: Value = serde_json::from_str(line).expect("a recorded line is JSON");
     let text = |at: usize| case[at].as_str().unwrap_or_default();
@@ -497,6 +513,7 @@ fn canonical(text: &str) -> Option<String> {
     Some(sorted_json(json.view()))
 }
 
+/// Returns JSON with sorted members and without white space.
 fn sorted_json(json: mcp_exact_wire::JsonRef<'_>) -> String {
     if let Some(object) = json.object() {
         let members = object.iter();

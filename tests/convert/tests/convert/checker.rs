@@ -11,6 +11,7 @@ pub fn find_differences(before: &Value, after: &Value) -> Vec<String> {
     found
 }
 
+/// Adds the differences between two values at the JSON pointer `place`.
 fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
@@ -36,6 +37,7 @@ fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<St
     }
 }
 
+/// Calls `f` with the JSON pointer `place` extended by a segment.
 fn at_segment(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
     let length = place.len();
     place.push('/');
@@ -55,7 +57,7 @@ pub fn unreported_differences(before: &Value, after: &Value, losses: &[Loss]) ->
     differences
 }
 
-/// Returns true if a pointer equals another one or refers to a value inside it.
+/// Returns true if a pointer equals `place` or refers to a value inside it.
 pub fn is_below(pointer: &str, place: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -68,6 +70,7 @@ mod tests {
 
     use super::*;
 
+    /// Creates a loss at a JSON pointer.
     fn loss(pointer: &str) -> Loss {
         Loss {
             pointer: pointer.into(),

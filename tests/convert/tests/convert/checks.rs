@@ -4,8 +4,10 @@ use mcp_exact_convert::{
     Context, KnownRevision, MessageKind, Payload, Role, check, check_type, convert,
 };
 
+/// Revision of the checked texts.
 const REVISION: KnownRevision = KnownRevision::V2025_06_18;
 
+/// Checks a text as part of a message; a result is sent by the server, anything else by the client.
 fn check_payload(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
     let sender = match kind {
         MessageKind::Result => Role::Server,
@@ -19,6 +21,7 @@ fn check_payload(kind: MessageKind, method: &str, text: Option<&str>) -> Result<
     check(root, text, REVISION).map_err(|refused| refused.to_string())
 }
 
+/// Asserts that a payload is refused with the error `expected`.
 fn check_refusal(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
     assert_eq!(check_payload(kind, method, text), Err(expected.to_owned()));
 }

@@ -32,11 +32,13 @@ fn manual_conversions_name_their_tests() {
     assert_eq!(count, table.matches("[[conversion]]").count());
 }
 
+/// Returns the revision with an identifier.
 pub fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
-/// Returns the output, or the pointer and reason of the refusal; and the losses as kind and pointer.
+/// Converts a value of the type `name` from the first to the second revision. Returns the output, or the JSON pointer and the
+/// reason of a refusal, and the kind and JSON pointer of each loss.
 pub fn convert_value(
     revisions: (&str, &str),
     name: &str,
@@ -59,6 +61,7 @@ pub fn convert_value(
     (out, losses.collect())
 }
 
+/// Checks the output and the losses of a conversion.
 #[track_caller]
 fn check(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
     let (out, found) = convert_value(revisions, name, &input, Context::new());
@@ -66,6 +69,7 @@ fn check(revisions: (&str, &str), name: &str, input: Value, output: Value, losse
     assert_eq!(found, losses);
 }
 
+/// Checks pointer and reason of a refusal.
 #[track_caller]
 pub fn check_refusal(
     revisions: (&str, &str),
@@ -151,7 +155,7 @@ fn structured_content_stays_with_newer_members() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
     let cx = Context::new().newer_members(NewerMembers::KeepInExtra);
     let (out, losses) = convert_value((V2025_06_18, V2024_11_05), "CallToolResult", &result, cx);
-    // The text block is removed together with it: peers of older revisions read nothing else.
+    // The text block is removed together with it, because peers of older revisions read only the text block.
     let text =
         json!({"content": [{"type": "text", "text": "{\"a\":1}"}], "structuredContent": {"a": 1}});
     assert_eq!(

@@ -8,10 +8,12 @@ use mcp_exact_convert::{
 };
 use serde_json::{Value, json};
 
+/// Returns the revision with an identifier.
 fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
+/// Returns the params of a request as the part to convert.
 fn request(method: &str, sender: Role) -> Payload<'_> {
     Payload {
         kind: MessageKind::Request,
@@ -20,6 +22,7 @@ fn request(method: &str, sender: Role) -> Payload<'_> {
     }
 }
 
+/// Converts a text; returns the output, and the losses as text.
 fn convert_payload<'t>(
     root: Payload<'_>,
     text: Option<&'t str>,
@@ -64,7 +67,7 @@ fn identical_types_are_not_parsed() {
     check_unchanged(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
-/// The conversion searches only for names that a step changes, in every spelling that RFC 8259, section 7 allows.
+/// The conversion searches only for names of members that a step changes, in every spelling of RFC 8259, section 7.
 #[test]
 fn names_tell_how_params_change() {
     let call = request("tools/call", Role::Client);
@@ -124,8 +127,8 @@ fn least_params(method: &str) -> Value {
     }
 }
 
-/// The members of `_meta` that 2026-07-28 requires are the same for all methods of a session: what a request without
-/// params gets is appended to the others.
+/// The members of `_meta` that 2026-07-28 requires are the same for all methods of a session: params with other members
+/// get the same `_meta` as empty params.
 #[test]
 fn metadata_is_equal_for_all_methods() {
     let meta = json!({

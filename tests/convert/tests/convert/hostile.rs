@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::revisions::revisions;
 
+/// Seed of the random mutants.
 const SEED: u64 = 20_251_125;
 
 #[test]

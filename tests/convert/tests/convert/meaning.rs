@@ -1,4 +1,4 @@
-//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. V2024_11_05
+//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. A
 //! value with the same meaning as its absence is neither refused nor reported.
 
 use mcp_exact_convert::{Context, MessageKind, NewerMembers, Payload, Role, convert, convert_type};
@@ -18,6 +18,7 @@ fn convert_with_losses(revisions: (&str, &str), name: &str, input: &Value) -> (V
     (out, losses.into_iter().filter(is_lossy).collect())
 }
 
+/// Checks the output of a conversion, and its lossy losses.
 #[track_caller]
 fn check_losses(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
     let (out, found) = convert_with_losses(revisions, name, &input);
@@ -25,6 +26,7 @@ fn check_losses(revisions: (&str, &str), name: &str, input: Value, output: Value
     assert_eq!(found, losses);
 }
 
+/// Creates a task.
 fn task() -> Value {
     json!({"taskId": "t", "status": "working", "createdAt": "2025-11-25T00:00:00Z",
         "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": null})
@@ -383,7 +385,8 @@ fn values_equal_to_absence_are_lossless() {
     }
 }
 
-/// One rule for values that a newer revision defines and an older one keeps as unknown; see docs/conversions.md.
+/// The same rule applies to all values that a newer revision defines and an older revision keeps as unknown; see
+/// docs/conversions.md.
 #[test]
 fn invalid_hints_are_kept_and_reported() {
     let content = |block: Value| json!({"content": [block]});

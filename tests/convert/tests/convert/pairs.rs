@@ -12,12 +12,13 @@ use serde_json::Value;
 use crate::checker::{find_differences, is_below, unreported_differences};
 use crate::revisions::{Revision, revisions};
 
+/// Seed of the random instances.
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each family that are converted for each pair of revisions.
 const INSTANCES_PER_FAMILY: usize = 2_000;
 
-/// Returns the family of a definition.
+/// Returns the family of a definition, a group of similar definitions by its name.
 fn family(name: &str) -> &'static str {
     let base = name.strip_suffix("Params").unwrap_or(name);
     if name.starts_with("JSONRPC") {
@@ -35,32 +36,47 @@ fn family(name: &str) -> &'static str {
     }
 }
 
+/// Numbers of conversions by outcome.
 #[derive(Default)]
 struct Tally {
+    /// Number of successful conversions.
     converted: usize,
+    /// Number of refusals.
     refused: usize,
+    /// Number of conversions without a loss.
     lossless: usize,
+    /// Number of checked round trips.
     round_trips: usize,
+    /// Descriptions of failed checks.
     failures: Vec<String>,
 }
 
+/// Conversion of one instance.
 struct Case<'c> {
+    /// Source revision.
     from: &'c Revision,
+    /// Target revision.
     to: &'c Revision,
+    /// Name of the definition in the source revision.
     name: &'c str,
+    /// Name of the definition in the target revision.
     target: &'c str,
+    /// Value of the instance.
     before: &'c Value,
+    /// Text of the instance, in a random spelling.
     text: &'c str,
     /// True if the instance was generated for the other revision, so that it may have members that only that revision
     /// defines.
     is_of_other_revision: bool,
 }
 
+/// Creates a context with a request id.
 fn context() -> Context {
     Context::new().request_id("an id")
 }
 
 impl Case<'_> {
+    /// Returns the description of a failed check.
     fn failure_text(&self, what: &str, detail: &str) -> String {
         let Self {
             from,
@@ -75,6 +91,7 @@ impl Case<'_> {
         )
     }
 
+    /// Converts the instance.
     fn run(&self, cx: &mut Context) -> Result<String, ConvertError> {
         let out = convert_type(
             self.name,
@@ -133,6 +150,7 @@ impl Case<'_> {
         }
     }
 
+    /// Checks that a refusal has a reason, and a pointer into the input.
     fn check_refusal(&self, refused: &ConvertError, tally: &mut Tally) {
         tally.refused += 1;
         let known = self.before.pointer(refused.pointer()).is_some()
@@ -196,7 +214,7 @@ impl Case<'_> {
             };
             missing.retain(|place| !envelope(place));
             if self.is_of_other_revision {
-                // Values that only the newer revision defines and that are not members have no form in the older one,
+                // Values (not members) that only the newer revision defines cannot be expressed in the older revision,
                 // and are reported.
                 let lossy = |place: &String| {
                     cx.losses()
@@ -227,11 +245,13 @@ fn is_explained<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) ->
     pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
 }
 
+/// Returns true if the conversion is to a newer revision.
 fn is_up(from: &Revision, to: &Revision) -> bool {
     let place = |known| KnownRevision::ALL.iter().position(|other| *other == known);
     place(from.revision) < place(to.revision)
 }
 
+/// Returns true if `_meta` or params at a JSON pointer are absent or empty before and after the conversion.
 fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
     let empty = |value: Option<&Value>| {
         value.is_none_or(|value| {
@@ -249,8 +269,8 @@ fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
         && empty(after.pointer(place))
 }
 
-/// Returns instances of a definition: valid ones of the revision, and valid ones of the other revision that are also
-/// valid here, with members that only the other revision defines.
+/// Returns instances of a definition: valid instances of the revision, and instances of the other revision that are
+/// also valid here, with members that only the other revision defines.
 fn instances(
     from: &Revision,
     to: &Revision,
@@ -274,6 +294,7 @@ fn instances(
     docs
 }
 
+/// Checks conversions of all definitions from one revision to another; returns the failures.
 fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     let mut names: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for name in from.revision.types() {
@@ -328,7 +349,8 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     failures
 }
 
-/// Returns the ordered pairs to test: all, or those of the revision in the environment variable with its neighbours.
+/// Returns the ordered pairs to test: all pairs, or the pairs of the revision in the environment variable with its
+/// neighbours.
 fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
     let only = std::env::var("MCP_EXACT_REVISION").ok();
     let all = revisions();

@@ -10,13 +10,17 @@ use serde_json::Value;
 
 /// A revision and its schema validator.
 pub struct Revision {
+    /// The revision.
     pub revision: KnownRevision,
+    /// Corrected schema document.
     pub document: &'static Value,
+    /// Validator of the schema.
     pub oracle: Oracle<'static>,
 }
 
 /// Returns all revisions, oldest first.
 pub fn revisions() -> &'static [Revision] {
+    /// All revisions, which are read once.
     static ALL: LazyLock<Vec<Revision>> = LazyLock::new(|| {
         let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
         let read = |name: &str| fs::read_to_string(schema.join(name)).expect("a file of schema/");

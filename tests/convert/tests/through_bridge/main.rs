@@ -23,6 +23,7 @@ use self::checker::{find_differences, is_below};
 use self::raw::{RawClient, RawServer};
 use self::revisions::{Revision, revisions};
 
+/// Seed of the random messages.
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each request and result for each pair.
@@ -62,6 +63,7 @@ const OWN_META: [&str; 6] = [
     "io.modelcontextprotocol/serverInfo",
 ];
 
+/// Returns the members of `_meta` with which a client of 2026-07-28 identifies itself.
 fn meta_of_client() -> Vec<(String, Doc)> {
     let values = [
         (OWN_META[1], r#""2026-07-28""#),
@@ -146,10 +148,15 @@ fn members_not_owned(text: &str) -> Vec<(String, String)> {
 /// Losses that the bridge has reported, with their methods.
 type ReportedLosses = Arc<Mutex<Vec<(String, Loss)>>>;
 
+/// A client and a server on both sides of a bridge.
 struct Pair {
+    /// The server.
     upstream: RawServer,
+    /// The client.
     downstream: RawClient,
+    /// Losses that the bridge has reported.
     reported: ReportedLosses,
+    /// Generator of the random spellings.
     rng: Rng,
 }
 
@@ -174,6 +181,7 @@ impl Pair {
         }
     }
 
+    /// Removes and returns the reported losses.
     fn take_reported(&self) -> Vec<Loss> {
         let reported = std::mem::take(&mut *self.reported.lock().expect("a lock"));
         reported.into_iter().map(|(_, loss)| loss).collect()
@@ -376,6 +384,7 @@ async fn every_difference_is_reported() {
     assert!(looked_at > 1000 && losses > 1000);
 }
 
+/// Returns the metadata of the client, as context of a direct conversion.
 fn client_meta() -> JsonObject {
     r#"{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1.0.0"}}"#
         .parse()

@@ -23,7 +23,9 @@ const CAPABILITIES: &str =
 
 /// Connection that writes messages unchanged.
 struct RawConnection {
+    /// Transport of the connection.
     transport: MemoryTransport,
+    /// Received messages that were not returned.
     received: VecDeque<String>,
 }
 
@@ -54,6 +56,7 @@ impl RawConnection {
         self.received.pop_front()
     }
 
+    /// Sends a message.
     async fn send(&mut self, message: &str) {
         self.transport
             .output()
@@ -72,13 +75,18 @@ impl RawConnection {
 /// A server of one revision that responds to every request with the same result.
 #[derive(Clone)]
 pub struct RawServer {
+    /// Revision of the server.
     revision: &'static str,
+    /// Result and params of the current request.
     state: Arc<Mutex<State>>,
 }
 
+/// State that the test shares with the server.
 #[derive(Default)]
 struct State {
+    /// Result with which the server responds.
     result: String,
+    /// Params of the last request.
     params: Option<String>,
 }
 
@@ -104,6 +112,7 @@ impl RawServer {
         self.state.lock().expect("a lock").params.take()
     }
 
+    /// Responds to all requests of a connection.
     async fn serve(self, mut connection: RawConnection) {
         while let Some(text) = connection.receive().await {
             let message: JsonObject = text.parse().expect(&text);
@@ -153,11 +162,14 @@ impl Upstream for RawServer {
 
 /// A client of one revision.
 pub struct RawClient {
+    /// Connection to the bridge.
     connection: RawConnection,
+    /// Id of the next request.
     next_id: u64,
 }
 
 impl RawClient {
+    /// Connects to a bridge, and negotiates the revision.
     pub async fn connect(bridge: &Bridge, revision: &str) -> Self {
         let (local, remote) = memory_pair(MAX_BYTES, MAX_BYTES);
         let (settings, handler) = bridge.endpoint();

@@ -10,12 +10,17 @@ use crate::revisions;
 
 /// Change that a changelog names.
 struct ChangelogRow {
+    /// Identifier of the older revision.
     from: &'static str,
+    /// Identifier of the newer revision.
     to: &'static str,
+    /// Paraphrase of the changelog's entry.
     statement: &'static str,
+    /// Facts that the difference must contain.
     facts: &'static [&'static str],
 }
 
+/// Creates a row of the table.
 const fn row(
     steps: (&'static str, &'static str),
     statement: &'static str,
@@ -29,11 +34,16 @@ const fn row(
     }
 }
 
+/// The first and the second revision.
 const TO_2025_03_26: (&str, &str) = ("2024-11-05", "2025-03-26");
+/// The second and the third revision.
 const TO_2025_06_18: (&str, &str) = ("2025-03-26", "2025-06-18");
+/// The third and the fourth revision.
 const TO_2025_11_25: (&str, &str) = ("2025-06-18", "2025-11-25");
+/// The fourth and the fifth revision.
 const TO_2026_07_28: (&str, &str) = ("2025-11-25", "2026-07-28");
 
+/// Changes with the facts that show them.
 #[rustfmt::skip]
 const ROWS: &[ChangelogRow] = &[
     row(TO_2025_03_26, "batches", &[

@@ -1,8 +1,8 @@
 //! Converts differences to a set of short facts, which tests can name.
 //!
 //! `+ method M`, `- method M`, `~ method M directions`; `+ type T`, `- type T`, `~ type T was U`, `~ type T named`; `+
-//! T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`; `+ T.member or
-//! V` and `- T.member or V` for the variants or values of a union or an enum.
+//! T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`; `+ T.member
+//! or V` and `- T.member or V` for the variants or values of a union or an enum.
 
 use std::collections::BTreeSet;
 
@@ -29,6 +29,7 @@ pub fn facts(diff: &Diff) -> BTreeSet<String> {
     facts
 }
 
+/// Returns the facts of a changed method.
 fn method_facts(method: &MethodDiff) -> Vec<String> {
     let name = &method.method;
     match method.status {
@@ -48,6 +49,7 @@ fn method_facts(method: &MethodDiff) -> Vec<String> {
         .collect()
 }
 
+/// Returns the fact of an added, removed or renamed definition.
 fn status_fact(definition: &DefinitionDiff) -> Option<String> {
     let name = &definition.name;
     let before = definition.before.as_deref().unwrap_or_default();
@@ -61,6 +63,7 @@ fn status_fact(definition: &DefinitionDiff) -> Option<String> {
     })
 }
 
+/// Returns the fact of a change at `place`, which is a definition and a path.
 fn change_fact(place: &str, kind: &ChangeKind) -> String {
     match kind {
         ChangeKind::MemberAdded { .. } => format!("+ {place}"),

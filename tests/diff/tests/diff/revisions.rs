@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use codegen::Tables;
 use mcp_exact_model::Ir;
 
-/// Returns the revisions of the workspace, oldest first, or those of the schema folders in `MCP_EXACT_SCHEMAS`, which
-/// are separated as in `PATH`.
+/// Returns the revisions of the workspace, oldest first, or the revisions in the schema folders of `MCP_EXACT_SCHEMAS`,
+/// which are separated as in `PATH`.
 pub fn all() -> &'static [Ir] {
     static ALL: OnceLock<Vec<Ir>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -28,6 +28,7 @@ pub fn get(id: &str) -> Option<&'static Ir> {
     all().iter().find(|ir| ir.revision == id)
 }
 
+/// Reads the revisions of a schema folder.
 fn lower(folder: &Path) -> Vec<Ir> {
     let read = |name: &str| {
         let file = folder.join(name);

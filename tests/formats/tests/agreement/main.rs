@@ -1,5 +1,5 @@
-//! Compares the verdicts of `mcp_exact_wire::Format` with those of `jsonschema`, and of `base64`. Inputs are
-//! hand-written cases with expected verdicts, and seeded mutations of the valid ones.
+//! Compares the verdicts of `mcp_exact_wire::Format` with the verdicts of `jsonschema` and of `base64`. Inputs are
+//! hand-written cases with expected verdicts, and seeded mutations of the valid cases.
 #![allow(
     clippy::print_stdout,
     reason = "how much was compared is worth reading"
@@ -14,7 +14,9 @@ use mcp_exact_wire::Format;
 use mutate::Mutator;
 use oracle::Oracle;
 
+/// Number of mutations for each format.
 const MUTATION_COUNT: usize = 250_000;
+/// Number of bytes in a mebibyte.
 const MEGABYTE: usize = 1 << 20;
 
 #[test]
@@ -187,7 +189,7 @@ fn leap_seconds_are_checked_in_utc() {
     assert!(accepted > 100, "{accepted} leap seconds were accepted");
 }
 
-/// Compares the expected verdict with those of `Format` and of the other library.
+/// Compares the expected verdict with the verdicts of `Format` and of the other library.
 fn check_cases(cases: &Cases) {
     let oracle = Oracle::new(cases.format);
     let verdicts = [(cases.accepted, true), (cases.rejected, false)];

@@ -12,8 +12,11 @@ const CONFUSABLE_CHARACTERS: &[char] = &[
     '\u{200b}', '\u{2028}', '\u{feff}', '０', '／', '\u{e000}', '\u{fffe}', '😀', '\u{10ffff}',
 ];
 
+/// Seeded generator of mutations of the valid cases.
 pub(crate) struct Mutator<'a> {
+    /// Cases for the format.
     cases: &'a Cases,
+    /// State of the random number generator.
     state: u64,
 }
 
@@ -33,6 +36,8 @@ impl<'a> Mutator<'a> {
         text.into_iter().collect()
     }
 
+    /// Inserts, removes, swaps or replaces a character at a random position, or appends the end of another valid text
+    /// there.
     fn change(&mut self, text: &mut Vec<char>) {
         let at = self.number_below(text.len() + 1);
         let alphabet = if self.number_below(3) == 0 {
@@ -58,10 +63,12 @@ impl<'a> Mutator<'a> {
         }
     }
 
+    /// Returns a random element.
     fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.number_below(choices.len())]
     }
 
+    /// Returns a random number below `limit`.
     fn number_below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next_random() % limit as u64).expect("less than a usize")
     }

@@ -1,5 +1,5 @@
-//! Expected verdicts on strings with a `format`, from other libraries: `jsonschema` with format assertions, and `base64` for the
-//! format `byte`. One known defect of `jsonschema` is corrected.
+//! Expected verdicts on strings with a `format`, from other libraries: `jsonschema` with format assertions, and
+//! `base64` for the format `byte`. One known defect of `jsonschema` is corrected.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,8 +7,11 @@ use jsonschema::Validator;
 use mcp_exact_wire::Format;
 use serde_json::{Value, json};
 
+/// Oracle for one format.
 pub(crate) struct Oracle {
+    /// The format.
     format: Format,
+    /// Validator of strings in the format.
     schema: Validator,
 }
 
@@ -21,6 +24,7 @@ impl Oracle {
         Self { format, schema }
     }
 
+    /// Returns true if the text is in the format.
     pub(crate) fn accepts(&self, text: &str) -> bool {
         match self.format {
             Format::Byte => STANDARD.decode(text).is_ok(),
@@ -29,6 +33,7 @@ impl Oracle {
         }
     }
 
+    /// Returns true if the text is in the format according to jsonschema, defects included.
     pub(crate) fn accepts_as_published(&self, text: &str) -> bool {
         self.schema.is_valid(&Value::String(text.to_owned()))
     }

@@ -10,12 +10,15 @@ use mcp_exact_wire::{
 /// Maximum length of a pointer or message in a report, for any document.
 const MAX_REPORTED_BYTES: usize = 2 * 1024;
 
+/// Length of long names and strings, in bytes.
 const LONG_LENGTH: usize = 5_000_000;
 
+/// Returns no method, because no request was sent.
 fn no_method(_: &RequestId) -> Option<&'static str> {
     None
 }
 
+/// Checks that an error is short, and that its pointer begins with `start` and is truncated.
 #[track_caller]
 fn check_short_error<T: Decode>(text: &str, start: &str) {
     let error = from_str::<T>(text).map(|_| ()).expect_err("it is hostile");
@@ -89,7 +92,7 @@ fn deep_pointers_are_cut_in_errors() {
     }
 }
 
-/// Pointers of values after deeply nested ones are still correct.
+/// Pointers of values after deeply nested values are still correct.
 #[test]
 fn pointers_after_deep_values_are_exact() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);

@@ -6,6 +6,7 @@ use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};
 
 use super::{check_round_trip, decode_error_of, error_at};
 
+/// Byte sequences that are not UTF-8.
 const NOT_UTF8: [&[u8]; 12] = [
     b"\x80",
     b"\xbf",

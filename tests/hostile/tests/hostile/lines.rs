@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::check_round_trip;
 
+/// Seed of the random documents.
 const SEED: u64 = 0x0a0d;
 
 /// Checks that a text is preserved by decoding and encoding; returns its line.

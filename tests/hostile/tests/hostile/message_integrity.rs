@@ -1,6 +1,7 @@
 //! Values that safe code can create are always written as the kind of message that their type represents.
 //!
-//! JSON-RPC 2.0: a request has a method and an id, a notification a method and no id, and neither has a result or an error.
+//! JSON-RPC 2.0: a request has a method and an id, a notification a method and no id, and neither has a result or an
+//! error.
 
 use std::any::TypeId;
 
@@ -13,6 +14,7 @@ use mcp_exact_wire::{
 
 use super::{decode_error_of, error_at};
 
+/// Names of the members of the JSON-RPC envelope.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Checks that no member of the envelope can be added.
@@ -49,6 +51,7 @@ fn other_types_accept_envelope_names() {
     assert!(tool.extra.insert("name", true).is_err());
 }
 
+/// Decodes a valid text.
 fn decode<T: Decode>(text: &str) -> T {
     from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -65,6 +68,7 @@ fn check_written_kind<D: Direction>(message: &Message<D>, kind: HeadKind, id: Op
     assert_eq!(read.map(|read| to_string(&read)), Ok(text));
 }
 
+/// A message with all members of the envelope except params and error, and an unknown member.
 const COMPLETE_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
 
 /// A type without an envelope keeps all members of a complete message that is decoded as this type, unchanged.

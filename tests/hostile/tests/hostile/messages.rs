@@ -11,6 +11,7 @@ use mcp_exact_wire::{
 
 use super::with_stack;
 
+/// Number of nested levels.
 const LEVELS: usize = 100_000;
 
 /// Returns `tools/list` for every id, so that every result is a list of tools.
@@ -23,10 +24,12 @@ fn method_elicitation_create(_: &RequestId) -> Option<&'static str> {
     Some("elicitation/create")
 }
 
+/// Decodes a message from a client.
 fn from_client(text: impl AsRef<[u8]>) -> Result<ClientMessage, MessageError> {
     decode_message::<FromClient>(text.as_ref(), &method_elicitation_create)
 }
 
+/// Decodes a message from a server.
 fn from_server(text: impl AsRef<[u8]>) -> Result<ServerMessage, MessageError> {
     decode_message::<FromServer>(text.as_ref(), &method_tools_list)
 }
@@ -44,6 +47,7 @@ fn decode_error_of(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, S
 
 /// Returns one object text for each order of the given members.
 fn all_member_orders(members: &[&str]) -> Vec<String> {
+    /// Returns all orders of these members.
     fn remaining_orders(members: &[&str]) -> Vec<Vec<String>> {
         if members.is_empty() {
             return vec![Vec::new()];
@@ -64,6 +68,7 @@ fn all_member_orders(members: &[&str]) -> Vec<String> {
         .collect()
 }
 
+/// Returns deeply nested values.
 fn nested_values() -> Vec<String> {
     let tower = |open: &str, close: &str| open.repeat(LEVELS) + "1" + &close.repeat(LEVELS);
     vec![
@@ -138,7 +143,7 @@ fn duplicate_envelope_members_are_refused() {
     ] {
         for members in [call.as_slice(), unknown.as_slice()] {
             for text in all_member_orders(&[members, &[again]].concat()) {
-                // Which of two methods counts is decided by the first one; both being there is the error.
+                // The first of two methods determines the class; the second method is the error.
                 let (_, kind, found) = decode_error_of(&text);
                 assert_eq!((kind, found.as_str()), ("duplicate", pointer), "{text}");
                 checked += 1;

@@ -10,39 +10,49 @@ use mcp_exact_wire::{
 
 use super::{check_round_trip, decode_error_of, error_at, with_stack};
 
+/// Number of nested levels.
 const LEVELS: usize = 100_000;
-/// Stack size of the threads, in KiB.
+/// Stack size of the threads that decode untyped JSON, in KiB.
 const SMALL_STACK_KIB: usize = 64;
-const TYPED_STACK_KIB: usize = 128;
+/// Stack size of the threads that decode typed values and messages, in KiB.
+const TYPED_VALUE_STACK_KIB: usize = 128;
 
 /// A kind of nesting: the text that opens a level, the text that closes it, and its part of the JSON pointer.
 #[derive(Clone, Copy)]
 struct Nesting {
+    /// Text that opens a level.
     open: &'static str,
+    /// Text that closes a level.
     close: &'static str,
+    /// Part of the JSON pointer for a level.
     pointer: &'static str,
 }
 
+/// Arrays in arrays.
 const NESTED_ARRAYS: Nesting = Nesting {
     open: "[",
     close: "]",
     pointer: "/0",
 };
+/// Objects in objects.
 const NESTED_OBJECTS: Nesting = Nesting {
     open: r#"{"a":"#,
     close: "}",
     pointer: "/a",
 };
+/// Objects in arrays.
 const MIXED_NESTING: Nesting = Nesting {
     open: r#"[{"a":"#,
     close: "}]",
     pointer: "/0/a",
 };
+/// Objects in the fourth item of arrays.
 const NESTED_SECOND_ITEMS: Nesting = Nesting {
     open: r#"[[],{},{"b":[]},{"":"]","a":"#,
     close: "},{},[0]]",
     pointer: "/3/a",
 };
+/// All kinds of nesting.
 const NESTINGS: [Nesting; 4] = [
     NESTED_ARRAYS,
     NESTED_OBJECTS,
@@ -51,10 +61,12 @@ const NESTINGS: [Nesting; 4] = [
 ];
 
 impl Nesting {
+    /// Returns a complete value with all levels.
     fn closed_text(self) -> String {
         self.unclosed_text() + "1" + &self.close.repeat(LEVELS)
     }
 
+    /// Returns only the opening text of all levels.
     fn unclosed_text(self) -> String {
         self.open.repeat(LEVELS)
     }
@@ -89,7 +101,7 @@ fn untyped_objects_are_read_by_member() {
 
 #[test]
 fn untyped_json_in_messages_round_trips() {
-    with_stack(TYPED_STACK_KIB, || {
+    with_stack(TYPED_VALUE_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed_text();
             let params = format!(r#"{{"name":"t","arguments":{{"x":{tower}}}}}"#);
@@ -109,7 +121,7 @@ fn untyped_json_in_messages_round_trips() {
 
 #[test]
 fn schema_documents_round_trip_and_validate() {
-    with_stack(TYPED_STACK_KIB, || {
+    with_stack(TYPED_VALUE_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed_text();
             let tool: mcp::Tool = check_round_trip(&format!(
@@ -155,7 +167,7 @@ fn unclosed_values_are_reported_with_position() {
 
 #[test]
 fn unclosed_values_in_messages_are_reported() {
-    with_stack(TYPED_STACK_KIB, || {
+    with_stack(TYPED_VALUE_STACK_KIB, || {
         for tower in NESTINGS {
             let open = tower.unclosed_text();
             let inside =
@@ -200,7 +212,7 @@ fn wrong_closing_brackets_are_errors() {
 
 #[test]
 fn typed_positions_refuse_nested_values() {
-    with_stack(TYPED_STACK_KIB, || {
+    with_stack(TYPED_VALUE_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed_text();
             let tool = format!(r#"{{"name":{tower},"inputSchema":{{"type":"object"}}}}"#);
@@ -260,7 +272,7 @@ fn typed_maps_refuse_typed_nesting() {
 
 #[test]
 fn serde_json_handles_untyped_json() {
-    with_stack(TYPED_STACK_KIB, || {
+    with_stack(TYPED_VALUE_STACK_KIB, || {
         for tower in NESTINGS {
             let text = tower.closed_text();
             let json: Json = serde_json::from_str(&text).expect("it is JSON");
@@ -298,6 +310,7 @@ impl Decode for Chain {
 
 #[test]
 fn typed_nesting_is_limited() {
+    /// Maximum number of typed levels.
     const LIMIT: usize = MAX_DEPTH as usize;
     with_stack(512, || {
         let tower = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);

@@ -7,6 +7,7 @@ use mcp_exact_wire::{Integer, Json, Map, Number};
 
 use super::{check_round_trip, decode_error_of, error_at};
 
+/// Integers in various spellings.
 const INTEGERS: [&str; 22] = [
     "0",
     "-0",
@@ -32,6 +33,7 @@ const INTEGERS: [&str; 22] = [
     "123456789012345678901234567890",
 ];
 
+/// Numbers that are not integers, in various spellings.
 const FRACTIONS: [&str; 9] = [
     "0.1",
     "-0.5",
@@ -44,6 +46,7 @@ const FRACTIONS: [&str; 9] = [
     "1.00000000000000000000000000000000000000000000000000000001",
 ];
 
+/// Texts that resemble numbers and are not JSON.
 const MALFORMED_NUMBERS: [&str; 24] = [
     "01",
     "-01",
@@ -96,6 +99,7 @@ fn long_numbers(whole: bool) -> Vec<String> {
     }
 }
 
+/// Returns short and long numbers; only integers if `whole` is true, otherwise numbers with fractions.
 fn all_numbers(whole: bool) -> Vec<String> {
     let short: &[&str] = if whole { &INTEGERS } else { &FRACTIONS };
     let short = short.iter().map(|text| (*text).to_owned());

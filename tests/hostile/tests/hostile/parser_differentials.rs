@@ -1,4 +1,4 @@
-//! Classes of documents that JSON parsers read differently, with what this project does about each.
+//! Classes of documents that JSON parsers read differently, and the outcome in this project.
 //!
 //! If two programs parse a message differently, an attacker can exploit the difference: one program checks a value that
 //! the other does not use. For such texts, decoding fails, or untyped JSON keeps the text unchanged.
@@ -33,6 +33,7 @@ use serde::{Deserialize, de};
 
 use super::{decode_error_of, error_at};
 
+/// Decodes a message; every response answers a request of an unknown method.
 fn message<D: Direction>(text: &str) -> Result<Message<D>, MessageError> {
     decode_message::<D>(text.as_bytes(), &|_| Some("vendor/method"))
 }
@@ -61,7 +62,7 @@ fn check_both_refuse(text: &str, expected: (&'static str, &str)) {
     assert_eq!(kind_and_pointer(&head), expected, "the head of {text}");
 }
 
-/// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers take the last one.
+/// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers use the last value.
 #[test]
 fn duplicate_envelope_members_are_refused() {
     for (again, pointer) in [
@@ -83,7 +84,8 @@ fn duplicate_envelope_members_are_refused() {
     }
 }
 
-/// A relayed notification of an unknown method must not contain other params for the next parser.
+/// A notification of an unknown method with a duplicate member is refused, because the next parser of a relayed message
+/// could use the other value.
 #[test]
 fn duplicates_in_unknown_notifications_are_refused() {
     check_both_refuse(
@@ -107,7 +109,7 @@ fn duplicates_in_unknown_notifications_are_refused() {
     );
 }
 
-/// A response with a duplicate result or error is refused, because parsers would use different ones.
+/// A response with a duplicate result or error is refused, because parsers would use different values.
 #[test]
 fn duplicate_results_and_errors_are_refused() {
     for (text, pointer) in [
@@ -195,7 +197,8 @@ fn lone_surrogates_are_not_replaced() {
     assert!(message::<FromClient>(replacement).is_ok());
 }
 
-/// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": the string, not its spelling.
+/// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": the string, not its
+/// spelling.
 #[test]
 fn escaped_versions_are_accepted() {
     for version in [r"2.\u0030", r"\u0032.0", r"2\u002E0"] {
@@ -281,11 +284,12 @@ fn json_extensions_are_refused() {
     }
 }
 
-/// Implements serde's string-or-struct pattern: the visitor passes a map to another type as a deserializer.
+/// Implements serde's string-or-struct pattern: the visitor passes a map to another type as a deserialiser.
 struct StringOrStruct<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        /// Visitor that accepts a string or a map.
         struct Either<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
             type Value = StringOrStruct<T>;
@@ -303,8 +307,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
     }
 }
 
+/// Member name that serde_json uses internally for raw values.
 const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
+/// Decodes a document by the string-or-struct pattern.
 fn decode_string_or_struct<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T> {
     serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
 }
@@ -337,9 +343,10 @@ fn smuggled_raw_text_is_checked() {
     assert_eq!(direct.text(), format!(r#"{{"{RAW_VALUE_KEY}":"[1]"}}"#));
 }
 
-/// Raw text from a serializer is validated before it becomes JSON.
+/// Raw text from a serialiser is validated before it becomes JSON.
 #[test]
 fn serialized_raw_text_is_checked() {
+    /// Value that serialises text which is not JSON as a raw value.
     struct InvalidRawText;
     impl serde::Serialize for InvalidRawText {
         fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

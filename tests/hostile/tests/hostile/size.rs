@@ -10,15 +10,19 @@ use mcp_exact_wire::{Decode, Encode, Json, JsonObject, Map, Validate};
 
 use super::{check_round_trip, decode_error_of, error_at};
 
+/// Size of the documents, in bytes.
 const DOCUMENT_BYTES: usize = 10_000_000;
 
 /// Order of the names of the members.
 #[derive(Clone, Copy)]
 enum NameOrder {
+    /// The names are sorted.
     Ascending,
+    /// The names are sorted in reverse.
     Descending,
+    /// The names have a random order.
     Random,
-    /// Common prefix of 2,000 bytes, which every comparison of names must pass.
+    /// The names have a common prefix of 2,000 bytes, which every comparison of names must pass.
     LongPrefix,
 }
 
@@ -44,6 +48,7 @@ fn members(bytes: usize, names: NameOrder) -> String {
     out
 }
 
+/// Decodes a text; returns the value and the duration.
 fn decode_timed<T: Decode + Encode>(text: &str) -> (T, Duration) {
     let from = Instant::now();
     let value = check_round_trip(text);

@@ -5,6 +5,7 @@ use mcp_exact_wire::{Json, JsonObject, Map};
 
 use super::{check_round_trip, decode_error_of, error_at};
 
+/// Spellings of strings with lone surrogates.
 const LONE_SURROGATES: [&str; 12] = [
     r"\ud800",
     r"\uDBFF",

@@ -84,18 +84,20 @@ fn has_lone_surrogate(inside: &str) -> bool {
             let digits: String = rest.by_ref().take(4).collect();
             units.push(u16::from_str_radix(&digits, 16).expect("the text is JSON"));
         } else {
-            // A short escape is no surrogate, and stands between two of them.
+            // A short escape is no surrogate, and separates the surrogates around it.
             units.push(0);
         }
     }
     char::decode_utf16(units).any(|c| c.is_err())
 }
 
+/// Returns true if a number exceeds `f64`, unless serde_json keeps numbers as text in this build.
 fn is_out_of_range(number: &str) -> bool {
     let keeps_text = serde_json::from_str::<serde_json::Number>("1e400").is_ok();
     !keeps_text && number.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
+/// Returns true if `Value` refuses a text.
 fn refused_by_value(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_err()
 }

@@ -18,23 +18,37 @@ use names::Members;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// Seed of the random documents.
 const SEED: u64 = 0x8259;
+/// Number of random documents.
 const DOCUMENT_COUNT: usize = 1_000_000;
 
 /// Number of documents with each outcome.
 #[derive(Debug, Default)]
 struct Counts {
+    /// Number of documents that are JSON.
     accepted: usize,
+    /// Number of documents that are not JSON.
     rejected: usize,
+    /// Number of documents with a number that exceeds `f64`.
     number_out_of_range: usize,
+    /// Number of documents with a lone surrogate.
     lone_surrogate: usize,
+    /// Number of documents that are nested too deep for serde_json.
     too_deep: usize,
+    /// Number of documents with an internal member name of serde_json.
     private_name: usize,
+    /// Number of documents that are strings.
     typed_strings: usize,
+    /// Number of documents that are numbers.
     typed_numbers: usize,
+    /// Number of documents that are booleans.
     typed_booleans: usize,
+    /// Number of documents that are objects without duplicate names.
     typed_objects: usize,
+    /// Number of documents that are objects with duplicate names.
     duplicate: usize,
+    /// Number of documents that are arrays.
     typed_arrays: usize,
 }
 
@@ -57,6 +71,7 @@ fn mutated_documents_agree_with_serde_json() {
     assert!(counts.rejected > DOCUMENT_COUNT / 10);
 }
 
+/// Compares decoding as untyped JSON with `RawValue` and `Value`.
 fn check_open(bytes: &[u8], counts: &mut Counts) {
     let json = from_slice::<Json>(bytes);
     let raw = serde_json::from_slice::<&RawValue>(bytes);
@@ -89,6 +104,7 @@ fn check_open(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
+/// Compares decoding as a string.
 fn check_string(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<String>(bytes).ok();
     let theirs = serde_json::from_slice::<String>(bytes).ok();
@@ -100,6 +116,7 @@ fn check_string(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
+/// Compares decoding as a number.
 fn check_number(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Number>(bytes).ok();
     let theirs = serde_json::from_slice::<serde_json::Number>(bytes).ok();
@@ -135,6 +152,7 @@ fn check_number(bytes: &[u8], counts: &mut Counts) {
     );
 }
 
+/// Compares decoding as a boolean.
 fn check_boolean(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<bool>(bytes).ok();
     let theirs = serde_json::from_slice::<bool>(bytes).ok();
@@ -142,6 +160,7 @@ fn check_boolean(bytes: &[u8], counts: &mut Counts) {
     counts.typed_booleans += usize::from(ours.is_some());
 }
 
+/// Compares decoding as an object of untyped JSON.
 fn check_object(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Map<Json>>(bytes).ok();
     let theirs = serde_json::from_slice::<Members>(bytes).ok();
@@ -156,6 +175,7 @@ fn check_object(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
+/// Compares decoding as an array of untyped JSON.
 fn check_array(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Vec<Json>>(bytes).ok();
     let theirs = serde_json::from_slice::<Vec<&RawValue>>(bytes).ok();
@@ -167,6 +187,7 @@ fn check_array(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
+/// Returns a document as printable text, for messages.
 fn excerpt(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }

@@ -1,9 +1,10 @@
-//! Generates documents by changing bytes of small ones.
+//! Generates documents by changing bytes of small documents.
 //!
 //! The same seed yields the same documents on every machine.
 
 use mcp_exact_tests_support::Rng;
 
+/// Documents that the mutations begin with.
 const SMALL_DOCUMENTS: [&str; 34] = [
     "null",
     "true",
@@ -103,7 +104,9 @@ const FRAGMENTS: [&[u8]; 56] = [
 
 /// Seeded generator of documents.
 pub(crate) struct Mutator {
+    /// Random number generator.
     rng: Rng,
+    /// The current document.
     buffer: Vec<u8>,
 }
 
@@ -129,6 +132,7 @@ impl Mutator {
         &self.buffer
     }
 
+    /// Changes the document at a random position.
     fn mutate(&mut self) {
         let length = self.buffer.len();
         let at = self.rng.below(length + 1);
@@ -158,6 +162,7 @@ impl Mutator {
         }
     }
 
+    /// Inserts bytes into the document.
     fn insert(&mut self, at: usize, piece: &[u8]) {
         self.buffer.splice(at..at, piece.iter().copied());
     }

@@ -1,4 +1,4 @@
-//! Deserializes an object with serde_json as a list of names and value texts, which keeps order and duplicates, unlike
+//! Deserialises an object with serde_json as a list of names and value texts, which keeps order and duplicates, unlike
 //! the maps of serde_json.
 
 use std::fmt;
@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 pub(crate) struct Members<'de>(Vec<(String, &'de RawValue)>);
 
 impl Members<'_> {
+    /// Iterates over names and texts of values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, raw)| (name.as_str(), raw.get()))
     }
 
+    /// Returns true if two members have the same name.
     pub(crate) fn has_duplicate(&self) -> bool {
         let mut names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -27,6 +29,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
+/// Visitor that keeps the order of the members.
 struct OrderedMembersVisitor;
 
 impl<'de> Visitor<'de> for OrderedMembersVisitor {

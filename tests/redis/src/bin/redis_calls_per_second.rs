@@ -1,6 +1,6 @@
-//! Measures calls per second with stores in memory and on Redis, alternately, of one client and of many concurrent clients:
-//! `redis_calls_per_second [CALLS]`. Counts the CPU time of a call too, which other programs on the machine disturb least. Fails
-//! if the median share of calls on Redis is below 60 % with many clients.
+//! Measures calls per second with stores in memory and on Redis, alternately, of one client and of many concurrent
+//! clients: `redis_calls_per_second [CALLS]`. Also measures the CPU time per call, which depends least on other
+//! programs on the machine. Fails if the median share of calls on Redis is below 60 % with many clients.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::http::server::HttpServerOptions;
 use tokio::task::JoinSet;
 
-/// Number of pairs of measurements, of which the median is used.
+/// Number of pairs of measurements; the result is their median.
 const MEASUREMENT_PAIRS: usize = 7;
 /// Number of concurrent clients.
 const CLIENT_COUNT: u32 = 32;
@@ -25,6 +25,7 @@ const MIN_PERCENT: f64 = 60.0;
 
 /// Rate and cost of calls.
 struct Sample {
+    /// Number of completed calls per second.
     calls_per_second: f64,
     /// CPU time of clients, servers and Redis per call, in microseconds.
     cpu: f64,
@@ -50,7 +51,7 @@ fn cpu_of(daemon: &RedisServer) -> f64 {
     1e6 * (seconds("used_cpu_sys:") + seconds("used_cpu_user:"))
 }
 
-/// Measures calls of concurrent clients, each of which has a session and makes one call after the other.
+/// Measures calls of concurrent clients. Each client has a session and makes one call after the other.
 async fn measure(
     daemon: &RedisServer,
     options: HttpServerOptions,

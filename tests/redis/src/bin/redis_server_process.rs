@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 /// Number of progress notifications of the tools `work` and `burst`.
 const PROGRESS_STEPS: u32 = 6;
 
+/// Authenticator that uses the bearer token as the principal.
 struct Bearer;
 
 impl Authenticate for Bearer {
@@ -35,9 +36,11 @@ impl Authenticate for Bearer {
     }
 }
 
-/// Event log that occasionally loses an event, which the tests must detect.
+/// Event log that occasionally loses an event.
 struct FaultyLog {
+    /// Event log that stores the events.
     log: Arc<dyn EventLog>,
+    /// Number of reads with several events; every fifth of them loses its first event.
     reads: AtomicUsize,
 }
 
@@ -103,8 +106,8 @@ impl EventLog for FaultyLog {
     }
 }
 
-/// Handles events like the echo server, with three more tools: `work` and `burst` write their argument to the journal and report
-/// progress, `burst` without a pause; `announce` announces a change of the tool list.
+/// Handles events like the echo server, with three additional tools. `work` and `burst` write their argument to the
+/// journal and report progress; `burst` makes no pauses. `announce` announces a change of the tool list.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &dyn Fn()) {
     let ServerEvent::Request(request) = &event else {
         return echo::handle(server, event);

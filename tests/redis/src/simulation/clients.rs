@@ -5,6 +5,7 @@ use super::store::{Event, LAST_WILL, Message};
 use super::{Exchange, LIVENESS_CACHE_TIME, SESSIONS_PER_MILLISECOND, Simulation, Step};
 
 impl Simulation {
+    /// Starts the sessions of one millisecond from the number `session` on, each with its call.
     pub(super) fn begin(&mut self, session: u32) {
         for next in session..(session + SESSIONS_PER_MILLISECOND).min(self.plan.sessions) {
             let principal = self.rng.below(1000) as u32;
@@ -35,6 +36,7 @@ impl Simulation {
         }
     }
 
+    /// Removes a session and its stream.
     pub(super) fn forget(&mut self, session: u32) {
         if let Some(known) = self.exchanges.remove(&session) {
             self.store.forget((session, known.stream));
@@ -76,7 +78,7 @@ impl Simulation {
                     "the end of session {session} has a number that its client knows"
                 ));
             }
-            // Who has just taken it for dead may do so for a moment more.
+            // A process that has just found the other process dead may use this cached result for a moment.
             let away = self.away.get(&server);
             if away.is_none_or(|until| begun > until + LIVENESS_CACHE_TIME) {
                 self.violation(format!(
@@ -104,6 +106,7 @@ impl Simulation {
         }
     }
 
+    /// Records the outcome of the call of a session.
     pub(super) fn end(&mut self, session: u32, end: u64, name: &'static str) {
         let Some(known) = self.exchanges.get_mut(&session) else {
             return;
@@ -136,7 +139,8 @@ impl Simulation {
         }
     }
 
-    /// Resumes the stream of a client whose process has died, on another process.
+    /// Resumes the stream of a client if the process of its connection has died or is suspended; otherwise checks again
+    /// later.
     pub(super) fn watch(&mut self, session: u32, connection: u32) {
         let Some(known) = self.exchanges.get(&session) else {
             return;
@@ -154,6 +158,7 @@ impl Simulation {
         }
     }
 
+    /// Connects a client to a random process, which continues its stream.
     pub(super) fn resume(&mut self, session: u32) {
         let connected = self.balance();
         let Some(known) = self.exchanges.get_mut(&session) else {

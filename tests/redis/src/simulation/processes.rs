@@ -106,7 +106,7 @@ impl Simulation {
         }
     }
 
-    /// Marks a call as abandoned by its process.
+    /// Records that no process runs the call any more.
     pub(super) fn mark_abandoned(&mut self, session: u32) {
         if let Some(known) = self.exchanges.get_mut(&session) {
             known.is_served = true;
@@ -116,6 +116,7 @@ impl Simulation {
         }
     }
 
+    /// Reads the messages of the bus, and delivers their answers to the calls of the process.
     pub(super) fn read_bus(&mut self, index: usize) {
         let (mut messages, has_gap) = {
             let (messages, has_gap) = self.bus.read(self.processes[index].bus);
@@ -183,7 +184,8 @@ impl Simulation {
         }
     }
 
-    /// Forwards events of another process to the client, and ends the stream if its process is dead.
+    /// Forwards events of another process to the client; if there are none and the other process is dead, ends its
+    /// stream.
     pub(super) fn forward_events(
         &mut self,
         session: u32,
@@ -209,7 +211,7 @@ impl Simulation {
         }
     }
 
-    /// Returns true if a process considers another one dead.
+    /// Returns true if the process with this index considers another process dead.
     pub(super) fn is_dead(&mut self, index: usize, other: ProcessId) -> bool {
         let now = self.now;
         let lives = self.store.has_lease(other, now);

@@ -15,20 +15,25 @@ pub type StreamKey = (u32, u32);
 /// Stored event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
+    /// Number of the event in its stream.
     pub number: u64,
     /// Number of the preceding event.
     pub after: u64,
     pub is_last: bool,
-    /// Text of the event; the last will of a stream is [`LAST_WILL`].
+    /// Text of the event, represented by a number; the last will of a stream is [`LAST_WILL`].
     pub data: u64,
 }
 
-/// Text of a stream's last will.
+/// Number that represents the text of a last will.
 pub const LAST_WILL: u64 = u64::MAX;
 
+/// Stored stream.
 #[derive(Debug, Default)]
 struct Stream {
+    /// Process that may append events; `None` if the stream was stored with all its events, or begun by an append of
+    /// any process.
     owner: Option<ProcessId>,
+    /// True if the stream has a last will.
     has_will: bool,
     /// Highest number of an event that the stream has had.
     latest: u64,
@@ -38,10 +43,13 @@ struct Stream {
 /// Result of reading a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadResult {
+    /// There is no such stream.
     Unknown,
+    /// The next events are missing.
     Trimmed,
     /// Events, and the process that writes the stream; `None` if it has ended.
     Events(Vec<Event>, Option<ProcessId>),
+    /// No process writes the stream any more, and there are no further events.
     Abandoned,
 }
 
@@ -53,7 +61,7 @@ pub struct Store {
     streams: HashMap<StreamKey, Stream>,
     /// End of the lease of each process.
     leases: HashMap<ProcessId, u64>,
-    /// True if writes of processes that do not own the stream are accepted, which is a fault that tests inject.
+    /// True if the store accepts writes of processes that do not own the stream, which is a deliberate fault.
     pub is_open: bool,
 }
 
@@ -70,6 +78,7 @@ impl Store {
         }
     }
 
+    /// Returns version and principal of a session that has not ended.
     pub fn load(&self, session: u32) -> Option<(u64, u32)> {
         self.sessions.get(&session).copied().flatten()
     }
@@ -79,10 +88,12 @@ impl Store {
         self.sessions.insert(session, None).flatten().is_some()
     }
 
+    /// Extends the lease of a process until a time.
     pub fn renew(&mut self, process: ProcessId, until: u64) {
         self.leases.insert(process, until);
     }
 
+    /// Returns true if the lease of a process has not expired.
     pub fn has_lease(&self, process: ProcessId, now: u64) -> bool {
         self.leases.get(&process).is_some_and(|until| *until > now)
     }
@@ -108,7 +119,8 @@ impl Store {
         self.streams.contains_key(&key)
     }
 
-    /// Begins a stream with all its events, each with its number and true if it is the last one. It belongs to no process.
+    /// Begins a stream with all its events. Each event has a number, and a flag that is true for the last event. The
+    /// stream belongs to no process.
     pub fn begin_complete(&mut self, key: StreamKey, events: &[(u64, bool)]) {
         let mut after = 0;
         let events = events.iter().map(|&(number, is_last)| Event {
@@ -133,7 +145,7 @@ impl Store {
         stream.is_some_and(|stream| stream.owner.is_none())
     }
 
-    /// Returns true if a process may append to a stream, which it then owns.
+    /// Returns true if a process may append to a stream; a stream without an owner then belongs to the process.
     pub fn may_append(&mut self, key: StreamKey, process: ProcessId) -> bool {
         let stream = self.streams.entry(key).or_default();
         *stream.owner.get_or_insert(process) == process || self.is_open
@@ -190,6 +202,7 @@ impl Store {
         }
     }
 
+    /// Returns the events after the number `after`.
     pub fn read(&self, key: StreamKey, after: u64) -> ReadResult {
         let Some(stream) = self.streams.get(&key) else {
             return ReadResult::Unknown;
@@ -221,7 +234,8 @@ impl Store {
         self.streams.remove(&key);
     }
 
-    /// Loses the latest event of a stream that has not ended, as in a failover before the event was replicated.
+    /// Removes the latest event of a stream that has not ended, as in a failover before the event was replicated;
+    /// returns false if there is no such event.
     pub fn lose_event(&mut self, key: StreamKey) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else {
             return false;
@@ -239,7 +253,7 @@ impl Store {
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
     pub process: ProcessId,
-    /// Number of the message among those of its process.
+    /// Number of the message among the messages of the process.
     pub number: u64,
     /// Session and token of the contained answer.
     pub answer: (u32, u64),
@@ -248,9 +262,11 @@ pub struct Message {
 /// Model of the bus, which keeps a limited number of messages.
 #[derive(Debug)]
 pub struct Bus {
+    /// Stored messages, the oldest first.
     messages: std::collections::VecDeque<Message>,
     /// Number of the oldest stored message.
     first: u64,
+    /// Maximum number of stored messages.
     length: usize,
 }
 
@@ -263,6 +279,7 @@ impl Bus {
         }
     }
 
+    /// Appends a message; removes the oldest one if there are too many.
     pub fn publish(&mut self, message: Message) {
         self.messages.push_back(message);
         if self.messages.len() > self.length {
@@ -271,11 +288,12 @@ impl Bus {
         }
     }
 
+    /// Returns the number of the latest message.
     pub fn last(&self) -> u64 {
         self.first + self.messages.len() as u64 - 1
     }
 
-    /// Returns the messages after a number, and true if messages are missing before them.
+    /// Returns the messages after a number, and a flag that is true if some of them were already removed.
     pub fn read(&self, after: u64) -> (impl Iterator<Item = &Message>, bool) {
         let skipped = (after + 1).saturating_sub(self.first);
         let messages = self

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::stores::{MarkedBus, TIMEOUT, record};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Documentation page with the permissions.
+/// Text of the documentation page with the permissions.
 const REDIS_PAGE: &str = include_str!("../../../../docs/redis.md");
 
 /// Runs the contract suites of the three stores on one Redis.
@@ -24,6 +24,7 @@ async fn keeps_contracts(options: &RedisOptions) {
     redis.end().await.expect("ended");
 }
 
+/// Saves a session record within the time limit.
 async fn save(redis: &Redis, id: &str) -> Result<(), SessionStoreError> {
     let store = redis.session_store();
     let saving = store.save(id, record(1), HOUR);
@@ -77,7 +78,8 @@ async fn scripts_touch_one_slot() {
     assert_eq!(slot("{mcp:bus}:log"), slot("{mcp:bus}:count"));
 }
 
-/// A URL with `rediss` encrypts the connections to Redis, to a Sentinel and to the master that it names, and checks certificates.
+/// A URL with `rediss` encrypts the connections to Redis, to a Sentinel and to the master that the Sentinel names, and
+/// checks certificates.
 #[tokio::test]
 async fn connections_are_encrypted() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("made");

@@ -15,9 +15,10 @@ use tokio::time::{sleep, timeout};
 
 use super::SERVER_PROGRAM;
 
+/// Time limit that is longer than any operation in these tests needs.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// With our client, requests reach all processes, answers reach the process that waits for them, and each change is
+/// Requests of one client reach all processes, answers reach the process that waits for them, and each change is
 /// announced once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_need_no_sticky_balancer() {

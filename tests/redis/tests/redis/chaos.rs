@@ -12,16 +12,18 @@ use mcp_exact_tests_redis::servers::{ServerProcess, Setup};
 
 use super::SERVER_PROGRAM;
 
-/// Number of exchanges; `cargo xtask nightly chaos` makes ten thousand.
+/// Environment variable with the number of exchanges; `cargo xtask nightly chaos` makes ten thousand.
 const EXCHANGES_VARIABLE: &str = "MCP_EXACT_EXCHANGES";
-/// Seed of the exchanges and faults.
+/// Environment variable with the seed of the exchanges and faults.
 const SEED_VARIABLE: &str = "MCP_EXACT_SEED";
 
+/// Returns the number in an environment variable, or a default.
 fn number(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
+/// Starts a balancer in front of server processes.
 fn balance(servers: &[ServerProcess]) -> Balancer {
     let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
     Balancer::start(&addresses)
@@ -85,7 +87,7 @@ async fn killed_processes_break_no_promise() {
     check(site, &setup, clients, plan).await;
 }
 
-/// A replica takes over from a killed master. Data that was not replicated is lost, and the loss is detected.
+/// A replica is promoted after the master was killed. Data that was not replicated is lost, and the loss is detected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failovers_are_noticed() {
     let redis = RedisPair::start();

@@ -8,6 +8,7 @@ use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use tokio::time::sleep;
 
+/// Returns the stream with a number in one session.
 fn stream(number: u64) -> LogStream {
     LogStream {
         session: "a".into(),
@@ -25,13 +26,14 @@ fn events() -> Vec<LogEvent> {
     vec![event(1, false), event(2, true)]
 }
 
+/// Creates the stores of a process with an event lifetime.
 fn start(server: &RedisServer, lifetime: Duration) -> Redis {
     let mut options = RedisOptions::new(server.url());
     options.event_lifetime = lifetime;
     Redis::start(&options).expect("usable options")
 }
 
-/// Another process reads a complete stream, until `event_lifetime` has passed once or twice.
+/// Another process can read a complete stream until one to two lifetimes (`event_lifetime`) have passed.
 #[tokio::test]
 async fn complete_streams_are_read_elsewhere() {
     let server = RedisServer::start();
@@ -49,8 +51,8 @@ async fn complete_streams_are_read_elsewhere() {
     );
 }
 
-/// The hashes of a session expire, also while the session goes on: a hash that gets no more streams is gone before its turn comes
-/// again.
+/// The hashes of a session expire even while the session is in use: a hash that gets no more streams is removed before
+/// it is used again.
 #[tokio::test]
 async fn complete_streams_of_busy_sessions_expire() {
     let server = RedisServer::start();
@@ -68,7 +70,7 @@ async fn complete_streams_of_busy_sessions_expire() {
     assert!(stored <= 30, "{stored} streams");
 }
 
-/// An event that Redis has no memory for is not sent, and the error says so.
+/// An event is not sent if Redis has no memory for it, and the error states the reason.
 #[tokio::test]
 async fn full_redis_refuses_complete_streams() {
     let server = RedisServer::start_with(&["--maxmemory", "500kb"]);
@@ -78,7 +80,7 @@ async fn full_redis_refuses_complete_streams() {
     assert!(error.contains("Redis is full"), "{error}");
 }
 
-/// A stream of more events than fit into one entry is a Redis Stream.
+/// A complete stream with more events than fit into one entry is stored as a Redis Stream.
 #[tokio::test]
 async fn large_complete_streams_are_read() {
     let server = RedisServer::start();

@@ -1,27 +1,31 @@
-//! Checks what `examples/three-servers/compose.yaml` says against the files that it names and the programs that it runs, because no
-//! container engine runs it here.
+//! Compares `examples/three-servers/compose.yaml` with the files that it names and the programs that it starts, because
+//! the tests have no container engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use mcp_exact_tests_redis::daemon::{RedisServer, check_balancer, version};
 
+/// Names of the services that are server processes.
 const SERVERS: [&str; 3] = ["one", "two", "three"];
 
+/// Returns the folder of the example.
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/three-servers")
 }
 
+/// Reads a file of the example.
 fn read(name: &str) -> String {
     let path = example().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The values of compose.yaml by their paths, such as `services.redis.image`. Reads block mappings of scalars and of lists in one
-/// line, which is what the file has.
+/// Values of compose.yaml by their paths, such as `services.redis.image`. The parser supports only block mappings whose
+/// values are scalars or lists in one line.
 struct Compose(BTreeMap<String, String>);
 
 impl Compose {
+    /// Parses compose.yaml.
     fn read() -> Self {
         let text = read("compose.yaml");
         let (mut values, mut parents) = (BTreeMap::new(), Vec::<(usize, String)>::new());
@@ -41,6 +45,7 @@ impl Compose {
         Self(values)
     }
 
+    /// Returns the value at a path.
     fn value(&self, path: &str) -> &str {
         let value = self.0.get(path);
         value.unwrap_or_else(|| panic!("compose.yaml has no `{path}`"))
@@ -56,19 +61,20 @@ impl Compose {
             .collect()
     }
 
-    /// Returns the names below a path.
+    /// Returns the names of the members below a path.
     fn names(&self, path: &str) -> BTreeSet<&str> {
         let below = format!("{path}.");
         let names = self.0.keys().filter_map(|key| key.strip_prefix(&below));
         names.filter(|name| !name.contains('.')).collect()
     }
 
+    /// Returns the port of the address at a path.
     fn port(&self, path: &str) -> &str {
         self.value(path).rsplit(':').next().expect("a port")
     }
 }
 
-/// Every address and variable of the balancer leads to a server of compose.yaml.
+/// Every address and variable of the balancer refers to a server of compose.yaml.
 #[test]
 fn balancer_finds_every_server() {
     let compose = Compose::read();
@@ -145,8 +151,8 @@ fn named_files_exist() {
     assert!(program.contains("signal::ctrl_c()"), "the signal to stop");
 }
 
-/// The image of Redis has the tested major version, that of HAProxy the tested version or a later one, and the toolchain of the
-/// Dockerfile compiles the workspace.
+/// The image of Redis has the tested major version, the image of HAProxy has at least the tested version, and the
+/// toolchain of the Dockerfile can compile the workspace.
 #[test]
 fn images_have_tested_versions() {
     let compose = Compose::read();
@@ -177,9 +183,9 @@ fn images_have_tested_versions() {
     assert!(number(image) >= number(rust), "{image}; needed: {rust}");
 }
 
-/// Redis takes the settings of compose.yaml: what is confirmed survives its restart, and nothing is evicted.
+/// Redis accepts the settings of compose.yaml: confirmed writes survive its restart, and no key is evicted.
 #[test]
-fn redis_takes_its_settings() {
+fn redis_accepts_its_settings() {
     let compose = Compose::read();
     let command = compose.value("services.redis.command");
     let options = command.strip_prefix("redis-server ").expect("redis-server");

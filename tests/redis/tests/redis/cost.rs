@@ -38,9 +38,10 @@ fn network(server: &RedisServer) -> [u64; 2] {
     })
 }
 
-/// Prints the network traffic of Redis for a call with ten events.
+/// Prints the network traffic of Redis for a call with ten events, and checks its maximum.
 #[tokio::test]
 async fn calls_take_little_network() {
+    /// Number of measured calls.
     const CALLS: u32 = 200;
     let daemon = RedisServer::start();
     let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
@@ -60,6 +61,7 @@ async fn calls_take_little_network() {
     assert!(received <= 4096 && sent <= 512, "{received} {sent}");
 }
 
+/// Starts a server whose tool `events` sends ten events before its result.
 async fn server(redis: &Redis) -> TestServer {
     let options = redis.share(HttpServerOptions::default());
     TestServer::start_handler(Arc::new(burst::handle), options).await
@@ -116,6 +118,7 @@ async fn calls_take_few_commands() {
 
 #[tokio::test]
 async fn idle_sessions_are_small() {
+    /// Number of sessions that share the measured memory.
     const SESSIONS: usize = 1000;
     let daemon = RedisServer::start();
     let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");

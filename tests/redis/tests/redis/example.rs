@@ -29,7 +29,7 @@ async fn example_serves_one_session() {
     let client = RawClient {
         address: balancer.address(),
     };
-    // The balancer takes servers as they begin to listen.
+    // The balancer uses a server as soon as the server listens.
     let ready = async {
         for (_, address) in servers {
             while tokio::net::TcpStream::connect(address).await.is_err() {

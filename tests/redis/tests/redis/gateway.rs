@@ -15,7 +15,9 @@ use super::operator::program;
 
 /// Process of the gateway, killed on drop.
 struct Gateway {
+    /// Process of the gateway.
     child: Child,
+    /// HTTP client of the gateway.
     client: RawClient,
 }
 
@@ -33,7 +35,7 @@ impl Gateway {
             let (_, url) = line.split_once("http://")?;
             url.split_once('/')?.0.parse::<SocketAddr>().ok()
         });
-        // What the gateway writes from here on has to be read.
+        // Further output of the gateway must be read, so that the pipe does not fill up.
         std::thread::spawn(move || errors.for_each(drop));
         let address = address.expect("the gateway listens");
         Self {
@@ -42,6 +44,7 @@ impl Gateway {
         }
     }
 
+    /// Posts a message, in a session if an id is given.
     async fn post(&self, session: Option<&str>, message: &str) -> Reply {
         let headers: Vec<_> = session
             .map(|id| ("Mcp-Session-Id", id))
@@ -58,7 +61,8 @@ impl Drop for Gateway {
     }
 }
 
-/// With `[sessions] redis`, each gateway serves the sessions that another one has begun, also after that one was killed.
+/// With `[sessions] redis`, each gateway serves the sessions that another gateway has begun, also after the other
+/// gateway was killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateways_share_sessions_on_redis() {
     let daemon = RedisServer::start();

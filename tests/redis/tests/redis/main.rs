@@ -1,4 +1,4 @@
-//! Several server processes that share their sessions through a Redis server, which the tests start.
+//! Tests of several server processes that share their sessions on a Redis server. The tests start Redis.
 
 mod access;
 mod balancing;

@@ -11,15 +11,17 @@ use mcp_exact_tests_support::Rng;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore};
 
+/// Number of random operations.
 const OPERATION_COUNT: usize = 3000;
 
-/// Process that runs operations on Redis and in the model.
+/// Process that runs the same operations on Redis and in the model.
 struct Process {
     id: u32,
     log: std::sync::Arc<RedisEventLog>,
     sessions: std::sync::Arc<RedisSessionStore>,
 }
 
+/// Returns the text of an event that the model represents by a number.
 fn text(data: u64) -> String {
     match data {
         LAST_WILL => "lost".to_owned(),
@@ -27,7 +29,7 @@ fn text(data: u64) -> String {
     }
 }
 
-/// Reads a stream on Redis; returns the result in the form of the model.
+/// Reads a stream on Redis; returns number, end flag and text of each event, or the name of the error.
 async fn read(
     log: &RedisEventLog,
     stream: &LogStream,
@@ -48,6 +50,7 @@ async fn read(
     }
 }
 
+/// Reads a stream of the model; returns the same form as [`read`].
 fn read_model(
     store: &Store,
     stream: u32,
@@ -64,8 +67,8 @@ fn read_model(
     }
 }
 
-/// Returns events of one call, each with its number and true if the stream ends with it; the first numbers may be those of
-/// earlier events.
+/// Returns random events of one append, each with its number and true if the stream ends with it; the first numbers may
+/// be those of earlier events.
 fn random_burst(rng: &mut Rng, least: usize) -> Vec<(u64, bool)> {
     let (first, count) = (1 + rng.below(12) as u64, (least + rng.below(4)) as u64);
     let ends = rng.below(8) == 0;
@@ -74,6 +77,7 @@ fn random_burst(rng: &mut Rng, least: usize) -> Vec<(u64, bool)> {
         .collect()
 }
 
+/// Returns the events of a burst for the event log.
 fn events_of(burst: &[(u64, bool)]) -> Vec<LogEvent> {
     let events = burst.iter().map(|&(sequence, last)| LogEvent {
         sequence,
@@ -108,8 +112,9 @@ fn append(
     is_owner
 }
 
+/// Every random operation has the same result on Redis and in the model.
 #[tokio::test]
-async fn model_does_what_scripts_do() {
+async fn model_agrees_with_scripts() {
     let server = RedisServer::start_with(&["--appendfsync", "no"]);
     let processes = [1, 2].map(|id| {
         let redis = Redis::start(&RedisOptions::new(server.url())).expect("usable options");

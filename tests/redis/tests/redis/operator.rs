@@ -1,4 +1,4 @@
-//! `mcp-exact sessions` with a Redis that servers use.
+//! Tests `mcp-exact sessions` on a Redis that servers use.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -17,13 +17,16 @@ use mcp_exact_transport::store::{
 };
 use tokio::time::{sleep, timeout};
 
+/// Time limit that is longer than any operation in these tests needs.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// Creates the stores of a process on a Redis server.
 fn start(server: &RedisServer) -> Redis {
     start_with(server, |_| {})
 }
 
+/// Creates the stores of a process with changed options.
 fn start_with(server: &RedisServer, change: impl FnOnce(&mut RedisOptions)) -> Redis {
     let mut options = RedisOptions::new(server.url());
     options.lease = Duration::from_millis(300);
@@ -31,6 +34,7 @@ fn start_with(server: &RedisServer, change: impl FnOnce(&mut RedisOptions)) -> R
     Redis::start(&options).expect("usable options")
 }
 
+/// Returns the only stream of a session.
 fn stream(session: &str) -> LogStream {
     LogStream {
         session: session.into(),
@@ -38,6 +42,7 @@ fn stream(session: &str) -> LogStream {
     }
 }
 
+/// Returns an event with its number as text.
 fn event(sequence: u64, last: bool) -> LogEvent {
     LogEvent {
         sequence,
@@ -46,6 +51,7 @@ fn event(sequence: u64, last: bool) -> LogEvent {
     }
 }
 
+/// Returns a session record with a version.
 pub fn record(version: u64) -> SessionRecord {
     SessionRecord {
         snapshot: "{}".to_owned(),
@@ -60,6 +66,7 @@ pub fn record(version: u64) -> SessionRecord {
 struct MessageRecorder(Arc<Mutex<Vec<BusMessage>>>);
 
 impl MessageRecorder {
+    /// Subscribes a recorder to a bus.
     fn of(bus: &dyn ChangeBus) -> (Self, BusSubscription) {
         let seen = Self::default();
         let all = Arc::clone(&seen.0);
@@ -69,11 +76,13 @@ impl MessageRecorder {
         (seen, subscription)
     }
 
+    /// Returns the number of recorded messages that equal a message.
     fn count(&self, wanted: &BusMessage) -> usize {
         let all = self.0.lock().expect("not poisoned");
         all.iter().filter(|message| *message == wanted).count()
     }
 
+    /// Waits until a message was recorded.
     async fn wait_for(&self, wanted: &BusMessage) {
         let waiting = async {
             while self.count(wanted) == 0 {
@@ -84,6 +93,7 @@ impl MessageRecorder {
     }
 }
 
+/// Returns the message about a changed resource.
 fn change(uri: &str) -> BusMessage {
     BusMessage::Changed {
         change: Change::Resource(uri.to_owned()),
@@ -105,9 +115,10 @@ async fn event_log_keeps_contract() {
     contract::shared_event_log(&*start(&server).event_log()).await;
 }
 
-/// Bus that filters the marks that [`settle`](Marked::settle) publishes.
+/// Change bus that hides the mark messages of [`settle`](MarkedBus::settle) from its receivers.
 pub struct MarkedBus {
     bus: Arc<RedisChangeBus>,
+    /// Number of the next mark.
     last: AtomicUsize,
 }
 
@@ -119,7 +130,8 @@ impl MarkedBus {
         }
     }
 
-    /// Waits until all published messages have arrived, by publishing a mark, because messages arrive in order.
+    /// Waits until all published messages have been delivered. Publishes a mark and waits for it, because messages are
+    /// delivered in order.
     pub async fn settle(&self) {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let mark = change(&format!("mark:{number}"));
@@ -150,7 +162,8 @@ async fn change_bus_keeps_contract() {
     contract::change_bus(&marked, async || marked.settle().await).await;
 }
 
-/// If two processes save the same version, one is superseded; an ended session cannot be saved again by any process.
+/// If two processes save the same version of a session, one of them is refused; no process can save a session that has
+/// ended.
 #[tokio::test]
 async fn versions_fence_processes() {
     let server = RedisServer::start();
@@ -204,9 +217,10 @@ async fn followers_are_woken() {
     }
 }
 
-/// Streams of a process that died get their last will once; if the process is still running, its writes are refused.
+/// Streams of a process that counts as dead get their last will once; if the process is still running, its writes are
+/// refused.
 #[tokio::test]
-async fn dead_process_is_noticed() {
+async fn dead_processes_are_detected() {
     let server = RedisServer::start();
     let dead = start_with(&server, |options| {
         options.lease = Duration::from_millis(100)
@@ -223,7 +237,7 @@ async fn dead_process_is_noticed() {
     let readers = [start(&server), start(&server)].map(|redis| redis.event_log());
     let alive = readers[0].read_after(&call, 1, 1000).await;
     assert_eq!(alive.expect("read"), []);
-    // From now on the others cannot tell it from one that has died.
+    // From now on, other processes cannot distinguish it from a dead process.
     dead.end().await.expect("ended");
     let waiting = async {
         let mut wills = Vec::new();
@@ -243,7 +257,7 @@ async fn dead_process_is_noticed() {
     assert!(matches!(late, Err(EventLogError::Fenced)), "{late:?}");
 }
 
-/// A process that is disconnected for a moment misses no message; messages that Redis has lost cause a resync.
+/// A process that is disconnected for a moment misses no message; a loss of messages in Redis causes a resync.
 #[tokio::test]
 async fn bus_survives_redis() {
     let mut server = RedisServer::start();
@@ -258,7 +272,7 @@ async fn bus_survives_redis() {
     server.start_again();
     for seen in [&seen, &own] {
         seen.wait_for(&change("a:2")).await;
-        // Another run of Redis may have lost messages.
+        // A restarted Redis may have lost messages.
         seen.wait_for(&BusMessage::Resync).await;
     }
     for uri in ["a:1", "a:2"] {
@@ -275,7 +289,7 @@ async fn bus_survives_redis() {
     seen.wait_for(&change("a:3")).await;
 }
 
-/// Operations fail quickly while Redis is down or blocked, and work again when it is back.
+/// Operations fail quickly while Redis is down or blocked, and succeed again when Redis is available.
 #[tokio::test]
 async fn waiting_is_bounded() {
     let mut server = RedisServer::start();
@@ -309,9 +323,9 @@ async fn waiting_is_bounded() {
     assert_eq!(store.load("a").await.expect("loaded"), Some(record(1)));
 }
 
-/// When Redis has no memory left, new sessions are refused and existing ones are kept.
+/// If Redis has no memory left, new sessions are refused and existing sessions are kept.
 #[tokio::test]
-async fn full_redis_says_so() {
+async fn full_redis_refuses_new_sessions() {
     let server = RedisServer::start_with(&["--maxmemory", "3mb"]);
     let store = start(&server).session_store();
     let large = |version| SessionRecord {
@@ -330,9 +344,9 @@ async fn full_redis_says_so() {
     assert_eq!(store.load("s0").await.expect("loaded"), Some(large(1)));
 }
 
-/// After a failover that lost confirmed events, a reader gets an error instead of events after the gap.
+/// After a failover that lost confirmed events, a reader gets an error instead of the events after the gap.
 #[tokio::test]
-async fn lost_events_are_noticed() {
+async fn lost_events_are_detected() {
     let server = RedisServer::start();
     let (call, events) = (stream("a"), start(&server).event_log());
     events.begin(&call, None, Vec::new()).await.expect("begun");
@@ -484,7 +498,7 @@ async fn streams_have_a_size() {
     events.append(&call, together).await.expect("appended");
     let found = events.read_after(&call, 90 - 40, usize::MAX).await;
     assert_eq!(found.expect("read").len(), 40);
-    // The latest one stays, however large it is.
+    // The latest event is kept, regardless of its size.
     let appended = events.append(&call, vec![large(91, 50_000)]).await;
     appended.expect("appended");
     let found = events.read_after(&call, 90, usize::MAX).await;
@@ -492,15 +506,16 @@ async fn streams_have_a_size() {
     assert_eq!(server.command(&["XLEN", "mcp:e:{a}:1"]), "1");
 }
 
-/// A Redis with another replication history causes a resync, because it may have reused the numbers of lost messages.
+/// A Redis with another replication history causes a resync, because it may have assigned the numbers of lost messages
+/// again.
 #[tokio::test]
-async fn another_history_is_a_gap() {
+async fn replication_history_change_causes_resync() {
     let server = RedisServer::start_with(&["--enable-debug-command", "local"]);
     let bus = start(&server).change_bus();
     let (seen, _subscription) = MessageRecorder::of(&*bus);
     bus.publish(change("a:1"));
     seen.wait_for(&change("a:1")).await;
-    // A master that was a replica for a moment has the id of the other one's history.
+    // A master that was a replica for a moment has the id of the other master's replication history.
     assert_eq!(server.command(&["DEBUG", "CHANGE-REPL-ID"]), "OK");
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
     seen.wait_for(&BusMessage::Resync).await;
@@ -533,7 +548,7 @@ fn run_together(server: &RedisServer, commands: &[&[&str]]) {
     assert!(!replies.contains("-ERR"), "{replies}");
 }
 
-/// A Redis that took over lacks a message that was delivered, and its number names another message, which is delivered too.
+/// After a failover that lost a delivered message, its number belongs to another message, which is delivered, too.
 #[tokio::test]
 async fn reused_numbers_are_delivered() {
     let server = RedisServer::start_with(&["--enable-debug-command", "local"]);
@@ -584,10 +599,10 @@ fn publish_after(server: &RedisServer, script: &str, messages: &[&str]) {
     assert_eq!(server.command(&command), "1");
 }
 
-/// After Redis has lost all data, message numbers are not reused, regardless of the number of messages before a process
-/// reads again.
+/// After Redis has lost all data, a process detects the loss, regardless of the number of messages that follow before
+/// it reads again.
 #[tokio::test]
-async fn lost_numbers_are_a_gap() {
+async fn lost_numbers_cause_resync() {
     let server = RedisServer::start();
     let bus = start(&server).change_bus();
     let (seen, _subscription) = MessageRecorder::of(&*bus);
@@ -600,7 +615,7 @@ async fn lost_numbers_are_a_gap() {
     assert_eq!(seen.count(&BusMessage::Resync), 1);
 }
 
-/// A process that has not read any message yet notices that messages are lost, with or without later ones.
+/// A process that has not read any message yet detects that messages are lost, with or without later messages.
 #[tokio::test]
 async fn first_messages_may_be_lost() {
     let server = RedisServer::start();
@@ -612,7 +627,7 @@ async fn first_messages_may_be_lost() {
         }
     };
     timeout(TIMEOUT, waits).await.expect("in time");
-    // The message that was lost had the number before.
+    // The lost message had the preceding number.
     let loss = "redis.call('INCR', KEYS[2])";
     publish_after(&server, loss, &["1", &change("a:2").to_string()]);
     seen.wait_for(&change("a:2")).await;
@@ -626,7 +641,7 @@ async fn first_messages_may_be_lost() {
     timeout(TIMEOUT, waiting).await.expect("in time");
 }
 
-/// A stream within its limit of bytes is not searched for events to remove.
+/// Redis does not search a stream for events to remove while the stream is within its limit of bytes.
 #[tokio::test]
 async fn small_streams_are_never_searched() {
     let server = RedisServer::start();
@@ -643,6 +658,6 @@ async fn small_streams_are_never_searched() {
             rest.split_once(',').map_or(rest, |(calls, _)| calls)
         });
     let calls: u32 = calls.parse().expect("a number");
-    // The bus looks for its first message once.
+    // The bus determines its first position once.
     assert!(calls <= 1, "{calls} searches");
 }

@@ -14,8 +14,9 @@ use tokio::time::{sleep, timeout};
 
 use super::stores::TIMEOUT;
 
+/// While Redis is down, requests that need Redis are refused with status 503 and a `Retry-After` header.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_name_a_time() {
+async fn refusals_have_retry_after() {
     let mut daemon = RedisServer::start();
     let mut options = RedisOptions::new(daemon.url());
     options.command_timeout = Duration::from_millis(300);
@@ -77,9 +78,9 @@ async fn sessions_end_everywhere_or_nowhere() {
     assert_eq!(gone.status, 404, "{gone:?}");
 }
 
-/// The record of an HTTP+SSE session is restored soon after Redis has lost it.
+/// An HTTP+SSE session whose record Redis has lost is saved again soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn places_of_event_streams_are_restored() {
+async fn lost_sse_records_are_restored() {
     let daemon = RedisServer::start();
     let mut servers = Vec::new();
     for _ in 0..2 {
@@ -127,14 +128,15 @@ async fn two_processes(daemon: &RedisServer) -> [(Redis, TestServer); 2] {
     [start().await, start().await]
 }
 
+/// Returns a request that sets the log level.
 fn set_level(level: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#
     )
 }
 
-/// A process that does not know of a failover yet keeps what another process has saved after the failover, even if its own version
-/// is higher.
+/// A process that has not yet detected a failover keeps the record that another process has saved after the failover,
+/// even if its own version is higher.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn saves_keep_diverged_records() {
     let daemon = RedisServer::start();
@@ -169,7 +171,8 @@ async fn saves_keep_diverged_records() {
     assert!(saved.contains(r#""logLevel":"debug""#), "{saved}");
 }
 
-/// After a failover, a process saves the version that the failover has lost, with other content: both are kept.
+/// After a failover that lost a version of a session, a process saves this version again with other content: both
+/// changes are kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_versions_are_merged() {
     let daemon = RedisServer::start();
@@ -199,7 +202,7 @@ async fn lost_versions_are_merged() {
     timeout(TIMEOUT, merged).await.expect("in time");
 }
 
-/// Returns what arrives on a connection until the text has come.
+/// Reads from a connection until the received text contains `wanted`; returns the text.
 async fn read_until(stream: &mut (impl AsyncRead + Unpin), wanted: &str) -> String {
     let mut text = String::new();
     while !text.contains(wanted) {
@@ -212,7 +215,7 @@ async fn read_until(stream: &mut (impl AsyncRead + Unpin), wanted: &str) -> Stri
     text
 }
 
-/// A client that resumes a stream on the process that writes it is told that a failover has lost events.
+/// A client that resumes a stream on the process that writes it is informed that a failover has lost events.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_events_end_the_stream() {
     let daemon = RedisServer::start();

@@ -16,6 +16,7 @@ use crate::preserved::Layer;
 /// Numbers of checked instances.
 #[derive(Debug, Default)]
 pub(crate) struct CheckCounts {
+    /// Number of instances.
     pub(crate) instances: usize,
     /// Number of objects; only objects can be flattened or internally tagged.
     objects: usize,
@@ -34,6 +35,7 @@ impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Deb
 {
 }
 
+/// Sends one instance through all layers; the text may be invalid.
 pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
     let Ok(value) = from_str::<T>(text) else {
         checked.refused += 1;
@@ -62,11 +64,15 @@ pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
 
 /// Instance as a value, as text and as a document.
 struct Sample<T> {
+    /// The value.
     value: T,
+    /// Text that encoding the value yields.
     exact: String,
+    /// The value as a document.
     doc: Doc,
 }
 
+/// Struct with fields of the tested type.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Field<T> {
     before: bool,
@@ -77,6 +83,7 @@ struct Field<T> {
     boxed: Box<T>,
 }
 
+/// Struct with a flattened field of the tested type between other fields.
 #[derive(Debug, Serialize, Deserialize)]
 struct Flattened<T> {
     #[serde(rename = "x-test-before")]
@@ -102,6 +109,7 @@ enum NeverMatchingValue {
     Value,
 }
 
+/// Untagged enum whose first variant never matches.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged<T> {
@@ -109,6 +117,7 @@ enum Untagged<T> {
     Tested(T),
 }
 
+/// Adjacently tagged enum.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "c")]
 enum Adjacent<T> {
@@ -116,6 +125,7 @@ enum Adjacent<T> {
     Tested(T),
 }
 
+/// Internally tagged enum.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "x-test-kind")]
 enum Internal<T> {
@@ -147,6 +157,7 @@ impl<T: CheckedType> Sample<T> {
         assert!(layer.preserves(&self.doc, &doc), "{}\n{got}", self.exact);
     }
 
+    /// Checks all deserialisers of serde_json.
     fn check_serde_json_deserialisers(&self, text: &str) {
         self.check_exact(&serde_json::from_str(text).expect("from_str"));
         self.check_exact(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
@@ -158,6 +169,7 @@ impl<T: CheckedType> Sample<T> {
         all.iter().for_each(|value| self.check_exact(value));
     }
 
+    /// Checks all serialisers of serde_json.
     fn check_serde_json_serialisers(&self) {
         assert_eq!(
             serde_json::to_string(&self.value).expect("to_string"),
@@ -173,6 +185,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(doc, self.doc, "{pretty}");
     }
 
+    /// Checks fields of structs, options, lists and boxes.
     fn check_field(&self) {
         let exact = &self.exact;
         let text = format!(
@@ -195,6 +208,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(null.value, None);
     }
 
+    /// Checks an untagged enum.
     fn check_untagged(&self) {
         let got = serde_json::from_str(&self.exact).expect("untagged");
         let Untagged::Tested(got) = got else {
@@ -205,6 +219,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("untagged"), self.exact);
     }
 
+    /// Checks an adjacently tagged enum, with the tag first and last.
     fn check_adjacently_tagged(&self) {
         let exact = &self.exact;
         let tag_first = format!(r#"{{"kind":"Tested","c":{exact}}}"#);
@@ -221,6 +236,7 @@ impl<T: CheckedType> Sample<T> {
         self.check_buffered(&got, Layer::Buffer);
     }
 
+    /// Checks an internally tagged enum.
     fn check_internally_tagged(&self) {
         let text = with_member(r#""x-test-kind":"Tested""#, &self.exact, "");
         let Internal::Tested(got) = serde_json::from_str(&text).expect("internal") else {
@@ -232,6 +248,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
+    /// Checks a flattened field.
     fn check_flattened(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
@@ -257,11 +274,12 @@ impl<T: CheckedType> Sample<T> {
         let value = serde_json::to_value(&sent).expect("flattened");
         match Flattened::<T>::deserialize(&value) {
             Ok(got) => self.check_buffered(&got.value, Layer::ValueThenBuffer),
-            // The buffer holds no integers beyond `u64`, which `Value` may hand over.
+            // Serde's buffer does not support integers beyond `u64`, which `Value` may provide.
             Err(_) => assert!(Flattened::<Value>::deserialize(&value).is_err(), "{value}"),
         }
     }
 
+    /// Checks a flattened optional field.
     fn check_flattened_option(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
@@ -283,6 +301,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
     }
 
+    /// Checks conversions to `serde_json::Value` and back.
     fn check_value(&self) {
         let value = serde_json::to_value(&self.value).expect("to_value");
         let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");

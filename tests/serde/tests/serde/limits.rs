@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::preserved::has_text_numbers;
 
+/// Struct with a flattened field.
 #[derive(Debug, Serialize, Deserialize)]
 struct Flattened<T> {
     id: u8,
@@ -18,6 +19,7 @@ struct Flattened<T> {
     rest: T,
 }
 
+/// Untagged enum whose first variant is a boolean.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged<T> {
@@ -51,6 +53,7 @@ fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> 
     serde_json::to_string(&again).ok()
 }
 
+/// Returns the texts after a round trip through each layer and type; `None` if the layer refuses the text.
 fn through_all_layers(text: &str) -> [Option<String>; 6] {
     [
         through_untagged::<Json>(text),
@@ -62,6 +65,7 @@ fn through_all_layers(text: &str) -> [Option<String>; 6] {
     ]
 }
 
+/// Numbers that `f64` cannot represent exactly, or in other spellings.
 const UNUSUAL_NUMBERS: [&str; 8] = [
     "1e400",
     "-1e400",
@@ -146,7 +150,7 @@ const NUMBER: &str = r#"{"$serde_json::private::Number":"1"}"#;
 #[test]
 fn objects_resembling_numbers_are_converted() {
     for left in through_all_layers(NUMBER) {
-        // With the feature, every reader of serde_json takes it for a number: `Value` does so too.
+        // With the feature, every deserialiser of serde_json reads such an object as a number, `Value` included.
         let expected = if has_text_numbers() { "1" } else { NUMBER };
         assert_eq!(left.as_deref(), Some(expected));
     }
@@ -213,12 +217,13 @@ fn duplicates_depend_on_the_layer() {
     assert!(serde_json::from_str::<Flattened<mcp::Annotations>>(flat).is_err());
 }
 
-/// Tests deserializers that treat a newtype like its content.
+/// Tests deserialisers that treat a newtype like its content.
 #[test]
 fn newtype_transparent_deserialisers_work() {
     use serde::de::IntoDeserializer;
     use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 
+    /// Deserialises a value that must be valid.
     fn read<'de, T: Deserialize<'de>>(from: impl serde::Deserializer<'de, Error = Error>) -> T {
         T::deserialize(from).expect("it fits")
     }
@@ -278,6 +283,7 @@ fn ids_can_be_map_keys() {
 
 #[test]
 fn untagged_enums_try_the_next_variant() {
+    /// Untagged enum whose variants are tried in order.
     #[derive(Debug, Serialize, Deserialize)]
     #[serde(untagged)]
     enum Either {

@@ -1,7 +1,7 @@
 //! Uses instances of every definition of every revision in derived serde types: `flatten`, untagged and tagged enums,
 //! options, `serde_json::Value`, readers and pretty printers.
 //!
-//! With serde_json's own (de)serializers, text is preserved exactly. With buffering layers, values are preserved except
+//! With serde_json's own (de)serialisers, text is preserved exactly. With buffering layers, values are preserved except
 //! for the losses of the layer, see `preserved.rs`.
 #![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
 
@@ -18,7 +18,9 @@ use mcp_exact_tests_support::{Generator, Rng, Style};
 use mcp_exact_wire::Definition;
 use types::Type;
 
+/// Seed of the random instances.
 const SEED: u64 = 0x5e4d;
+/// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 40;
 
 /// Returns the schema that the types are generated from: the official schema with its errata.
@@ -41,6 +43,7 @@ fn corrected_schema(revision: &str) -> serde_json::Value {
     codegen::corrected_schema(&entry, text.as_bytes(), tables).expect("the errata fit")
 }
 
+/// Checks instances of all definitions of a revision; `types` must list the same definitions as `definitions`.
 fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
     let names: Vec<&str> = types.iter().map(|known| known.name).collect();
     let all: Vec<&str> = definitions.iter().map(|known| known.name).collect();

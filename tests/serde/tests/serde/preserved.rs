@@ -30,6 +30,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
+    /// Returns true if the layer keeps the order of members.
     fn is_ordered(self) -> bool {
         self == Self::Buffer || has_ordered_value()
     }
@@ -47,6 +48,7 @@ impl Layer {
         }
     }
 
+    /// Returns true if `got` has the members of `sent` that the layer keeps.
     fn preserves_members(self, sent: &[(String, Doc)], got: &[(String, Doc)]) -> bool {
         if sent.len() != got.len() {
             return false;
@@ -62,6 +64,7 @@ impl Layer {
         })
     }
 
+    /// Returns true if `got` is the number `sent` as the layer keeps it.
     fn preserves_number(self, sent: &str, got: &str) -> bool {
         let number: serde_json::Number = serde_json::from_str(sent).expect("it is in range");
         if has_text_numbers() {
@@ -69,7 +72,7 @@ impl Layer {
             return zero || number.to_string() == got;
         }
         if number.is_f64() {
-            // A fraction or an exponent tells that it is no integer for the layer.
+            // The layer treats a number with a fraction or an exponent as a floating-point number.
             got.contains(['.', 'e']) && got.parse() == Ok(number.as_f64().unwrap_or(f64::NAN))
         } else {
             got == number.to_string()

@@ -6,10 +6,13 @@ use crate::check_revision;
 
 /// Definition: its name, and the function that checks its type.
 pub(crate) struct Type {
+    /// Name of the definition.
     pub(crate) name: &'static str,
+    /// Function that checks an instance, given as text.
     pub(crate) check: fn(&str, &mut CheckCounts),
 }
 
+/// Defines one module with a test for each revision.
 macro_rules! revisions {
     ($($id:literal $types:ident { $($name:ident)* })*) => {
         $(mod $types {

@@ -1,4 +1,4 @@
-//! Untyped JSON is preserved as text by serde_json's own (de)serializers: white space, escapes, duplicates, lone
+//! Untyped JSON is preserved as text by serde_json's own (de)serialisers: white space, escapes, duplicates, lone
 //! surrogates, numbers of any size.
 //!
 //! It is tested as complete documents and inside derived types.
@@ -8,6 +8,7 @@ use mcp_exact_wire::{Json, JsonObject, Map, to_string};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+/// Objects in unusual spellings.
 const OBJECTS: [&str; 9] = [
     "{}",
     "{ }",
@@ -20,6 +21,7 @@ const OBJECTS: [&str; 9] = [
     r#"{"a":[{"$serde_json::private::RawValue":"[1]"}],"$serde_json::private::RawValue":"2"}"#,
 ];
 
+/// Struct with untyped JSON in every position that serde_json deserialises directly.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Holder<T> {
     before: u8,
@@ -28,7 +30,7 @@ struct Holder<T> {
     map: std::collections::BTreeMap<String, T>,
 }
 
-/// Checks that a text is preserved in every position that serde_json deserializes directly.
+/// Checks that a text is preserved in every position that serde_json deserialises directly.
 fn check_round_trip<T: Serialize + DeserializeOwned>(text: &str) {
     let value: T = serde_json::from_str(text).expect("from_str");
     assert_eq!(serde_json::to_string(&value).expect("to_string"), text);
@@ -155,6 +157,7 @@ fn errors_contain_the_position() {
     assert!(words.contains("/name"), "{words}");
 }
 
+/// Struct with a flattened generated type.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Flat {
     id: u8,
@@ -162,6 +165,7 @@ struct Flat {
     tool: mcp::Tool,
 }
 
+/// Struct with a flattened untyped object.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct FlatObject {
     id: u8,
@@ -189,6 +193,7 @@ fn untyped_objects_can_be_flattened() {
 
 #[test]
 fn only_untyped_objects_can_be_flattened() {
+    /// Struct with a flattened untyped value, which may not be an object.
     #[derive(Serialize, Deserialize)]
     struct FlatJson {
         id: u8,
@@ -204,6 +209,7 @@ fn only_untyped_objects_can_be_flattened() {
 
 #[test]
 fn schema_documents_can_be_flattened() {
+    /// Struct with a flattened JSON Schema document.
     #[derive(Serialize, Deserialize)]
     struct Titled {
         title: String,

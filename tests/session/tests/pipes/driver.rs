@@ -15,7 +15,9 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Pipe of a fixed capacity.
 #[derive(Debug)]
 pub(crate) struct Pipe {
+    /// Written bytes that were not read.
     bytes: VecDeque<u8>,
+    /// Maximum number of unread bytes.
     capacity: usize,
     /// True if the pipe is closed for writing.
     is_ended: bool,
@@ -37,6 +39,7 @@ impl Pipe {
         count
     }
 
+    /// Reads and returns up to `most` bytes.
     pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
         let count = self.bytes.len().min(most);
         self.bytes.drain(..count).collect()
@@ -45,22 +48,24 @@ impl Pipe {
 
 /// Connection that moves bytes between a client and a server.
 pub(crate) trait Link {
+    /// Returns the client endpoint.
     fn client(&mut self) -> &mut ClientEndpoint;
+    /// Returns the server endpoint.
     fn server(&mut self) -> &mut ServerEndpoint<()>;
 
-    /// Returns the number of bytes that processes and connections may hold in addition to the endpoints.
+    /// Returns the maximum number of bytes that the link buffers in addition to the endpoints.
     fn link_bytes(&self) -> usize;
 
-    /// Returns true if no peer has suspended reading or writing.
+    /// Returns true if both peers read and write.
     fn is_moving(&self) -> bool;
 
     /// Suspends or resumes a random peer.
     fn toggle_random_peer(&mut self, rng: &mut Rng, now: Time);
 
-    /// Moves up to `most` bytes at one random end; returns true if bytes were moved.
+    /// Moves up to `most` bytes at a random end; returns true if bytes were moved.
     fn move_random_bytes(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
 
-    /// Moves bytes at all ends; returns true if bytes were moved.
+    /// Moves up to `most` bytes at each end; returns true if bytes were moved.
     fn move_all_bytes(&mut self, most: usize, now: Time) -> bool;
 }
 
@@ -68,11 +73,13 @@ pub(crate) trait Link {
 pub(crate) struct Pipes {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
+    /// Drivers of the client and of the server.
     drivers: [Driver; 2],
     /// Pipes to the server and to the client.
     pipes: [Pipe; 2],
-    /// Size of the largest message that may be in transit, in bytes.
+    /// Maximum size in bytes of a message in transit.
     largest_message: usize,
+    /// Capacity of each pipe in bytes.
     capacity: usize,
 }
 
@@ -142,9 +149,13 @@ impl Link for Pipes {
 
 /// Common interface of client and server endpoints for the driver.
 trait Peer {
+    /// Writes the next frame to `out` and returns its transport instruction, if there is output.
     fn poll_output(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
+    /// Returns true if the endpoint accepts further input.
     fn accepts_input(&self) -> bool;
+    /// Delivers one line of the input.
     fn receive_line(&mut self, line: &Line<'_>, now: Time);
+    /// Notifies the endpoint of the end of its input.
     fn close_input(&mut self, now: Time);
 }
 
@@ -198,12 +209,17 @@ impl Peer for ServerEndpoint<()> {
 /// Reader and writer of one process.
 #[derive(Debug)]
 struct Driver {
+    /// Splits the read bytes into lines.
     lines: Lines,
+    /// Frame that is being written.
     output: Vec<u8>,
+    /// Number of bytes of `output` that were written.
     written_bytes: usize,
     /// True if the endpoint was notified of the end of its input.
     input_ended: bool,
+    /// False while the process has suspended reading.
     is_reading: bool,
+    /// False while the process has suspended writing.
     is_writing: bool,
 }
 
@@ -269,6 +285,7 @@ impl Driver {
         moved
     }
 
+    /// Delivers the complete lines while the endpoint accepts input; returns true if a line was delivered.
     fn deliver_lines(&mut self, peer: &mut impl Peer, now: Time) -> bool {
         let mut moved = false;
         while peer.accepts_input() {

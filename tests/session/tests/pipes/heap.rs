@@ -6,9 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// System allocator that counts the allocated bytes.
 struct CountingAllocator;
 
+/// Number of bytes that are allocated.
 static BYTES_IN_USE: AtomicUsize = AtomicUsize::new(0);
+/// Maximum of [`BYTES_IN_USE`] since the last reset.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
@@ -34,9 +37,10 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
+/// Mutex that a test holds while allocations are counted.
 static COUNT_LOCK: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test counts allocations; the guard excludes others.
+/// Waits until no other test counts allocations; other tests wait until the guard is dropped.
 pub(crate) fn lock_counting() -> MutexGuard<'static, ()> {
     // A test that failed has nothing in use any more.
     COUNT_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,7 +51,7 @@ pub(crate) fn bytes_in_use() -> usize {
     BYTES_IN_USE.load(Ordering::Relaxed)
 }
 
-/// Returns the peak of additional allocated bytes during a step.
+/// Returns the maximum number of bytes that were allocated during a step in addition to those before it.
 pub(crate) fn peak_bytes_during(step: impl FnOnce()) -> usize {
     let before = bytes_in_use();
     PEAK_BYTES.store(before, Ordering::Relaxed);

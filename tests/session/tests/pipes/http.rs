@@ -16,29 +16,37 @@ use crate::driver::{Link, Pipe, READ_BYTES};
 /// Received part of the response to a client's HTTP request.
 #[derive(Debug, Default)]
 struct ReceivedResponse {
-    /// Bytes that wait to be written to the pipe.
+    /// Received bytes that are not yet written to the pipe.
     unwritten: Vec<u8>,
+    /// Number of bytes of `unwritten` that were written.
     written_bytes: usize,
     /// HTTP status of a response whose body is not an event stream.
     status: u16,
+    /// True if the server has sent the complete response.
     is_finished: bool,
 }
 
 /// Connection of one HTTP request.
 #[derive(Debug)]
 struct Exchange {
+    /// HTTP request line and headers.
     headers: HttpRequest,
+    /// Body of the HTTP request.
     body: Vec<u8>,
-    /// Bytes of the body that have arrived at the server.
+    /// Number of bytes of the body that the server has received.
     sent_bytes: usize,
-    /// Stream of the server, after the complete request has arrived.
+    /// Server's stream of the exchange; `None` until the server has received the complete request.
     stream: Option<StreamId>,
+    /// True for the GET that opens the standalone stream.
     is_standalone: bool,
     response: ReceivedResponse,
+    /// Pipe from the server to the client.
     response_pipe: Pipe,
+    /// Splits the received bytes into lines of the event stream.
     lines: Lines,
+    /// Received bytes of the body of an error response.
     refusal_body: Vec<u8>,
-    /// True if the connection is suspended.
+    /// True while no bytes are moved on the connection in either direction.
     is_suspended: bool,
 }
 
@@ -46,10 +54,13 @@ struct Exchange {
 pub(crate) struct Http {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
+    /// Open HTTP connections, by the client's stream.
     exchanges: BTreeMap<StreamId, Exchange>,
+    /// Maximum size of a message in bytes.
     message_limit: usize,
+    /// Capacity of each response pipe in bytes.
     pipe_capacity: usize,
-    /// True if a connection was cut, so that its requests end by timeouts.
+    /// True after a connection was cut; requests on it end by timeout.
     was_cut: bool,
 }
 
@@ -77,6 +88,7 @@ impl Http {
         self.exchanges.insert(stream, exchange);
     }
 
+    /// Creates the exchange of an HTTP request that is not yet sent.
     fn start_exchange(&self, headers: HttpRequest, body: Vec<u8>) -> Exchange {
         Exchange {
             headers,
@@ -92,7 +104,8 @@ impl Http {
         }
     }
 
-    fn cut_random_connection(&mut self, stream: StreamId, now: Time) {
+    /// Cuts the connection of a stream; both endpoints are notified of the loss.
+    fn cut_connection(&mut self, stream: StreamId, now: Time) {
         let Some(exchange) = self.exchanges.remove(&stream) else {
             return;
         };
@@ -125,6 +138,8 @@ impl Http {
         true
     }
 
+    /// Moves up to `most` bytes of one exchange in each direction; returns true if bytes were moved or the exchange has
+    /// ended.
     fn move_exchange_bytes(&mut self, stream: StreamId, most: usize, now: Time) -> bool {
         let Some(mut exchange) = self.exchanges.remove(&stream) else {
             return false;
@@ -142,7 +157,8 @@ impl Http {
         moved | read | ended
     }
 
-    /// Moves the request to the server; a complete request is passed to the endpoint when it accepts input.
+    /// Moves up to `most` bytes of the request body to the server; passes a complete request to the endpoint when it
+    /// accepts input.
     fn send_request(&mut self, exchange: &mut Exchange, most: usize, now: Time) -> bool {
         if exchange.stream.is_some() || exchange.response.is_finished {
             return false;
@@ -183,6 +199,7 @@ impl Http {
         true
     }
 
+    /// Moves up to `most` bytes of the server's output into the response pipe.
     fn write_response(&mut self, exchange: &mut Exchange, most: usize) -> bool {
         let Some(stream) = exchange.stream else {
             return false;
@@ -231,8 +248,9 @@ impl Http {
         moved
     }
 
-    /// Moves bytes to the client, if it accepts input; returns whether bytes were moved, and whether the response has
-    /// ended.
+    /// Moves up to `most` bytes from the response pipe to the client if it accepts input.
+    ///
+    /// Returns two flags: bytes were moved; the response has ended.
     fn read_response(
         &mut self,
         stream: StreamId,
@@ -279,6 +297,7 @@ impl Http {
         (moved, waits)
     }
 
+    /// Delivers the complete events to the client while it accepts input; returns true if a line was consumed.
     fn deliver_lines(&mut self, stream: StreamId, exchange: &mut Exchange, now: Time) -> bool {
         let mut moved = false;
         while self.client.wants_input() {
@@ -330,7 +349,7 @@ impl Link for Http {
         }
         let stream = *rng.pick(&streams);
         match rng.below(3) {
-            0 => self.cut_random_connection(stream, now),
+            0 => self.cut_connection(stream, now),
             choice => {
                 if let Some(exchange) = self.exchanges.get_mut(&stream) {
                     exchange.is_suspended = choice == 1;
@@ -362,7 +381,7 @@ impl Link for Http {
     }
 }
 
-/// Ends an exchange that has not reached the server endpoint.
+/// Ends an exchange with an HTTP error status; the request has not reached the server endpoint.
 fn refuse_exchange(exchange: &mut Exchange, status: u16) {
     exchange.response.status = status;
     exchange.response.is_finished = true;

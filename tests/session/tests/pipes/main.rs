@@ -44,6 +44,7 @@ fn scaled_limits(scale: usize) -> Limits {
     }
 }
 
+/// Returns the random configuration of a run.
 fn random_setup(seed: u64, revisions: &[&'static str]) -> Setup {
     let mut rng = Rng::new(seed ^ 0x5eed);
     let scale = match rng.below(40) {
@@ -70,6 +71,7 @@ fn random_setup(seed: u64, revisions: &[&'static str]) -> Setup {
     }
 }
 
+/// Adds the counts to the sums of the same names.
 fn add_counts(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, usize>) {
     for (kind, count) in counts {
         *sum.entry(kind).or_default() += count;
@@ -122,6 +124,7 @@ fn check_links<L: Link>(
     }
 }
 
+/// Returns the number of runs: `MCP_EXACT_SEEDS` or [`DEFAULT_SEED_COUNT`].
 fn seed_count() -> u64 {
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
     seeds.map_or(DEFAULT_SEED_COUNT, |seeds| {

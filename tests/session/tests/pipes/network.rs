@@ -10,20 +10,22 @@ use mcp_exact_tests_support::Rng;
 use crate::driver::{Link, READ_BYTES};
 use crate::heap;
 
-/// Allowance for memory that the limits do not count: tables, queues, configurations, spare capacity.
+/// Allowance in bytes for memory that the limits do not count: tables, queues, configurations, spare capacity.
 const UNCOUNTED_BYTES: usize = 512 << 10;
 
-/// Outcomes of the requests of one endpoint.
+/// Requests of one endpoint that have not ended, and the outcomes of those that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequests {
-    /// Requests that have not ended, with the bytes of their parameters.
+    /// Size in bytes of the params of each request that has not ended.
     param_bytes: BTreeMap<RequestKey, usize>,
     /// Size of the params of all open requests, in bytes.
     total_bytes: usize,
+    /// Number of ended requests by outcome.
     pub(crate) outcome_counts: BTreeMap<&'static str, usize>,
 }
 
 impl OpenRequests {
+    /// Records a sent request and the size of its params in bytes.
     fn record_request(&mut self, key: RequestKey, bytes: usize) {
         self.total_bytes += bytes;
         assert_eq!(
@@ -33,6 +35,7 @@ impl OpenRequests {
         );
     }
 
+    /// Records the outcome of a request; panics if it has already ended.
     fn record_end(&mut self, key: RequestKey, outcome: &Outcome) {
         let bytes = self.param_bytes.remove(&key);
         self.total_bytes -= bytes.expect("a request ends once, and only if it was sent");
@@ -55,7 +58,9 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) revision: &'static str,
     pub(crate) limits: Limits,
+    /// Capacity of each pipe in bytes.
     pub(crate) pipe_capacity: usize,
+    /// Number of random actions.
     pub(crate) steps: usize,
     /// Maximum number of concurrent calls.
     pub(crate) max_concurrent_calls: usize,
@@ -66,15 +71,18 @@ pub(crate) struct Setup {
 /// Results of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
+    /// Number of client requests by outcome.
     pub(crate) client: BTreeMap<&'static str, usize>,
+    /// Number of server requests by outcome.
     pub(crate) server: BTreeMap<&'static str, usize>,
     /// Number of checks at which the output of an endpoint was full.
     pub(crate) full_output_count: usize,
-    /// True if an endpoint has closed because its peer does not read.
+    /// True if an endpoint has closed because its reserve was used up by output that its peer does not read.
     pub(crate) reserve_exhausted: bool,
-    /// Largest share of its documented bound that an endpoint has held, in percent.
+    /// Maximum memory usage of an endpoint, in percent of its documented limit.
     pub(crate) peak_usage_percent: usize,
-    /// Peak of the allocated bytes, in percent of the bytes that the usage of the endpoints and the applications account for.
+    /// Maximum of the allocated bytes, in percent of the bytes that the usage of the endpoints and the applications
+    /// reports.
     pub(crate) peak_allocation_percent: usize,
 }
 
@@ -84,15 +92,19 @@ pub(crate) struct Network<L> {
     rng: Rng,
     link: L,
     now: Time,
+    /// Requests of the client.
     client_calls: OpenRequests,
+    /// Requests of the server.
     server_calls: OpenRequests,
     /// Requests that the server's application has not answered.
     unanswered_requests: Vec<RequestKey>,
     /// Requests of the server that the client's application has not answered.
     unanswered_server_requests: Vec<ServerRequestKey>,
-    /// Largest answer and largest message of a program so far.
+    /// Size in bytes of the largest message or answer of an application so far.
     largest_message: usize,
+    /// Text from which params of any size are cut.
     filler_text: String,
+    /// Number of bytes that were allocated before the run.
     base_allocation: usize,
     report: Report,
 }
@@ -140,13 +152,14 @@ impl<L: Link> Network<L> {
         self.end_session()
     }
 
+    /// Runs one random action of an application, the link or the clock.
     fn run_random_action(&mut self) {
         match self.rng.below(20) {
             0..=3 => {
                 (0..=self.rng.below(self.setup.max_concurrent_calls)).for_each(|_| self.call_tool())
             }
             4 | 5 => self.reply_to_request(),
-            6 => self.publish_change(),
+            6 => self.send_log_and_progress(),
             7 => self.send_server_request(),
             8 => self.answer_server_request(),
             9 => self.cancel_random_request(),
@@ -177,12 +190,14 @@ impl<L: Link> Network<L> {
         size
     }
 
+    /// Returns params of a random size: the JSON text `before`, filler text and `after`.
     fn random_params(&mut self, before: &str, after: &str) -> JsonObject {
         let size = self.random_size();
         let text = format!("{before}{}{after}", &self.filler_text[..size]);
         text.parse().expect("an object")
     }
 
+    /// Sends a tool call of the client.
     fn call_tool(&mut self) {
         let params = self.random_params(r#"{"name":"x","arguments":{"text":""#, r#""}}"#);
         let bytes = params.text().len();
@@ -201,6 +216,7 @@ impl<L: Link> Network<L> {
         }
     }
 
+    /// Sends a request of the server.
     fn send_server_request(&mut self) {
         let before =
             r#"{"maxTokens":1,"messages":[{"role":"user","content":{"type":"text","text":""#;
@@ -217,6 +233,7 @@ impl<L: Link> Network<L> {
         }
     }
 
+    /// Replies to a random request of the client.
     fn reply_to_request(&mut self) {
         if self.unanswered_requests.is_empty() {
             return;
@@ -235,6 +252,7 @@ impl<L: Link> Network<L> {
         );
     }
 
+    /// Answers the latest unanswered request of the server.
     fn answer_server_request(&mut self) {
         if let Some(key) = self.unanswered_server_requests.pop() {
             let before = r#"{"role":"assistant","model":"m","content":{"type":"text","text":""#;
@@ -246,7 +264,8 @@ impl<L: Link> Network<L> {
         }
     }
 
-    fn publish_change(&mut self) {
+    /// Sends a log message of a random size and, for the oldest unanswered request, progress.
+    fn send_log_and_progress(&mut self) {
         let size = self.random_size();
         let data = Json::string(&self.filler_text[..size]);
         let scope = match self.unanswered_requests.last() {
@@ -260,6 +279,7 @@ impl<L: Link> Network<L> {
         }
     }
 
+    /// Cancels a random request of the client.
     fn cancel_random_request(&mut self) {
         let keys: Vec<RequestKey> = self.client_calls.param_bytes.keys().copied().collect();
         if !keys.is_empty() {
@@ -268,6 +288,7 @@ impl<L: Link> Network<L> {
         }
     }
 
+    /// Handles the events of both endpoints; returns true if there were events.
     fn take_events(&mut self) -> bool {
         let mut moved = false;
         while let Some(event) = self.link.client().poll_event() {
@@ -430,6 +451,7 @@ impl<L: Link> Network<L> {
     }
 }
 
+/// Returns the total number of bytes that an endpoint's usage reports.
 fn held_bytes(usage: &Usage) -> usize {
     usage.in_flight_bytes
         + usage.queued_bytes

@@ -1,13 +1,14 @@
-//! Hostile peers: they do not read, disconnect during requests, or use one entry point to circumvent the rules of
-//! another.
+//! Resistance to hostile peers, which do not read, disconnect during requests, or use one transport to circumvent the
+//! rules of another.
 //!
 //! The tests use small limits, so that a peer reaches them quickly.
 
 use mcp_exact_tests_session::*;
 
+/// Latest revision with a handshake.
 const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
-/// Creates a server over Streamable HTTP in an initialized session.
+/// Creates a server over Streamable HTTP that offers the revisions `offered`, in an initialized session of `revision`.
 fn server_in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
     let settings = server_config(offered).build().expect("a configuration");
     let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
@@ -20,6 +21,7 @@ fn server_in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
     server
 }
 
+/// Posts a message; returns its stream.
 fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let context = FrameContext::new(());
@@ -28,7 +30,7 @@ fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
     stream
 }
 
-/// Returns the output on the streams that clients read.
+/// Removes and returns the output, each item with the text of its frame.
 fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
@@ -39,10 +41,12 @@ fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
     sent
 }
 
+/// Removes and returns the events of the server.
 fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
+/// Removes the pending events and returns the key of the last request among them.
 fn key(server: &mut ServerEndpoint<()>) -> RequestKey {
     let requests = events(server).into_iter().filter_map(|event| match event {
         ServerEvent::Request(request) => Some(request.key),
@@ -51,10 +55,12 @@ fn key(server: &mut ServerEndpoint<()>) -> RequestKey {
     requests.last().expect("a request")
 }
 
+/// Creates a request in a session.
 fn request(id: u64, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
+/// Creates a `subscriptions/listen` request with this filter.
 fn listen(id: u64, filter: Value) -> Value {
     let params = json!({ "notifications": filter });
     request_of_revision(
@@ -272,7 +278,8 @@ fn restart_ends_requests_in_flight() {
     assert_eq!(raw.outcomes(), ended);
 }
 
-/// After the client has closed its side, requests to the client fail immediately, so that the application can reply.
+/// After the client has closed its input stream, requests to the client fail immediately, so that the application can
+/// reply.
 #[test]
 fn draining_server_requires_no_input() {
     let mut raw = RawServer::with_session(
@@ -365,8 +372,8 @@ fn cancelled_detached_request_leaves_nothing() {
     assert!(!server.handle_attach(stream, Time::ZERO));
 }
 
-/// Completion notifications refer to known elicitations (2025-11-25, `client/elicitation`), which a resumed session
-/// must still know. An ended session knows none.
+/// Completion notifications refer to earlier elicitations (2025-11-25, `client/elicitation`), so a snapshot must
+/// contain their ids; an ended session has none.
 #[test]
 fn elicitation_makes_snapshot_due() {
     let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);

@@ -1,5 +1,5 @@
-//! Limits: each has an error with its name, responses are never dropped, and an endpoint stops accepting input instead
-//! of storing too much.
+//! Limits: the error of each limit contains its name, responses are never dropped, and an endpoint that is full accepts
+//! no input.
 
 mod client;
 mod memory;
@@ -9,13 +9,15 @@ mod table;
 
 use mcp_exact_tests_session::*;
 
+/// Revision of the sessions under test.
 const REVISION: &str = "2025-11-25";
 
-/// Creates a server in a session with a client that has all capabilities.
+/// Creates a server in a session with a client that declares roots and URL elicitation.
 fn server(set: impl FnOnce(&mut Limits)) -> RawServer {
     server_at(REVISION, set)
 }
 
+/// Creates a server in a session of the revision, with a client that declares roots and URL elicitation.
 fn server_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawServer {
     let mut config = server_config(&[revision]);
     set(&mut config.limits);
@@ -23,7 +25,7 @@ fn server_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawServer {
     RawServer::with_session(config, revision, capabilities)
 }
 
-/// Creates a client, with or without a session, of a server that has all capabilities.
+/// Creates a client of the revision, in a session if the revision has sessions; its server declares tools and tasks.
 fn client_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawClient {
     let mut config = client_config(&[revision]);
     set(&mut config.limits);
@@ -36,21 +38,23 @@ fn client_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawClient {
     client
 }
 
+/// Creates a client in a session with a server that declares tools and tasks.
 fn client(set: impl FnOnce(&mut Limits)) -> RawClient {
     client_at(REVISION, set)
 }
 
+/// Creates a `tools/list` request.
 fn list_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
-/// Returns the limit that an error names.
+/// Returns the name of the limit that an error reports.
 fn limit_of(answer: &Value) -> String {
     let limit = answer["error"]["data"]["limit"].as_str();
     limit.unwrap_or_default().to_owned()
 }
 
-/// Returns the limits that are reported as violations; other violations are not allowed.
+/// Returns the names of the limits that violations report; panics if there is any other violation.
 fn violated_limits(violations: Vec<Violation>) -> Vec<String> {
     let name = |violation| match violation {
         Violation::Limit(limit) => limit.name().to_owned(),
@@ -59,7 +63,7 @@ fn violated_limits(violations: Vec<Violation>) -> Vec<String> {
     violations.into_iter().map(name).collect()
 }
 
-/// Returns the limit that the error of a refused call names.
+/// Returns the name of the limit that a send error reports.
 fn refusals<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     match result {
         Err(SendError::Limit(limit)) => vec![limit.name().to_owned()],
@@ -67,7 +71,9 @@ fn refusals<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     }
 }
 
-/// Sends a frame to a server; returns the texts of the error and of the violation. The session must continue.
+/// Sends a frame to a server; returns the limits that the error response and the violation report.
+///
+/// The session must continue.
 fn reaction_of_server(server: &mut RawServer, text: &str) -> Vec<String> {
     let answers = server.send_text(text);
     assert_eq!(answers.len(), 1, "{answers:?}");

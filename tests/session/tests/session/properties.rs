@@ -1,5 +1,5 @@
-//! Invariants of endpoints whose messages are lost, cut, repeated or invalid: no panic, memory within the limits, every request ends exactly once, and
-//! equal inputs give equal outputs. Runs are seeded, so that failures are reproducible.
+//! Invariants of endpoints if messages are lost, cut, repeated or invalid: no panic, memory within the limits, every
+//! request ends exactly once, and equal inputs give equal outputs. Runs are seeded, so that failures are reproducible.
 
 #![allow(
     clippy::print_stdout,
@@ -13,6 +13,7 @@ use mcp_exact_tests_support::Rng;
 
 use crate::simulated_network::{EventRecord, SimulatedNetwork, low_limits};
 
+/// Returns pairs of the revisions of a client and of a server.
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all_revisions();
     let single = all.clone().into_iter().map(|id| (vec![id], vec![id]));
@@ -27,6 +28,7 @@ fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     single.into_iter().chain(mixed).collect()
 }
 
+/// Runs a simulation with these revisions, fault percentage and number of steps; checks the invariants.
 fn run_simulation(
     seed: u64,
     client: &[&str],
@@ -42,7 +44,7 @@ fn run_simulation(
     world.finish_session()
 }
 
-/// The invariants hold, and every message is valid against its schema.
+/// Runs a simulation that also checks every message against its schema.
 fn run_with_checker(
     seed: u64,
     client: &[&str],
@@ -250,7 +252,7 @@ fn mixed_lifecycles_yield_valid_messages() {
     }
 }
 
-/// Records a request of the test, which need not be valid, in the schema checker.
+/// Records a request of the test in the schema checker, without checking it.
 fn record_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
     let message: Value = serde_json::from_str(text).expect("JSON");
     checker.record_request(true, &message, revision);

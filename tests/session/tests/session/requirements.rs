@@ -10,8 +10,11 @@ use std::process::Command;
 use mcp_exact_tests_session::{ENTRANCE_VARIABLE, Entrance, all_revisions};
 use toml::{Table, Value};
 
+/// Valid roles of a requirement.
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
+/// Valid levels of a requirement (RFC 2119).
 const LEVELS: [&str; 2] = ["MUST", "MUST NOT"];
+/// Valid keys of a requirement in the table.
 const COLUMNS: [&str; 9] = [
     "id",
     "revisions",
@@ -24,34 +27,43 @@ const COLUMNS: [&str; 9] = [
     "reason",
 ];
 
+/// Requirement of `docs/requirements.toml`.
 struct Requirement {
     id: String,
     revisions: Vec<String>,
     role: String,
     level: String,
+    /// Page of the specification that contains the requirement.
     page: String,
+    /// Quoted text of the requirement.
     text: String,
     tests: Vec<String>,
+    /// Entry points that the tests of the requirement use.
     entrances: Vec<String>,
+    /// Reason why no test proves the requirement; empty if there are tests.
     reason: String,
 }
 
+/// Returns the root folder of the repository.
 fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Reads all requirements of `docs/requirements.toml`.
 fn requirements() -> Vec<Requirement> {
     let text = std::fs::read_to_string(repository_root().join("docs/requirements.toml"))
         .expect("the ledger");
     parse_requirements(&text)
 }
 
+/// Parses the text of the table.
 fn parse_requirements(text: &str) -> Vec<Requirement> {
     let ledger: Table = text.parse().expect("TOML");
     let rows = ledger["requirement"].as_array().expect("rows");
     rows.iter().map(parse_requirement).collect()
 }
 
+/// Parses one requirement; panics if it has an unknown key.
 fn parse_requirement(row: &Value) -> Requirement {
     let row = row.as_table().expect("a table");
     for name in row.keys() {
@@ -81,7 +93,7 @@ fn parse_requirement(row: &Value) -> Requirement {
     }
 }
 
-/// Returns the errors in the table; `known` are the existing tests.
+/// Returns the errors in the table of requirements; `known` are the existing tests.
 fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in rows.windows(2) {
@@ -159,6 +171,7 @@ fn known_tests() -> BTreeSet<String> {
     known
 }
 
+/// Adds the tests of the source files in a folder, prefixed by the path of their module.
 fn collect_tests(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -250,8 +263,8 @@ fn excluded_tests(entrance: Entrance) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs tests of this executable again with messages that come through an entry point. Returns the entry points that
-/// each test has used; a test with its own transport does not use that of its process.
+/// Runs tests of this executable again through an entry point. Returns pairs of a test and an entry point that it has
+/// used, which differs from `entrance` if a test sets its own transport.
 fn run_through_entrance(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.env(ENTRANCE_VARIABLE, entrance.name());
@@ -313,6 +326,7 @@ fn requirements_hold_on_every_transport() {
     }
 }
 
+/// Writes the used entry points of each requirement to `docs/requirements.toml`.
 fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
     let path = repository_root().join("docs/requirements.toml");
     let text = std::fs::read_to_string(&path).expect("the ledger");

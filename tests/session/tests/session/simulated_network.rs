@@ -1,6 +1,6 @@
 //! Seeded simulation of a client and a server with a network that loses, repeats and reorders frames.
 //!
-//! Panics if a request of either side ends twice or never, if a delivered request is not answered exactly once, or if
+//! Panics if a request of either peer ends twice or never, if a delivered request is not answered exactly once, or if
 //! an endpoint exceeds its limits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,18 +15,25 @@ pub(crate) struct SimulatedNetwork {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     now: Time,
+    /// Frames in transit to the server.
     to_server: VecDeque<Vec<u8>>,
+    /// Frames in transit to the client.
     to_client: VecDeque<Vec<u8>>,
     /// Probability in percent that a frame is lost, repeated or delayed.
     fault_percent: usize,
+    /// Requests that the server's application has not answered.
     unanswered_requests: Vec<RequestKey>,
+    /// Requests, with their methods, that the client's application has not answered.
     unanswered_server_requests: Vec<(ServerRequestKey, String)>,
+    /// Number of outcomes of each client request.
     client_request_ends: BTreeMap<RequestKey, usize>,
-    /// Number of ends of each of the server's requests.
+    /// Number of outcomes of each server request.
     server_ends: BTreeMap<RequestKey, usize>,
+    /// Requests that the server's application has received.
     delivered_requests: BTreeSet<RequestKey>,
     /// Requests that the server and the client have received, with their answers.
     received_requests: [ReceivedRequests; 2],
+    /// Statistics of the run.
     event_record: EventRecord,
     /// True if the session is ending, so that later requests are not answered.
     is_ending: bool,
@@ -37,17 +44,20 @@ pub(crate) struct SimulatedNetwork {
 /// Statistics of a run.
 #[derive(Debug, Default)]
 pub(crate) struct EventRecord {
+    /// Frames and events in the order of their occurrence.
     pub(crate) transcript: Vec<String>,
     /// Number of requests of a role by outcome.
     pub(crate) outcome_counts: BTreeMap<(&'static str, &'static str), usize>,
-    /// Limits that a role has reached.
+    /// Pairs of a role and the name of a limit that it has reached.
     pub(crate) reached_limits: BTreeSet<(&'static str, &'static str)>,
-    /// Number of requests that a role has answered, and number of those that were cancelled before.
+    /// Numbers of answered and of cancelled requests, by role.
     pub(crate) answer_counts: BTreeMap<&'static str, (usize, usize)>,
+    /// Schema checker of the run, if enabled.
     pub(crate) checker: Option<SchemaChecker>,
 }
 
 impl EventRecord {
+    /// Counts the outcome of a request of a role.
     fn record_end(&mut self, role: &'static str, outcome: &Outcome) {
         let kind = match outcome {
             Outcome::Result(_) => "result",
@@ -61,21 +71,26 @@ impl EventRecord {
     }
 }
 
-/// Requests that one side has received, by id, with the numbers of their answers.
+/// Requests that one endpoint has received, with the numbers of their answers.
 #[derive(Debug, Default)]
 struct ReceivedRequests {
+    /// Number of received requests by id.
     arrivals: BTreeMap<String, usize>,
+    /// Number of sent answers by id.
     answers: BTreeMap<String, usize>,
+    /// Number of cancelled requests.
     cancellations: usize,
 }
 
 impl ReceivedRequests {
+    /// Counts the requests in a received message.
     fn record_request_received(&mut self, message: &Value) {
         if message["method"].is_string() && message.get("id").is_some() {
             *self.arrivals.entry(message["id"].to_string()).or_default() += 1;
         }
     }
 
+    /// Counts the responses in a sent message.
     fn record_answer(&mut self, message: &Value) {
         if message["method"].is_null() {
             let id = message["id"].to_string();
@@ -83,6 +98,7 @@ impl ReceivedRequests {
         }
     }
 
+    /// Returns the numbers of received requests and of answers.
     fn totals(&self) -> (usize, usize) {
         (self.arrivals.values().sum(), self.answers.values().sum())
     }
@@ -94,7 +110,7 @@ impl ReceivedRequests {
         }
     }
 
-    /// Checks that each request was answered once, was cancelled, or is still being served.
+    /// Checks that each request was answered once or cancelled, except for `open` requests in flight.
     fn check_all_answered(&self, open: usize) {
         self.check_answers();
         let (came, answered) = self.totals();
@@ -174,6 +190,7 @@ impl SimulatedNetwork {
         self.handle_pending();
     }
 
+    /// Sends a random request of the client.
     fn send_client_request(&mut self) {
         let all = [
             "tools/list",
@@ -198,6 +215,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Cancels a random request of the client.
     fn cancel_client_request(&mut self) {
         let keys: Vec<RequestKey> = self.client_request_ends.keys().copied().collect();
         if !keys.is_empty() {
@@ -206,6 +224,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Sends a random request of the server.
     fn send_server_request(&mut self) {
         let (method, params) = *self.rng.pick(&[
             ("roots/list", "{}"),
@@ -227,6 +246,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Cancels a random request of the server.
     fn cancel_server_request(&mut self) {
         let keys: Vec<RequestKey> = self.server_ends.keys().copied().collect();
         if !keys.is_empty() {
@@ -235,6 +255,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Replies to a random unanswered request of the client.
     fn reply_to_request(&mut self) {
         if self.unanswered_requests.is_empty() {
             return;
@@ -272,6 +293,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Answers the latest unanswered request of the server with a result or an error.
     fn answer_server_request(&mut self) {
         if let Some((ask, method)) = self.unanswered_server_requests.pop() {
             let text = json!({ "type": "text", "text": "t" });
@@ -288,6 +310,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Publishes a change of the tools, pings the client, or notifies the server of changed roots.
     fn publish_change(&mut self) {
         match self.rng.below(3) {
             0 => drop(self.server.publish(&Change::Tools)),
@@ -300,7 +323,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Delivers a frame, or loses, repeats or reorders it.
+    /// Delivers a frame, or drops, repeats or reorders it.
     fn deliver_frame(&mut self, to_server: bool) {
         let fault = self.rng.chance(self.fault_percent);
         let kind = self.rng.below(3);
@@ -337,6 +360,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Returns true if the client has negotiated a revision without handshake.
     fn is_client_discover(&self) -> bool {
         let agreed = self.client.session_info();
         agreed
@@ -364,6 +388,7 @@ impl SimulatedNetwork {
         }
     }
 
+    /// Advances the simulated clock by a random duration and handles timeouts.
     fn advance_clock(&mut self) {
         let millis = u64::try_from(self.rng.below(1500)).unwrap_or(0);
         self.now = self.now.saturating_add(Duration::from_millis(millis));
@@ -371,6 +396,7 @@ impl SimulatedNetwork {
         self.server.handle_timeout(self.now);
     }
 
+    /// Checks a frame against its schema if the schema checker is enabled.
     fn checker(&mut self, from_client: bool, frame: &[u8]) {
         let agreed = if from_client {
             self.client.session_info()
@@ -468,7 +494,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Ends the session on both sides, and checks that every request has ended exactly once.
+    /// Ends the session at both endpoints, and checks that every request has ended exactly once.
     pub(crate) fn finish_session(mut self) -> EventRecord {
         self.is_ending = true;
         match self.rng.below(3) {

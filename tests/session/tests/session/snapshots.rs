@@ -12,14 +12,17 @@ use std::sync::Arc;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-/// Store of one session, which accepts a snapshot only if its version is higher than that of the stored one.
+/// Store of one session; accepts a snapshot only if its version is higher than the stored version.
 #[derive(Debug)]
 struct SnapshotStore {
+    /// Version of the stored snapshot.
     version: u64,
+    /// Text of the stored snapshot.
     text: String,
 }
 
 impl SnapshotStore {
+    /// Saves a snapshot; returns false if its version is not higher than the stored version.
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> bool {
         let newer = snapshot.version > self.version;
         if newer {
@@ -29,6 +32,7 @@ impl SnapshotStore {
         newer
     }
 
+    /// Resumes the session from the stored snapshot.
     fn resume(&self, settings: &Arc<ServerSettings>) -> ServerEndpoint<()> {
         let snapshot = self.text.parse().expect("a snapshot");
         let (settings, binding) = (Arc::clone(settings), Binding::StreamableHttp);
@@ -39,16 +43,19 @@ impl SnapshotStore {
 /// Number of events of one request that the client has received.
 #[derive(Debug, Default)]
 struct EventCounts {
+    /// Number of results.
     results: usize,
     /// Number of responses that report the restart of the server.
     lost_reports: usize,
 }
 
-/// Event of the transport's log, which outlives the process; it is recorded before the snapshot is saved, and sent
-/// afterwards.
+/// Event in the transport's log, which survives the process.
+///
+/// The event is logged before the snapshot is saved, and sent afterwards.
 #[derive(Debug)]
 struct LoggedEvent {
     stream: StreamId,
+    /// Number of the event on its stream.
     sequence: u64,
     message: Value,
 }
@@ -59,26 +66,35 @@ struct KilledServer {
     settings: Arc<ServerSettings>,
     server: ServerEndpoint<()>,
     store: SnapshotStore,
-    /// True if snapshots are also saved when they are only due soon.
+    /// True if a snapshot is also saved before it is due.
     saves_early: bool,
-    /// Kills per 1,000 actions; with few kills, the ids that a snapshot has reserved are used up.
+    /// Number of kills per 1,000 actions. A low rate lets a process use up the ids that a snapshot reserves.
     kill_rate: usize,
     /// Maximum number of concurrent server requests.
     max_server_requests: usize,
+    /// Events that were not sent.
     event_log: Vec<LoggedEvent>,
-    /// Requests that the application has not answered, and whether they subscribe.
+    /// Requests that the application has not answered; true if the request subscribes.
     unanswered_requests: Vec<(RequestKey, bool)>,
+    /// Id of the client's last request.
     last_id: u64,
+    /// Events that the client has received, by request id.
     event_counts: BTreeMap<u64, EventCounts>,
     /// Ids of the requests in the saved snapshot.
     saved_request_ids: BTreeSet<u64>,
     /// Resources of subscription requests, by request id.
     uris: BTreeMap<u64, String>,
+    /// Resources of the subscriptions in the saved snapshot.
     saved_uris: BTreeSet<String>,
+    /// Ids of all server requests that were sent.
     used_server_ids: BTreeSet<u64>,
+    /// Stream and number of each sent event.
     sent_events: BTreeSet<(StreamId, u64)>,
+    /// Streams on which events were sent.
     sent_streams: BTreeSet<StreamId>,
+    /// Number of kills so far.
     kills: usize,
+    /// Number of requests whose loss was reported.
     reported_losses: usize,
 }
 
@@ -137,7 +153,8 @@ impl KilledServer {
         }
     }
 
-    fn post_random_message(&mut self, message: &Value) {
+    /// Posts a message of the client; records the requests that the application receives.
+    fn post_message(&mut self, message: &Value) {
         let stream = self.server.open(StreamKind::Post).expect("room");
         let text = message.to_string();
         let with = FrameContext::new(());
@@ -153,6 +170,7 @@ impl KilledServer {
         }
     }
 
+    /// Posts a random request of the client.
     fn post_random_request(&mut self) {
         self.last_id += 1;
         let id = self.last_id;
@@ -167,17 +185,17 @@ impl KilledServer {
             }
         };
         self.event_counts.insert(id, EventCounts::default());
-        self.post_random_message(&message);
+        self.post_message(&message);
     }
 
+    /// Posts the client's result for the server request with the highest id.
     fn post_random_answer(&mut self) {
         if let Some(id) = self.used_server_ids.last().copied() {
-            self.post_random_message(
-                &json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }),
-            );
+            self.post_message(&json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }));
         }
     }
 
+    /// Replies to a random unanswered request.
     fn reply_to_request(&mut self) {
         if self.unanswered_requests.is_empty() {
             return;
@@ -195,6 +213,7 @@ impl KilledServer {
             .expect("it waits");
     }
 
+    /// Sends a server request during the latest unanswered request.
     fn send_server_request(&mut self) {
         if let Some((key, _)) = self.unanswered_requests.last() {
             let (scope, options) = (Scope::During(*key), CallOptions::default());
@@ -202,11 +221,12 @@ impl KilledServer {
                 .server
                 .request(scope, "roots/list", None, options, Time::ZERO);
             assert!(matches!(sent, Ok(_) | Err(SendError::Limit(_))), "{sent:?}");
-            self.drop_completed();
+            self.discard_events();
         }
     }
 
-    fn drop_completed(&mut self) {
+    /// Discards all pending events.
+    fn discard_events(&mut self) {
         while self.server.poll_event().is_some() {}
     }
 
@@ -218,6 +238,7 @@ impl KilledServer {
         }
     }
 
+    /// Moves the output of one stream into the event log.
     fn record_stream(&mut self, stream: StreamId) {
         while let Some((transmit, bytes)) = self.server.poll_transmit_on(stream) {
             if let Transmit::Frame { sequence, .. } = transmit {
@@ -230,7 +251,7 @@ impl KilledServer {
         }
     }
 
-    /// Saves a snapshot if one is due; returns true if messages may be sent.
+    /// Saves a snapshot if it is due; returns true if the logged events may be sent.
     fn save_snapshot(&mut self) -> bool {
         let due = self.server.snapshot_due();
         if due == SnapshotDue::Now || (self.saves_early && due == SnapshotDue::Soon) {
@@ -259,6 +280,7 @@ impl KilledServer {
         }
     }
 
+    /// Counts a message that the client has received.
     fn record_client_message(&mut self, message: &Value) {
         let id = message["id"].as_u64().expect("a number");
         if message["method"].is_string() {
@@ -315,7 +337,7 @@ impl KilledServer {
         );
     }
 
-    /// Resumes the streams of lost requests as the client.
+    /// Resumes every stream as the client; checks that the loss of each request in `known` is reported.
     fn resume_lost_streams(&mut self, known: &BTreeSet<u64>) {
         let before = self.event_log.len();
         let last = self.sent_streams.last().map_or(0, |stream| stream.number()) + 2048;
@@ -330,7 +352,8 @@ impl KilledServer {
         self.reported_losses += reported;
     }
 
-    /// Checks the invariants at the end.
+    /// Sends the remaining events and checks that no request has two results; returns the numbers of kills and of
+    /// reported losses.
     fn check_invariants(mut self) -> (usize, usize) {
         self.record_output();
         assert!(self.save_snapshot());
@@ -343,7 +366,7 @@ impl KilledServer {
 }
 
 /// If snapshots are saved when they are due: "no id is used twice, no event is repeated, and lost requests are
-/// reported", wherever the process is killed; and only one of two resuming processes can save.
+/// reported", wherever the process is killed; and if two processes resume, only one of them can save.
 #[test]
 fn killed_servers_lose_no_session() {
     let (mut kills, mut reported) = (0, 0);

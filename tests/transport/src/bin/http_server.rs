@@ -1,7 +1,7 @@
 //! The test server over HTTP, until SIGTERM: `http_server [NAME=VALUE…]`. Prints `listening on http://ADDRESS`.
 //!
-//! `store=DIRECTORY` keeps sessions, events and a journal there. `drain`, `idle`, `stream_after`, `header_timeout` and `retry` are
-//! milliseconds, `stream_bytes` is bytes, `connections` a number.
+//! `store=DIRECTORY` sets the directory for sessions, events and a journal. `drain`, `idle`, `stream_after`,
+//! `header_timeout` and `retry` are milliseconds, `stream_bytes` is bytes, `connections` a number.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

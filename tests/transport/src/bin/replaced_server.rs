@@ -1,4 +1,5 @@
-//! Server on standard streams that is replaced by one of another revision after its first call; the revisions are its arguments.
+//! Server on standard streams that simulates its replacement: after its first call it supports another revision. The
+//! arguments are the two revisions.
 
 use mcp_exact_tests_transport::replaced::ReplacedServer;
 

@@ -1,5 +1,4 @@
-//! The wall clock changes by years while a server works, and the server is suspended and resumed, as on a sleeping
-//! machine.
+//! Changes of the wall clock by years while a server runs, and suspension of the server, as on a sleeping machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::{HTTP_SERVER, STEP_TIMEOUT};
 
-/// Builds a library that replaces the system clock of a program.
+/// Builds the shared library that replaces the system clock of a program; returns its path.
 fn library(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/clock.c");
     let library = directory.join("clock.so");
@@ -27,12 +26,14 @@ fn library(directory: &Path) -> PathBuf {
     library
 }
 
+/// Connects a client to a server over HTTP.
 fn connect(server: &ServerProcess) -> (ClientHandle, JoinHandle<()>) {
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
     let config = echo::client_settings("2025-11-25");
     endpoint.connect(config, None, Arc::new(echo::answer))
 }
 
+/// Calls a tool; returns the text of its result.
 async fn call(client: &ClientHandle, tool: &str) -> String {
     let call = echo::call(client, tool, "a");
     let answer = tokio::time::timeout(STEP_TIMEOUT, call).await;

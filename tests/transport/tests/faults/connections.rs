@@ -1,4 +1,5 @@
-//! Many connections at once, and clients that send or read slowly: the others are served, and memory stays constant.
+//! Many concurrent connections, and clients that send or read slowly: other clients are served, and memory stays
+//! constant.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ fn request(server: &ServerProcess, method: &str, headers: &str, body: &str) -> S
     )
 }
 
-/// Returns a call without a session.
+/// Returns the text of a tool call without a session.
 fn stateless(server: &ServerProcess, tool: &str) -> String {
     let (headers, body) = stateless_call(1, tool, "text");
     let headers: String = headers
@@ -31,7 +32,7 @@ fn stateless(server: &ServerProcess, tool: &str) -> String {
     request(server, "POST", &headers, &body)
 }
 
-/// Sends a request and reads until a text is received.
+/// Sends a request and reads the response until it contains the text `until`.
 async fn exchange(stream: &mut TcpStream, request: &str, until: &str) -> String {
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut text = String::new();
@@ -45,6 +46,7 @@ async fn exchange(stream: &mut TcpStream, request: &str, until: &str) -> String 
     text
 }
 
+/// Opens a connection to a server.
 async fn connect(server: &ServerProcess) -> TcpStream {
     TcpStream::connect(server.address).await.expect("connected")
 }

@@ -17,19 +17,23 @@ use mcp_exact_transport::{ClientHandle, ProgressCallback};
 
 use super::{HTTP_SERVER, STEP_TIMEOUT};
 
+/// Number of concurrent clients.
 const CLIENTS: usize = 6;
+/// Number of kills of the server.
 const KILL_COUNT: usize = 12;
 
 /// Outcomes of the calls of a client.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Arguments of calls of the tool `note`, with true if the call was answered.
+    /// Arguments of the calls of the tool `note`; true if the call was answered.
     noted: HashMap<String, bool>,
+    /// Number of answered calls.
     answered: usize,
+    /// Number of lost calls.
     lost: usize,
 }
 
-/// Calls tools until `stop` is set.
+/// Calls tools until `stop` is true; `name` identifies the client.
 async fn run_calls(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls {
     let mut calls = Calls::default();
     for number in 0.. {
@@ -62,8 +66,9 @@ async fn run_calls(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> 
     calls
 }
 
-/// Calls a tool with progress; returns true if the call has a result, and checks that all progress was received before,
-/// once and in order.
+/// Calls a tool with progress; returns true if the call has a result.
+///
+/// Checks that all progress was received before the result, once and in order.
 async fn steps(client: &ClientHandle) -> bool {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);

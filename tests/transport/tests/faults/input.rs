@@ -11,12 +11,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{CALLER_PROGRAM, HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
+/// Number of bytes in a gibibyte.
 const GIGABYTE: usize = 1 << 30;
-/// Memory that exceeds the needs of a program with a message limit of four megabytes.
+/// Memory in bytes that a program with a message limit of four megabytes never needs.
 const MUCH_MEMORY: usize = 64 << 20;
 
+/// Notification that ends the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
+/// Starts the stdio server in a mode.
 fn start(mode: &str) -> Child {
     Command::new(STDIO_SERVER)
         .arg(mode)

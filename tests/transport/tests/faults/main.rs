@@ -13,9 +13,12 @@ mod sessions;
 mod shutdown;
 mod smuggling;
 
+/// Path of the HTTP test server.
 const HTTP_SERVER: &str = env!("CARGO_BIN_EXE_http_server");
+/// Path of the stdio test server.
 const STDIO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
+/// Path of the test client that calls a tool.
 const CALLER_PROGRAM: &str = env!("CARGO_BIN_EXE_caller");
 
-/// Timeout of steps that take no time on an idle machine.
+/// Timeout of a step that is immediate on an idle machine.
 const STEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);

@@ -15,12 +15,15 @@ use mcp_exact_transport::http::server::HttpServerOptions;
 
 use super::{CALLER_PROGRAM, HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
-/// Starts a client process that makes a call; returns also the process id that its server has sent.
+/// Client process with a pending call.
 struct Caller {
+    /// The client process.
     child: Child,
+    /// Process id of the server, as the server has reported it.
     server: u32,
 }
 
+/// Starts a client process and waits until it has sent its call.
 fn call(arguments: &[&str]) -> Caller {
     let child = Command::new(CALLER_PROGRAM)
         .args(arguments)
@@ -42,6 +45,7 @@ fn call(arguments: &[&str]) -> Caller {
 }
 
 impl Caller {
+    /// Kills the client process.
     fn kill(mut self) {
         self.child.kill().expect("running");
         self.child.wait().expect("ended");
@@ -59,8 +63,8 @@ fn server_ends_with_its_client() {
     }
 }
 
-/// State of a killed client is removed immediately in revisions in which a disconnect cancels, and otherwise with the
-/// idle session.
+/// The state of a killed client is removed immediately in revisions in which a disconnect cancels requests, and
+/// otherwise when its session expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_client_leaves_nothing() {
     for (revision, path) in [

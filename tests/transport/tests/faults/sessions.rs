@@ -7,7 +7,7 @@ use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, call};
 use mcp_exact_transport::http::server::{AuthFuture, Authenticate, HttpServerOptions};
 use tokio::io::AsyncReadExt;
 
-/// Authentication that takes the header `Authorization` as the name of the principal.
+/// Authentication that uses the value of the header `Authorization` as the principal.
 struct HeaderAsPrincipal;
 
 impl Authenticate for HeaderAsPrincipal {
@@ -18,6 +18,7 @@ impl Authenticate for HeaderAsPrincipal {
     }
 }
 
+/// Starts a server with [`HeaderAsPrincipal`].
 async fn start() -> TestServer {
     TestServer::start(HttpServerOptions {
         authenticate: Some(Arc::new(HeaderAsPrincipal)),

@@ -1,4 +1,4 @@
-//! Graceful shutdown: calls in flight are answered until a deadline, new ones are refused, and streams are closed so
+//! Graceful shutdown: calls in flight are answered until a deadline, new calls are refused, and streams are closed so
 //! that they can be resumed.
 
 use std::io::{BufRead, BufReader, Write};
@@ -65,6 +65,7 @@ async fn read(stream: &mut TcpStream, until: &str) -> String {
     text
 }
 
+/// Posts a message in a session; returns the connection.
 async fn open(client: RawClient, session: &str, body: &str) -> TcpStream {
     let headers = [("Mcp-Session-Id", session)];
     client
@@ -72,6 +73,7 @@ async fn open(client: RawClient, session: &str, body: &str) -> TcpStream {
         .await
 }
 
+/// Converts owned header values to borrowed values.
 fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     headers
         .iter()
@@ -129,8 +131,8 @@ async fn terminated_server_answers_over_sse() {
     ended.expect("in time").expect("driver");
 }
 
-/// A client that has lost its connection receives the response from the next process, because the first one has
-/// recorded it.
+/// A client that has lost its connection receives the response from the next process, because the first process has
+/// recorded the response.
 #[tokio::test]
 async fn next_process_sends_recorded_answers() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -11,7 +11,7 @@ use mcp_exact_transport::http::server::HttpServerOptions;
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::AsyncReadExt;
 
-/// Complete request that must not be executed.
+/// Returns a complete request that the server must not execute.
 fn hidden_request(host: &str) -> String {
     let (headers, body) = stateless_call(1, "echo", "hidden");
     let headers: String = headers

@@ -1,5 +1,5 @@
-//! Resumption after random cuts, without sockets: the service is called as a function, and response bodies are dropped
-//! at random points.
+//! Resumption after random cuts, without sockets: the test passes requests directly to the service and drops response
+//! bodies at random points.
 
 use std::sync::Arc;
 
@@ -10,10 +10,14 @@ use mcp_exact_transport::event_log::MemoryEventLog;
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
 use mcp_exact_transport::sse::{Decoded, Decoder};
 
+/// Client that cuts its connections at random.
 struct Cutter {
+    /// Service that receives the requests.
     service: HttpService,
+    /// Event log of the service.
     log: Arc<MemoryEventLog>,
     random: Random,
+    /// Number of cuts so far.
     cuts: u32,
 }
 
@@ -33,6 +37,7 @@ impl Cutter {
         }
     }
 
+    /// Passes a request to the service.
     async fn send(
         &self,
         method: &str,
@@ -42,6 +47,7 @@ impl Cutter {
         respond(&self.service, method, headers, body).await
     }
 
+    /// Starts a session; returns its id.
     async fn begin(&self) -> String {
         let response = self.send("POST", &[], INITIALIZE).await;
         let id = response.headers()["mcp-session-id"]
@@ -54,7 +60,7 @@ impl Cutter {
         id
     }
 
-    /// Calls the tool `steps` and reads its messages over several cut connections until the result.
+    /// Calls the tool `steps` and reads its messages over several connections, which are cut, until the result.
     async fn read_with_cuts(&mut self, session: &str) -> Vec<String> {
         let headers = [("mcp-session-id", session)];
         let mut response = self.send("POST", &headers, &call(7, "steps", "")).await;
@@ -112,7 +118,7 @@ impl Cutter {
     }
 }
 
-/// Reconnecting with `Last-Event-ID` loses and repeats no message, wherever the connection was cut.
+/// Reconnecting with `Last-Event-ID` neither loses nor repeats a message, wherever the connection was cut.
 #[tokio::test]
 async fn ten_thousand_cuts_lose_nothing() {
     let mut cutter = Cutter::new(1);

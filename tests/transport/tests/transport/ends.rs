@@ -1,5 +1,5 @@
-//! The end of sessions that this process does not have, or that nobody has got to know (2025-11-25, `basic/transports`, "Session
-//! Management").
+//! End of sessions that another process serves, or whose id no client has received (2025-11-25, `basic/transports`,
+//! "Session Management").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::slow_log::Gate;
 
-/// Store and log of several processes.
+/// Session store, event log and change bus that several processes share.
 #[derive(Clone, Default)]
 struct Cluster {
     store: Arc<GatedStore>,
@@ -25,6 +25,7 @@ struct Cluster {
 }
 
 impl Cluster {
+    /// Creates the service of a process with a limit of sessions.
     fn process(&self, sessions: usize) -> HttpService {
         let options = HttpServerOptions {
             session_store: Some(Arc::clone(&self.store) as _),
@@ -36,7 +37,7 @@ impl Cluster {
         HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
     }
 
-    /// Records an event of a session.
+    /// Records an event of a session in the log.
     async fn record(&self, session: &str) {
         let stream = LogStream {
             session: session.into(),
@@ -51,12 +52,15 @@ impl Cluster {
     }
 }
 
-/// Session store whose saves wait at a gate while it is closed, and whose removals fail while it is out of order.
+/// Session store that can delay saves and refuse removals.
 #[derive(Default)]
 struct GatedStore {
     store: MemorySessionStore,
+    /// Gate of the saves.
     gate: Gate,
+    /// True if saves wait at the gate.
     is_closed: AtomicBool,
+    /// True if removals fail.
     is_broken: AtomicBool,
 }
 
@@ -103,12 +107,14 @@ async fn begin(service: &HttpService) -> String {
     id.to_str().expect("text").to_owned()
 }
 
+/// Sends a request in a session; returns the HTTP status.
 async fn status(service: &HttpService, method: &str, id: &str, body: &str) -> u16 {
     let session = [("mcp-session-id", id)];
     let response = respond(service, method, &session, body).await;
     response.status().as_u16()
 }
 
+/// Waits until a condition holds; panics after 20 seconds.
 async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
     for _ in 0..2000 {
         if holds().await {
@@ -119,8 +125,8 @@ async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
     panic!("still not: {what}");
 }
 
-/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE": a process with as many sessions as it may have ends
-/// those of other processes, too.
+/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE": a process that has reached its limit
+/// of sessions still ends sessions of other processes.
 #[tokio::test]
 async fn full_process_ends_sessions_of_others() {
     for bus in [None, Some(Arc::new(MemoryChangeBus::default()))] {
@@ -149,7 +155,7 @@ async fn full_process_ends_sessions_of_others() {
     }
 }
 
-/// A session whose record cannot be removed goes on, and can be ended later.
+/// A session whose record cannot be removed continues and can be ended later.
 #[tokio::test]
 async fn sessions_of_others_survive_failed_ends() {
     let cluster = Cluster::default();
@@ -167,7 +173,7 @@ async fn sessions_of_others_survive_failed_ends() {
     assert_eq!(status(&full, "DELETE", "unknown", "").await, 404);
 }
 
-/// A client that leaves before the response to `initialize` never gets the id of the session.
+/// A session ends if its client disconnects before the response to `initialize`, because nobody has its id.
 #[tokio::test]
 async fn session_without_a_client_ends() {
     let cluster = Cluster::default();

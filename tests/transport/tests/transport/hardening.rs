@@ -14,10 +14,12 @@ use mcp_exact_transport::store::{
     MemorySessionStore, SessionRecord, SessionStore, SessionStoreError,
 };
 
+/// Creates a service of the test server.
 fn service(options: HttpServerOptions) -> HttpService {
     HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
 }
 
+/// Starts and initializes a session; returns its id.
 async fn begin(service: &HttpService) -> String {
     let response = respond(service, "POST", &[], INITIALIZE).await;
     let id = response.headers()["mcp-session-id"]
@@ -188,7 +190,7 @@ async fn sessions_outlive_their_process() {
     );
 }
 
-/// Seal that hides nothing: it appends the length of the context to the payload.
+/// Seal without encryption: it appends the length of the context to the payload.
 #[derive(Debug)]
 struct PlainSeal;
 
@@ -203,10 +205,11 @@ impl mcp_exact_session::Seal for PlainSeal {
     }
 }
 
-/// Session store that counts its queries.
+/// Session store that counts its loads.
 #[derive(Default)]
 struct CountingStore {
     store: MemorySessionStore,
+    /// Number of loads.
     loads: std::sync::atomic::AtomicUsize,
 }
 

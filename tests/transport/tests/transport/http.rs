@@ -13,6 +13,7 @@ use mcp_exact_transport::http::server::{Allowed, HttpServerOptions};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+/// Connects a client that offers one revision.
 fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     let endpoint = HttpEndpoint::new(url)
         .expect("a URL")
@@ -301,7 +302,8 @@ async fn cut_streams_are_resumed() {
     }
 }
 
-/// Sends a list and a call in a session that the server has ended, and returns whether the call was answered in the next one.
+/// Sends a list request and a call in a session that the server has ended; returns true if the call was answered in the
+/// next session.
 async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bool {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");

@@ -1,6 +1,6 @@
 //! Client that shares no code with this workspace: HTTP/2 and TLS of Node.js (nghttp2 and OpenSSL).
 //!
-//! `node` has to be installed, as for the other peers.
+//! `node` must be installed, as for the tests with other implementations.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params
   protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'node', version: '1' } } }));
 "#;
 
-/// Script that requests compressed responses: a long one, a short one, and an event stream.
+/// Script that requests compression of a long response, a short response and an event stream.
 const GZIP_SCRIPT: &str = r#"
 const [url] = process.argv.slice(1);
 const http = require('http');
@@ -134,7 +134,7 @@ async fn node(script: &'static str, arguments: Vec<String>) -> String {
     run.expect("in time").expect("no panic")
 }
 
-/// Announces a change repeatedly, because the script starts to listen at an unknown time.
+/// Announces a change repeatedly, because the time at which the script opens its stream is unknown.
 async fn announce(service: &HttpService) {
     loop {
         service.publish(&Change::Tools);
@@ -152,12 +152,17 @@ async fn http2_is_served_with_prior_knowledge() {
     assert_eq!(printed, "h2c 50");
 }
 
+/// Self-signed certificate with its private key.
 struct Certificate {
+    /// Certificate in DER encoding.
     der: CertificateDer<'static>,
+    /// Private key of the certificate.
     key: PrivateKeyDer<'static>,
+    /// Certificate in PEM encoding.
     pem: String,
 }
 
+/// Creates a self-signed certificate for `localhost`.
 fn certificate() -> Certificate {
     let names = vec!["localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
@@ -168,6 +173,7 @@ fn certificate() -> Certificate {
     }
 }
 
+/// Returns the cryptography of rustls.
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

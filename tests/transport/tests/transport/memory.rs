@@ -18,13 +18,18 @@ use tokio::task::JoinHandle;
 
 use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 
+/// Client and server that are connected in memory.
 struct Pair {
     client: ClientHandle,
+    /// Sender that starts the shutdown of the server.
     stop: oneshot::Sender<()>,
+    /// Task of the server.
     server: JoinHandle<Result<(), ServeError>>,
+    /// Task of the client.
     driver: JoinHandle<()>,
 }
 
+/// Connects a client of one revision to the test server.
 fn pair(revision: &str) -> Pair {
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -225,6 +230,7 @@ async fn busy_connection_lets_others_run() {
 /// Dropping a future that waits for the connection leaves no state in the client.
 #[tokio::test]
 async fn dropped_waits_leave_no_waker() {
+    /// Waker without effect.
     struct NoopWake;
 
     impl Wake for NoopWake {
@@ -251,6 +257,7 @@ async fn dropped_waits_leave_no_waker() {
 /// transport.
 #[tokio::test]
 async fn messages_before_the_close_leave() {
+    /// Number of notifications.
     const NOTES: usize = 40;
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let count = Arc::new(AtomicUsize::new(0));

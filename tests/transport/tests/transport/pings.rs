@@ -15,15 +15,18 @@ use tokio::io::{
 
 use mcp_exact_tests_transport::echo;
 
+/// Connection options with a ping interval of 50 milliseconds.
 const OPTIONS: ConnectionOptions = ConnectionOptions {
     drain: Duration::from_secs(2),
     close: Duration::from_secs(2),
     ping: Some(Duration::from_millis(50)),
 };
 
-/// Hand-written peer.
+/// Scripted peer of the tested endpoint.
 struct Peer {
+    /// Received lines.
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    /// Output to the tested endpoint.
     out: WriteHalf<DuplexStream>,
 }
 
@@ -34,17 +37,19 @@ impl Peer {
         Self { lines, out }
     }
 
+    /// Reads the next message.
     async fn read(&mut self) -> Value {
         let line = self.lines.next_line().await.expect("read");
         serde_json::from_str(&line.expect("a message")).expect("JSON")
     }
 
+    /// Writes a message.
     async fn write(&mut self, message: Value) {
         let line = format!("{message}\n");
         self.out.write_all(line.as_bytes()).await.expect("written");
     }
 
-    /// Answers pings of the tested endpoint.
+    /// Answers `count` pings of the tested endpoint.
     async fn answer_pings(&mut self, count: usize) {
         for _ in 0..count {
             let ping = self.read().await;
@@ -55,6 +60,7 @@ impl Peer {
     }
 }
 
+/// Creates the transport of the tested endpoint.
 fn transport(
     stream: DuplexStream,
 ) -> LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>> {

@@ -30,23 +30,26 @@ const CHANGES: [(&str, &str); 4] = [
     ("2025-11-25", "2025-06-18"),
 ];
 
+/// Returns the settings of a client that offers these revisions.
 fn settings(revisions: &[&str]) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::new(revisions.iter().copied()).expect("compiled in");
     config.build().expect("a configuration")
 }
 
+/// Requests the tool list; returns the outcome.
 async fn list(client: &ClientHandle) -> Outcome {
     let request = client.request("tools/list", None, CallOptions::default(), None);
     request.expect("sent").await
 }
 
+/// Returns the negotiated revision.
 fn revision(client: &ClientHandle) -> String {
     let revision = client.revision().expect("negotiated");
     revision.as_str().to_owned()
 }
 
-/// Calls a tool of a server that is replaced after the first call: the next calls, at the same time, return the new revision.
+/// Checks that calls return the old revision once, and then, also if they are concurrent, the new revision.
 async fn use_replaced_server(client: &ClientHandle, from: &str, to: &str) {
     client.ready().await.expect("connected");
     assert_eq!(call(client, "revision", "").await, Ok(from.to_owned()));
@@ -62,6 +65,7 @@ async fn use_replaced_server(client: &ClientHandle, from: &str, to: &str) {
     assert_eq!(call(client, "revision", "").await, Ok(to.to_owned()));
 }
 
+/// Connects a client and a [`ReplacedServer`] over two ends of a transport, and checks the change of the revision.
 async fn use_over(near: impl Transport, far: impl Transport, from: &str, to: &str) {
     let server = tokio::spawn(ReplacedServer::new(from, to).serve(far));
     let options = ConnectionOptions::default();
@@ -120,9 +124,10 @@ async fn start(revision: &str) -> (std::net::SocketAddr, tokio::task::JoinHandle
     (address, serving)
 }
 
-/// Real servers behind one address: the server of 2026-07-28 refuses sessions by -32022 or, of a revision without the header
-/// `MCP-Protocol-Version`, by -32020; an older server refuses requests outside of its sessions by status 400 ("If the body is empty
-/// or is not a recognized modern JSON-RPC error, fall back to `initialize`"), after which a call is not repeated.
+/// Real servers behind one address: the server of 2026-07-28 refuses sessions with -32022 or, if their revision has no
+/// header `MCP-Protocol-Version`, with -32020; an older server refuses requests outside of its sessions with status 400
+/// ("If the body is empty or is not a recognized modern JSON-RPC error, fall back to `initialize`"), after which a call
+/// is not repeated.
 #[tokio::test]
 async fn http_clients_follow_their_servers() {
     for (from, to) in [

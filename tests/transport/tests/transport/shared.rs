@@ -20,9 +20,10 @@ use mcp_exact_transport::store::{
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
+/// Time limit of a step.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sends a request and returns the connection.
+/// Sends a request in a session and returns the connection.
 async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStream {
     let session = match session {
         "" => String::new(),
@@ -38,6 +39,7 @@ async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStr
     stream
 }
 
+/// Sends a request in a session and returns the response.
 async fn send(to: SocketAddr, method: &str, session: &str, body: &str) -> Reply {
     let mut stream = open(to, method, session, body).await;
     let mut bytes = Vec::new();
@@ -61,7 +63,7 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     text
 }
 
-/// Starts a session on one process and uses it on the other one.
+/// Starts a session on one process and checks that the other process serves it.
 async fn check_shared_session(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()) {
     let begun = send(first, "POST", "", INITIALIZE).await;
     let id = begun.header("mcp-session-id").expect("an id").to_owned();
@@ -242,14 +244,14 @@ async fn batches_are_divided() {
     assert_eq!(send(first.address, "POST", &later, batch).await.status, 400);
 }
 
-/// Returns the last block of ids that a process has taken for a session.
+/// Returns the number of the last block of ids that processes have reserved for a session.
 async fn last_block(store: &dyn SessionStore, id: &str) -> u64 {
     let record = store.load(id).await.expect("loaded").expect("a record");
     let snapshot: serde_json::Value = record.snapshot.parse().expect("JSON");
     snapshot["lastStream"].as_u64().expect("a number") >> 32
 }
 
-/// The blocks of ids of a session are limited: requests that a process refuses take none.
+/// The blocks of ids of a session are limited, so a process reserves no block for a request that it refuses.
 #[tokio::test]
 async fn full_process_takes_no_block() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -342,6 +344,7 @@ async fn id_blocks_belong_to_one_process() {
 /// Session store that records the lifetimes of saved records.
 struct NotedLifetimes {
     store: MemorySessionStore,
+    /// Lifetimes of the saved records, in order.
     lifetimes: std::sync::Mutex<Vec<Duration>>,
 }
 
@@ -372,8 +375,8 @@ impl SessionStore for NotedLifetimes {
     }
 }
 
-/// A used session lives for its idle time on all processes: a record that is older than half the idle time is saved
-/// again. A process that resumes a session saves it.
+/// A session that is in use does not expire on any process: a record that is older than half the idle time is saved
+/// again. A process that resumes a session saves its record.
 #[tokio::test]
 async fn records_outlive_idle_time() {
     let noted = Arc::new(NotedLifetimes {

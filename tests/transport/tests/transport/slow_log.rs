@@ -9,11 +9,14 @@ use mcp_exact_transport::event_log::{
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+/// Time limit of an arrival.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Gate before an operation: counts the arrivals and lets one through per permit.
 pub struct Gate {
+    /// One permit for each operation that has arrived.
     arrived: Semaphore,
+    /// Permits to pass.
     pub permits: Semaphore,
 }
 
@@ -27,11 +30,13 @@ impl Default for Gate {
 }
 
 impl Gate {
+    /// Reports an arrival and waits for a permit.
     pub async fn pass(&self) {
         self.arrived.add_permits(1);
         self.permits.acquire().await.expect("open").forget();
     }
 
+    /// Waits until an operation has arrived.
     pub async fn arrival(&self) {
         let arrived = timeout(TIMEOUT, self.arrived.acquire()).await;
         arrived.expect("in time").expect("open").forget();
@@ -41,8 +46,11 @@ impl Gate {
 /// Event log in memory whose `append` waits for a permit of the gate; counts how often it is read.
 #[derive(Default)]
 pub struct SlowLog {
+    /// Log that stores the events.
     pub log: MemoryEventLog,
+    /// Gate of `append`.
     pub gate: Gate,
+    /// Number of reads.
     pub reads: AtomicUsize,
 }
 

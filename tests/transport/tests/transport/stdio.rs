@@ -10,8 +10,10 @@ use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 use mcp_exact_transport::{ClientHandle, ServerCommand};
 use tokio::task::JoinHandle;
 
+/// Path of the stdio test server.
 const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_echo_server");
 
+/// Starts the test server in a mode and connects a client of one revision.
 fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     let command = ServerCommand::new(SERVER_PROGRAM).arg(mode);
     let config = echo::client_settings(revision);
@@ -58,6 +60,7 @@ async fn printed_text_goes_to_stderr() {
     );
 }
 
+/// Waits for the negotiation and calls a tool.
 async fn call_when_ready(client: &ClientHandle, tool: &str) -> Result<String, Outcome> {
     client.ready().await.expect("connected");
     call(client, tool, "x").await
@@ -107,12 +110,15 @@ async fn server_killed_by_probe_is_restarted() {
     driver.await.expect("driver");
 }
 
+/// Returns true if a process is running and not a zombie.
 fn is_running(process: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = state.rsplit(") ").next().unwrap_or("").chars().next();
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
+/// Starts a server that ignores its shutdown; returns also the id of the server's child process, which it writes to the
+/// file.
 async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, String) {
     let wait = Duration::from_millis(100);
     let command = ServerCommand::new(SERVER_PROGRAM)
@@ -145,6 +151,7 @@ async fn stubborn_group_is_killed_at_close() {
     until_ended(&grandchild).await;
 }
 
+/// Waits until a process has ended; panics after five seconds.
 async fn until_ended(process: &str) {
     let start = Instant::now();
     while is_running(process) {
@@ -183,7 +190,7 @@ fn missing_program_is_named() {
     );
 }
 
-/// Writes a text to the server's standard input; returns its output.
+/// Runs the server in a mode with a text as its standard input; returns its output.
 fn pipe(mode: &str, input: &[u8]) -> String {
     let mut child = Command::new(SERVER_PROGRAM)
         .arg(mode)
@@ -209,9 +216,12 @@ fn pipe(mode: &str, input: &[u8]) -> String {
     output
 }
 
+/// `initialize` request of 2025-11-25.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+/// Notification that ends the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
+/// Returns the line of a tool call.
 fn call_line(id: u32, tool: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"t"}}}}}}"#

@@ -19,8 +19,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::slow_log::{Gate, SlowLog};
 
+/// Time limit of a step.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Creates a service of the test server.
 fn service(options: HttpServerOptions) -> HttpService {
     HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
 }
@@ -50,6 +52,7 @@ async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
     text
 }
 
+/// Waits until a condition holds; panics after a time limit.
 async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {
@@ -128,13 +131,15 @@ async fn replay_reads_the_log_gradually() {
     assert_eq!(ids.last(), Some(&"id: 77-6"));
 }
 
-/// Session store that removes expired records, and counts saves.
+/// Session store whose removals wait at a gate; counts saves.
 #[derive(Default)]
 struct SlowStore {
     store: MemorySessionStore,
+    /// Gate of the removals.
     gate: Gate,
+    /// Number of saves.
     saves: AtomicUsize,
-    /// Session whose record cannot be removed. If it is set, others are removed at once.
+    /// Session whose removal waits and then fails; if it is set, other removals do not wait.
     stuck: OnceLock<String>,
 }
 
@@ -232,8 +237,8 @@ async fn disconnected_delete_still_ends_session() {
     until_gone(&store.store, &id).await;
 }
 
-/// A session whose end fails may have a resumed copy, if so many other sessions have ended that its id was dropped from the ended
-/// ones. Only the copy continues.
+/// If the end of a session fails, another request may resume the session, because its id was dropped from the limited
+/// list of ended sessions. Only the resumed copy continues.
 #[tokio::test]
 async fn failed_end_leaves_one_session() {
     let store = Arc::new(SlowStore::default());
@@ -308,6 +313,7 @@ async fn closed_session_stays_closed() {
     assert_eq!(response.status(), 404);
 }
 
+/// Waits until the record of a session is removed.
 async fn until_gone(store: &MemorySessionStore, id: &str) {
     for _ in 0..2000 {
         if store.load(id).await.expect("loaded").is_none() {

@@ -22,11 +22,14 @@ const MAX_MESSAGES: usize = 1000;
 /// Service with a session whose standalone stream is open.
 struct Streaming {
     service: HttpService,
+    /// Handle of the session.
     server: ServerHandle,
+    /// Body of the standalone stream.
     body: ResponseBody,
 }
 
 impl Streaming {
+    /// Starts a session and opens its standalone stream.
     async fn start(options: HttpServerOptions) -> Self {
         let seen: Arc<Mutex<Option<ServerHandle>>> = Arc::default();
         let note = Arc::clone(&seen);

@@ -1,7 +1,9 @@
-//! Requests in revisions that the server does not speak (2026-07-28: `basic/transports/streamable-http`, "Protocol Version Header";
-//! before: `basic/transports`, "Protocol Version Header", "Session Management"), by every method, header and body.
+//! Requests in revisions that the server does not support (2026-07-28: `basic/transports/streamable-http`, "Protocol
+//! Version Header"; before: `basic/transports`, "Protocol Version Header", "Session Management"), by every method,
+//! header and body.
 //!
-//! A client must learn that it has to negotiate again: by -32022 with the supported revisions, or by 404 for its session.
+//! The response must make the client negotiate again: error -32022 with the supported revisions, or status 404 for its
+//! session.
 
 use std::sync::Arc;
 
@@ -11,15 +13,20 @@ use mcp_exact_tests_transport::http::{INITIALIZE, respond};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
 use serde_json::{Value, json};
 
+/// Revisions without sessions.
 const MODERN: [&str; 1] = ["2026-07-28"];
+/// Revisions with sessions.
 const SESSIONS: [&str; 2] = ["2025-11-25", "2025-03-26"];
+/// One revision without and one with sessions.
 const BOTH: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
+/// Request without `_meta`.
 const REQUEST: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
 const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
 const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
 const BATCH: &str = r#"[{"jsonrpc":"2.0","id":7,"method":"tools/list"}]"#;
 
+/// Creates a service that offers these revisions.
 fn service(revisions: &[&str]) -> HttpService {
     HttpService::new(
         echo::server_settings_of(revisions),
@@ -43,6 +50,7 @@ async fn send(
     (status, body)
 }
 
+/// Returns the given headers of a request.
 fn headers<'h>(version: Option<&'h str>, session: Option<&'h str>) -> Vec<(&'h str, &'h str)> {
     let version = version.map(|version| ("mcp-protocol-version", version));
     let session = session.map(|session| ("mcp-session-id", session));
@@ -79,8 +87,8 @@ async fn hdr_old_versions_receive_supported_list() {
     }
 }
 
-/// "A server that does not support such clients MUST reject a request without the header per Server Validation": before its `_meta`
-/// is looked at.
+/// "A server that does not support such clients MUST reject a request without the header per Server Validation": the
+/// header is checked before `_meta`.
 #[tokio::test]
 async fn hdr_missing_version_is_a_mismatch() {
     let service = service(&MODERN);
@@ -94,7 +102,8 @@ async fn hdr_missing_version_is_a_mismatch() {
     assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
 }
 
-/// "The header value MUST match the `io.modelcontextprotocol/protocolVersion` field": before either is supported.
+/// "The header value MUST match the `io.modelcontextprotocol/protocolVersion` field": the comparison precedes the check
+/// that the version is supported.
 #[tokio::test]
 async fn hdr_body_version_is_compared_first() {
     let service = service(&MODERN);
@@ -136,8 +145,9 @@ async fn ver_initialize_gets_the_supported_ones() {
     }
 }
 
-/// "The server MUST respond to requests containing that session ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`,
-/// "Session Management"): also if it does not speak the revision of the session any more, so that the client initializes anew.
+/// "The server MUST respond to requests containing that session ID with HTTP 404 Not Found" (2025-11-25,
+/// `basic/transports`, "Session Management"): also if the server no longer supports the revision of the session, so
+/// that the client starts a new session.
 #[tokio::test]
 async fn sess_404_precedes_unsupported_revision() {
     for offered in [&SESSIONS[..], &BOTH[..]] {
@@ -160,9 +170,9 @@ async fn sess_404_precedes_unsupported_revision() {
     }
 }
 
-/// "If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with `400 Bad
-/// Request`" (2025-11-25, `basic/transports`, "Protocol Version Header"): in a session that exists, and without one. A server that
-/// speaks 2026-07-28, too, lists its revisions.
+/// "If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with `400
+/// Bad Request`" (2025-11-25, `basic/transports`, "Protocol Version Header"): with and without an existing session. A
+/// server that also supports 2026-07-28 lists its revisions.
 #[tokio::test]
 async fn hdr_unsupported_version_is_refused() {
     for (offered, code) in [(&SESSIONS[..], -32600), (&BOTH[..], -32022)] {

@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// Starts a server with the default options.
 async fn start() -> TestServer {
     TestServer::start(HttpServerOptions::default()).await
 }
 
+/// Waits until a condition holds; panics after 20 seconds.
 async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {
@@ -26,6 +28,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
+/// Converts owned header values to borrowed values.
 fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     headers
         .iter()
@@ -349,6 +352,7 @@ async fn sessions_are_counted() {
     server.begin().await;
 }
 
+/// Authentication by bearer token: the token is the principal, and `locked` is forbidden.
 struct Tokens;
 
 impl Authenticate for Tokens {

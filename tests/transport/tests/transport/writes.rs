@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 
 use mcp_exact_tests_transport::echo;
 
-/// Writer that keeps the bytes of each write apart.
+/// Writer that records the bytes of each write separately.
 #[derive(Clone, Default)]
 struct WriteRecorder(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -35,9 +35,10 @@ impl AsyncWrite for WriteRecorder {
     }
 }
 
-/// One write for everything that is ready: the replies to requests that arrive with one read leave with one write.
+/// All output that is ready is written at once: the replies to requests of one read are sent with one write.
 #[tokio::test]
 async fn replies_of_one_read_share_a_write() {
+    /// Number of requests in one read.
     const CALLS: usize = 20;
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"},

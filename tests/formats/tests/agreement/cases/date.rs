@@ -3,6 +3,7 @@
 use super::Cases;
 use mcp_exact_wire::Format;
 
+/// Cases for the format.
 #[rustfmt::skip]
 pub(crate) static CASES: Cases = Cases {
     format: Format::Date,

@@ -29,17 +29,19 @@ const UNREADABLE_IDS: [(&str, i64); 9] = [
     (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
 ];
 
+/// Creates a server of a revision with all capabilities.
 fn server(revision: &str) -> CheckedServer {
     CheckedServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
-/// Returns a request with an id in this spelling.
+/// Returns the text of a request whose id has this spelling.
 fn request_with_id(revision: &str, id: &str, method: &str) -> String {
     let request = request_of_revision(revision, "here", method, json!({}), json!({}));
     request.to_string().replace("\"here\"", id)
 }
 
-/// Returns true if a text is a response with this spelling of the id, and with a result or an error.
+/// Checks that a text is a response that repeats this spelling of the id and has the member `has` (`result` or
+/// `error`).
 #[track_caller]
 fn check_response_id(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
@@ -137,7 +139,7 @@ fn batch_responses_repeat_id_spelling() {
     check_batch_ids(&client.take_texts());
 }
 
-/// The responses to a batch are one array with a response for each id.
+/// Checks that the output is one array with exactly one response for each of [`ID_SPELLINGS`].
 #[track_caller]
 fn check_batch_ids(texts: &[String]) {
     let [text] = texts else {
@@ -180,7 +182,7 @@ fn client_repeats_id_spelling() {
     }
 }
 
-/// Checks that the answer is an error without id, if the revision allows it and this role sends responses.
+/// Checks that the only answer is an error without id and with this code; with `None`, that nothing is sent.
 #[track_caller]
 fn check_answer_without_id(revision: &str, answers: &[Value], code: Option<i64>) {
     let codes: Vec<Option<i64>> = answers

@@ -1,4 +1,4 @@
-//! Requirements of `docs/requirements.toml` on JSON-RPC, for every revision and both sides (`basic`).
+//! Requirements of `docs/requirements.toml` on JSON-RPC, for every revision and both roles (`basic`).
 
 use mcp_exact_tests_session::*;
 
@@ -10,7 +10,8 @@ fn list_request(revision: &str, id: Value) -> Value {
     request_of_revision(revision, id, "tools/list", json!({}), json!({}))
 }
 
-/// Returns true if a revision allows errors without id; the only answer must be such an error then.
+/// Checks that the only answer is an error without id and with this code; if the revision requires ids in errors, that
+/// nothing is sent.
 fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
@@ -182,7 +183,7 @@ fn json_rpc_version_is_checked() {
     }
 }
 
-/// Returns the outcomes of a request after this response.
+/// Returns the outcomes of a client request that is answered with this response.
 fn outcomes_after(revision: &str, answer: &Value) -> Vec<Outcome> {
     let mut client = connected_client(revision);
     let (_, sent) = client.request("tools/list", json!(null));
@@ -194,6 +195,7 @@ fn outcomes_after(revision: &str, answer: &Value) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
+/// Checks that each response ends its request with a local error, in every revision.
 fn check_invalid_responses(answers: &[Value]) {
     for revision in all_revisions() {
         for answer in answers {

@@ -2,6 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates a server with a session of the revision.
 fn negotiated_server(revision: &str) -> RawServer {
     RawServer::with_session(server_config(&[revision]), revision, json!({}))
 }
@@ -89,7 +90,8 @@ fn null_id_is_refused() {
     }
 }
 
-/// Up to 2025-06-18, errors need an id, and a message without one is not answered.
+/// Checks that the only answer is an error without id and with this code; up to 2025-06-18, errors require an id, so
+/// nothing is sent.
 fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1);

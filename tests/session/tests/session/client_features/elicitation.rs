@@ -5,12 +5,15 @@ use mcp_exact_tests_session::*;
 
 const ELICITATION_METHOD: &str = "elicitation/create";
 const SAMPLING_METHOD: &str = "sampling/createMessage";
+/// Latest revision with a handshake.
 const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
+/// Returns the params of an elicitation by form.
 fn form_params() -> Value {
     json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } })
 }
 
+/// Returns the params of an elicitation by URL in a revision.
 fn url_params(revision: &str) -> Value {
     let mut params = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
     if revision == LAST_HANDSHAKE_REVISION {
@@ -19,6 +22,7 @@ fn url_params(revision: &str) -> Value {
     params
 }
 
+/// Returns the params of a sampling request, with additional members.
 fn sampling_params(more: Value) -> Value {
     let mut params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "?" } }], "maxTokens": 1 });
     more.as_object()
@@ -28,7 +32,7 @@ fn sampling_params(more: Value) -> Value {
     params
 }
 
-/// Returns the output for an input request to a client with these capabilities.
+/// Requires input from a client with these capabilities; returns the sent input request, or the error of the endpoint.
 fn send_input_request(
     revision: &str,
     capabilities: Value,
@@ -66,8 +70,8 @@ fn send_input_request(
     })
 }
 
-/// Sends a request of the server to a client; returns the error that the client responds with, or the request that its
-/// application receives.
+/// Delivers a server request to a client with these capabilities; returns the request that its application receives, or
+/// the code of the error with which the client responds.
 fn send_server_request(
     revision: &str,
     capabilities: Value,
@@ -185,7 +189,8 @@ fn only_declared_modes_are_sent() {
     }
 }
 
-/// Requests without a required member, for a client that supports the method.
+/// Checks that an input request with the params `bad` is neither sent by a server nor accepted by a client, although
+/// the client supports its method.
 fn check_refused(revision: &str, method: &str, bad: &Value) {
     let able = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
     let sent = send_input_request(revision, able.clone(), method, bad.clone());
@@ -301,6 +306,7 @@ fn completion_notification(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
 }
 
+/// Creates a server of 2025-11-25 whose client supports URL elicitation.
 fn server_with_url_client() -> CheckedServer {
     let capabilities = json!({ "elicitation": { "url": {} } });
     CheckedServer::with_session(
@@ -310,6 +316,7 @@ fn server_with_url_client() -> CheckedServer {
     )
 }
 
+/// Sends `notifications/elicitation/complete` with these params.
 fn send_completion(server: &mut CheckedServer, params: Value) -> Result<SendOutcome, SendError> {
     let method = "notifications/elicitation/complete";
     server
@@ -432,11 +439,13 @@ fn completion_of_unknown_elicitation_is_ignored() {
     );
 }
 
+/// Creates the error -32042 (`URLElicitationRequired`) with these elicitations.
 fn elicitation_required_error(elicitations: Value) -> PeerError {
     let data = Json::from(json!({ "elicitations": elicitations }));
     PeerError::new(code::URL_ELICITATION_REQUIRED, "first").with_data(data)
 }
 
+/// Delivers a tool call to the server; returns its key.
 fn receive_call(server: &mut CheckedServer, revision: &str) -> RequestKey {
     let capabilities = json!({ "elicitation": { "url": {} } });
     server

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
+/// Returns options with or without a request for progress.
 fn call_options(progress: bool) -> CallOptions {
     CallOptions {
         progress,
@@ -184,7 +185,7 @@ fn server_requests_time_out_with_cancellation() {
     );
 }
 
-/// An input request that is refused in a reply is also refused as a separate request, and nothing is sent.
+/// An input request that the endpoint refuses in a reply is also refused as a separate server request; nothing is sent.
 #[test]
 fn server_requests_follow_input_request_rules() {
     let able = json!({ "roots": {}, "sampling": {}, "elicitation": {} });

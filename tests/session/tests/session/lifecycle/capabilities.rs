@@ -91,7 +91,8 @@ fn resource_subscriptions_need_their_capability() {
     );
 }
 
-/// Input request, the capabilities of the client, and the expected outcome.
+/// Requires input from a client with these capabilities; returns the endpoint's result, and checks that a refusal sends
+/// nothing and keeps the original request open.
 fn check_input_request(
     revision: &str,
     capabilities: Value,
@@ -127,7 +128,8 @@ fn check_input_request(
     sent
 }
 
-/// Sends the same request to a client with these capabilities.
+/// Delivers a server request to a client with these capabilities; returns the code of the error with which the client
+/// responds, if any.
 fn send_to_client(revision: &str, capabilities: Value, method: &str, params: Value) -> Option<i64> {
     let mut config = client_config(&[revision]);
     config.capabilities = to_object(capabilities);

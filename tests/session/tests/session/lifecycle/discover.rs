@@ -4,6 +4,7 @@
 use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
 
+/// Replies to a request with a result; returns the response.
 fn reply_to_request(server: &mut RawServer, key: RequestKey, value: Value) -> Value {
     let reply = Reply::Result(to_result(value));
     server

@@ -1,4 +1,4 @@
-//! Extensions that both sides have declared (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks
+//! Extensions that both peers have declared (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks
 //! extension and its generated types; and the tasks of 2025-11-25, which pass through.
 
 use mcp_exact_tests_session::*;
@@ -9,6 +9,7 @@ use mcp_ext_tasks::{
 
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
+/// Returns the declaration of the tasks extension.
 fn tasks_extension() -> Extensions {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut tasks = Extension::new(TASKS_EXTENSION);
@@ -23,6 +24,7 @@ fn tasks_extension() -> Extensions {
     }
 }
 
+/// Creates a client and a server of 2026-07-28, each with or without the tasks extension.
 fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     let mut client = client_config(&["2026-07-28"]);
     let mut server = server_config(&["2026-07-28"]);
@@ -47,6 +49,7 @@ fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     (client, server)
 }
 
+/// Sends a request of the generated method type `Q`; returns its message.
 fn call_as<Q: mcp_ext_tasks::RequestMethod>(client: &mut RawClient, params: &Q::Params) -> Value
 where
     Q::Params: mcp_ext_tasks::Encode,
@@ -58,6 +61,7 @@ where
     client.take_messages().remove(0)
 }
 
+/// Answers the client's call with the server's response; returns the result that the client's application receives.
 fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
     assert_eq!(answer.len(), 1, "{answer:?}");
     client.send(&answer[0]);
@@ -67,6 +71,7 @@ fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
     }
 }
 
+/// Returns the result that creates a task.
 fn created_task() -> CreateTaskResult {
     let at = "2026-07-28T00:00:00Z";
     let ttl = mcp_ext_tasks::Nullable::Null;
@@ -124,6 +129,7 @@ fn task_messages_have_generated_types() {
         .expect("typed");
 }
 
+/// Creates a reply with a result.
 fn result_of(value: Value) -> Reply {
     Reply::Result(to_result(value))
 }

@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Returns the configuration of a server that offers all revisions with a handshake.
 fn config() -> ServerConfig {
     server_config(&["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
 }

@@ -1,8 +1,9 @@
-//! A client that supports both lifecycles detects the one of its server (2026-07-28: `basic/versioning`,
+//! A client that supports both lifecycles detects the lifecycle of its server (2026-07-28: `basic/versioning`,
 //! `basic/transports/stdio`, "Backward Compatibility"), for all responses of real servers.
 
 use mcp_exact_tests_session::*;
 
+/// Creates a client that offers both lifecycles; returns also its probe (`server/discover`).
 fn probing_client() -> (RawClient, Value) {
     let all = revisions_newest_first();
     let mut client = RawClient::new(client_config(&all));
@@ -12,11 +13,13 @@ fn probing_client() -> (RawClient, Value) {
     (client, probe)
 }
 
+/// Creates an error response to the probe.
 fn error_response(probe: &Value, code: i64, data: Value) -> Value {
     let error = json!({ "code": code, "message": "m", "data": data });
     json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error })
 }
 
+/// Creates a response to the probe that lists the revisions `supported`.
 fn discover_result(probe: &Value, supported: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {
         "resultType": "complete", "supportedVersions": supported, "capabilities": {},
@@ -274,6 +277,7 @@ fn discover_client_reports_old_server() {
     );
 }
 
+/// Creates a client over HTTP that has sent its probe; returns also the stream of the POST.
 fn client_over_http() -> (ClientEndpoint, StreamId) {
     let all = revisions_newest_first();
     let config = client_config(&all).build().expect("a configuration");

@@ -4,13 +4,17 @@
 use mcp_2025_11_25 as sessions;
 use mcp_exact_tests_session::*;
 
+/// Newest revision with a handshake.
 const OLD: &str = "2025-11-25";
 
 /// Client whose server is the test, over one of the bindings.
 struct Connection {
     client: ClientEndpoint,
+    /// Transport binding of the client.
     binding: Binding,
+    /// Standalone stream, if the binding has one.
     standalone: Option<StreamId>,
+    /// Schema checker of the client's messages.
     checker: SchemaChecker,
 }
 
@@ -36,6 +40,7 @@ impl Connection {
         }
     }
 
+    /// Sends a request, for `tools/call` with params; returns its key.
     fn request(&mut self, method: &str) -> RequestKey {
         let params = (method == "tools/call").then(|| to_object(json!({ "name": "x" })));
         let options = CallOptions::default();
@@ -43,7 +48,7 @@ impl Connection {
         sent.expect("sent")
     }
 
-    /// Returns the messages of the client.
+    /// Removes and returns the messages of the client.
     fn take_sent(&mut self) -> Vec<SentMessage> {
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
@@ -60,7 +65,7 @@ impl Connection {
         sent
     }
 
-    /// Delivers a message of the server: a response on the stream of its request, except where one stream carries everything.
+    /// Delivers a message of the server: over HTTP+SSE on the standalone stream, otherwise on the given stream.
     fn receive(&mut self, stream: StreamId, message: &Value) {
         let stream = match (self.binding, self.standalone) {
             (Binding::HttpSse, Some(standalone)) => standalone,
@@ -71,16 +76,19 @@ impl Connection {
         received.expect("open");
     }
 
+    /// Answers a message of the client with a result.
     fn respond(&mut self, to: &SentMessage, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": to.2["id"], "result": result });
         self.receive(to.0, &message);
     }
 
+    /// Answers a message of the client with an error.
     fn refuse(&mut self, to: &SentMessage, error: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": to.2["id"], "error": error });
         self.receive(to.0, &message);
     }
 
+    /// Answers the POST of a message with an HTTP error status and a body.
     fn refuse_with_status(&mut self, to: &SentMessage, code: u16, body: &str) {
         let body = body.as_bytes().to_vec();
         let failure = TransportFailure::Status { code, body };
@@ -107,6 +115,7 @@ impl Connection {
         self.respond(first, result);
     }
 
+    /// Removes and returns the events of the client.
     fn events(&mut self) -> Vec<ClientEvent> {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
@@ -121,6 +130,7 @@ impl Connection {
     }
 }
 
+/// Returns a result of `server/discover` that lists only 2026-07-28.
 fn discover_result() -> Value {
     json!({
         "resultType": "complete", "supportedVersions": [DISCOVER_REVISION],
@@ -134,17 +144,20 @@ fn tool_result() -> Value {
     })
 }
 
+/// Creates an `UnsupportedProtocolVersionError` that lists these revisions.
 fn unsupported(supported: &[&str]) -> Value {
     let data = json!({ "supported": supported, "requested": "x" });
     json!({ "code": -32022, "message": "Unsupported protocol version", "data": data })
 }
 
+/// Returns the method of a sent message.
 fn method_of(sent: &SentMessage) -> &str {
     sent.2["method"].as_str().expect("a method")
 }
 
-/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": every request that was
-/// refused, `tools/call` too, because the server has executed none. The change may be one to a newer or to an older revision.
+/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": every
+/// refused request is sent again, including `tools/call`, because the server has executed none of them. The new
+/// revision may be newer or older.
 #[test]
 fn refused_requests_are_resent() {
     let changes = [
@@ -189,7 +202,7 @@ fn refused_requests_are_resent() {
     }
 }
 
-/// A refusal that arrives after another revision was negotiated is answered by the request in that revision.
+/// If a refusal arrives after another revision was negotiated, the request is sent again in that revision.
 #[test]
 fn late_refusals_use_new_revision() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
@@ -217,7 +230,7 @@ fn late_refusals_use_new_revision() {
     }
 }
 
-/// A request of a generated type continues in the new revision as one of untyped parameters does.
+/// A request of a generated type is sent again in the new revision, like a request with untyped params.
 #[test]
 fn typed_requests_are_resent() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
@@ -240,8 +253,8 @@ fn typed_requests_are_resent() {
     }
 }
 
-/// "or surface an error to the user if no compatible version exists": so does a second refusal, which ends a circle of servers that
-/// refuse what they list.
+/// "or surface an error to the user if no compatible version exists": a second refusal ends the request, so that a
+/// server that refuses the revisions that it lists causes no endless loop.
 #[test]
 fn repeated_refusals_end_requests() {
     for binding in [Binding::Duplex, Binding::StreamableHttp, Binding::HttpSse] {
@@ -265,7 +278,8 @@ fn repeated_refusals_end_requests() {
     }
 }
 
-/// An error that a server forwards from another server changes no session: it lists the revision of the session, or none.
+/// A version error that a server forwards from another server does not change the session: its list contains the
+/// session's revision, or is absent.
 #[test]
 fn forwarded_refusals_keep_the_session() {
     let without_list = json!({ "code": -32022, "message": "forwarded" });
@@ -289,8 +303,8 @@ fn forwarded_refusals_keep_the_session() {
     }
 }
 
-/// "The client MUST NOT send JSON-RPC responses" (2026-07-28, `basic/transports/streamable-http`): requests of the server end with the
-/// session that they belong to.
+/// "The client MUST NOT send JSON-RPC responses" (2026-07-28, `basic/transports/streamable-http`): pending requests of
+/// the server end together with their session.
 #[test]
 fn renegotiation_cancels_server_requests() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
@@ -324,8 +338,8 @@ fn renegotiation_cancels_server_requests() {
     }
 }
 
-/// HTTP+SSE carries sessions only (2024-11-05, `basic/transports`): the session of a server that has moved to 2026-07-28 is lost, so
-/// that the transport connects again over Streamable HTTP. A call is not repeated in another session.
+/// HTTP+SSE carries sessions only (2024-11-05, `basic/transports`): if a server is upgraded to 2026-07-28, the session
+/// is lost, so that the transport reconnects over Streamable HTTP. A call is not repeated in a new session.
 #[test]
 fn newer_revision_ends_http_sse_session() {
     for method in ["tools/list", "tools/call"] {
@@ -348,7 +362,8 @@ fn newer_revision_ends_http_sse_session() {
     }
 }
 
-/// Refuses a request as servers with a handshake refuse requests outside of a session.
+/// Refuses a request as a server with a handshake refuses requests outside of a session: with status 400 and `body`, or
+/// with an error on a duplex stream.
 fn refuse_outside_of_session(server: &mut Connection, to: &SentMessage, body: &str) {
     if server.binding == Binding::Duplex {
         server.refuse(to, json!({ "code": -32600, "message": "initialize first" }));
@@ -357,9 +372,9 @@ fn refuse_outside_of_session(server: &mut Connection, to: &SentMessage, body: &s
     }
 }
 
-/// "If the body is empty or is not a recognized modern JSON-RPC error, fall back to `initialize`", "re-probing if the cached
-/// assumption later fails": a server that went back to the handshake is found by one `server/discover`. What may have been executed
-/// is not sent again, unless it may be repeated.
+/// "If the body is empty or is not a recognized modern JSON-RPC error, fall back to `initialize`", "re-probing if the
+/// cached assumption later fails": one `server/discover` detects that a server was downgraded to the handshake.
+/// Requests that may have been executed are sent again only if they are repeatable.
 #[test]
 fn downgraded_servers_are_detected() {
     let unknown = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#;
@@ -396,8 +411,9 @@ fn downgraded_servers_are_detected() {
     }
 }
 
-/// An error of a server that still has the lifecycle without handshake is the outcome of its request: after one `server/discover`, or
-/// at once where only such a server sends it, or if the client offers no handshake.
+/// If the server still uses the lifecycle without handshake, its error is the outcome of the request. The client first
+/// confirms the lifecycle with one `server/discover`, unless only such a server can send the error or the client offers
+/// no handshake.
 #[test]
 fn unchanged_servers_keep_their_lifecycle() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {

@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Returns the member at a path of names.
 fn member<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, name| value.get(name))
 }
@@ -211,7 +212,7 @@ fn methods_of_other_revisions_are_refused() {
     }
 }
 
-/// Returns true if the schema of a revision has a method in a union.
+/// Returns true if a union of a revision's schema has a variant with this method.
 fn method_is_known(revision: &str, union: &str, method: &str) -> bool {
     let document = &schema_documents()[revision];
     let definitions = document
@@ -228,7 +229,7 @@ fn method_is_known(revision: &str, union: &str, method: &str) -> bool {
     })
 }
 
-/// Returns the capabilities that a server of a revision declares, with or without all of them configured.
+/// Creates a server of a revision, with all capabilities or with none; returns also the capabilities that it declares.
 fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) {
     let mut config = server_config(&[revision]);
     if !declares {
@@ -254,6 +255,8 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
     (server, answer["result"]["capabilities"].clone())
 }
 
+/// Checks, in each revision from `first` on, that a configured capability is declared, and that a server without
+/// capabilities refuses the methods.
 fn check_server_capability(capability: &str, methods: &[(&str, Value)], first: &str) {
     for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_server(revision, true);
@@ -361,7 +364,7 @@ fn server_declares_logging() {
     }
 }
 
-/// Returns the capabilities that a client of a revision declares.
+/// Creates a client of a revision, with all capabilities or with none; returns also the capabilities that it declares.
 fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) {
     let mut config = client_config(&[revision]);
     if !declares {
@@ -381,6 +384,8 @@ fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) 
     (client, said)
 }
 
+/// Checks, in each revision from `first` on, that a configured capability is declared, and that a client without
+/// capabilities refuses the request.
 fn check_client_capability(capability: &str, method: &str, params: &Value, first: &str) {
     for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_client(revision, true);

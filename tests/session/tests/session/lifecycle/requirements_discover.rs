@@ -130,6 +130,7 @@ fn metadata_key_format_is_checked() {
 
 #[test]
 fn endpoint_metadata_keys_are_valid() {
+    /// Checks that the keys of every `_meta` in a message are valid.
     fn check(message: &Value) {
         match message {
             Value::Object(members) => {

@@ -8,6 +8,7 @@ use mcp_exact_tests_session::discover_peers::{
 };
 use mcp_exact_tests_session::*;
 
+/// Filter member and notification method of each kind of list change.
 const CHANGE_METHODS: [(&str, &str); 3] = [
     ("toolsListChanged", "notifications/tools/list_changed"),
     ("promptsListChanged", "notifications/prompts/list_changed"),
@@ -17,6 +18,7 @@ const CHANGE_METHODS: [(&str, &str); 3] = [
     ),
 ];
 
+/// Publishes every kind of change; returns the messages that the server sends.
 fn publish_everything(server: &mut CheckedServer) -> Vec<Value> {
     for change in [
         Change::Tools,

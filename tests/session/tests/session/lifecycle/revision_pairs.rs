@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Returns sets of revisions: each revision, each pair of neighbours, and all revisions, newest first.
+/// Returns every range of consecutive revisions, newest first.
 fn revision_sets() -> Vec<Vec<&'static str>> {
     let all = all_revisions();
     let mut sets = Vec::new();
@@ -84,7 +84,7 @@ fn every_revision_pair_negotiates_as_specified() {
     assert!(agreed > 0 && failed > 0);
 }
 
-/// A negotiation error contains the offered revisions and a hint.
+/// Checks that a negotiation error contains the offered revisions and a hint.
 fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
     let words = error.to_string();
     assert!(offered.iter().all(|id| words.contains(id)), "{words}");
@@ -113,6 +113,7 @@ fn multi_revision_peers_use_all_features() {
     }
 }
 
+/// Uses every feature of the revision and checks the outcomes.
 fn use_all_features(pair: &mut Pair, revision: &str) {
     pair.run_until_idle();
     assert_eq!(

@@ -5,7 +5,7 @@ use mcp_exact_tests_session::*;
 use super::table::Case;
 use super::{client, client_at, limit_of, refusals, violated_limits};
 
-/// A frame that exceeds a limit is a violation; the session continues.
+/// Sends a frame that exceeds a limit; returns the limits that are reported as violations. The session must continue.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     let mut client = client(set);
     client.send_text(text);
@@ -14,7 +14,7 @@ pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     names
 }
 
-/// The limit of messages also applies to the body of an HTTP error status.
+/// Exceeds the limit of messages with the body of an HTTP error status.
 pub(super) fn body() -> Vec<String> {
     let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.message_bytes = 400;
@@ -41,6 +41,7 @@ fn ping(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
 }
 
+/// Creates a `roots/list` request.
 fn roots(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
 }
@@ -55,6 +56,7 @@ fn refuse_server_request(client: &mut RawClient, message: &Value) -> Vec<String>
     names
 }
 
+/// Cases with a method, an id or a progress token that is too long.
 pub(super) const NAMES: &[Case] = &[
     || {
         let method = json!({ "jsonrpc": "2.0", "method": "x".repeat(65) });
@@ -81,16 +83,19 @@ pub(super) const NAMES: &[Case] = &[
     },
 ];
 
+/// Sets the maximum length of names to 64 bytes.
 fn short(limits: &mut Limits) {
     limits.name_bytes = 64;
 }
 
+/// Exceeds the number of server requests in flight.
 pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut client = client(|limits| limits.in_flight = 1);
     assert!(client.send(&roots(1)).is_empty());
     vec![limit_of(&client.send(&roots(2))[0])]
 }
 
+/// Exceeds the size of the server requests in flight.
 pub(super) fn served_bytes() -> Vec<String> {
     let mut client = client(|limits| limits.in_flight_bytes = 200);
     let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": "x".repeat(150) } });
@@ -98,18 +103,20 @@ pub(super) fn served_bytes() -> Vec<String> {
     vec![limit_of(&client.send(&big(2))[0])]
 }
 
+/// Sends `tools/list`; returns its key or the error.
 fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
     let (options, now) = (CallOptions::default(), client.now);
     client.endpoint.request("tools/list", None, options, now)
 }
 
+/// Exceeds the number of pending requests.
 pub(super) fn exceed_sent_requests() -> Vec<String> {
     let mut client = client(|limits| limits.pending = 2);
     assert!(request(&mut client).is_ok() && request(&mut client).is_ok());
     refusals(request(&mut client))
 }
 
-/// Returns the limits that are reported when the call of a client without a session gets this response.
+/// Creates a client without a session whose tool call was answered with this result.
 fn client_with_answer(set: fn(&mut Limits), body: &Value) -> RawClient {
     let mut client = client_at(DISCOVER_REVISION, set);
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
@@ -117,6 +124,7 @@ fn client_with_answer(set: fn(&mut Limits), body: &Value) -> RawClient {
     client
 }
 
+/// Exceeds the number of pending requests while a call waits for the application's input.
 pub(super) fn sent_between_rounds() -> Vec<String> {
     let requests = json!({ "q": { "method": "roots/list" } });
     let body = json!({ "resultType": "input_required", "inputRequests": requests });
@@ -126,6 +134,7 @@ pub(super) fn sent_between_rounds() -> Vec<String> {
     )))
 }
 
+/// Cancels more requests than ids are remembered: the answer to the oldest is then unknown.
 pub(super) fn cancelled_forgotten() {
     let mut client = client(|limits| limits.remembered_ids = 1);
     let mut asks = Vec::new();
@@ -154,7 +163,7 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(client.endpoint.usage().remembered_ids, 1);
 }
 
-/// Sends elicitations with these ids; returns for each whether the application receives its completion.
+/// Delivers elicitations with these ids; returns for each whether the application receives its completion.
 fn known_completions(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     for (at, id) in ids.iter().enumerate() {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
@@ -172,6 +181,7 @@ fn known_completions(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     told
 }
 
+/// Delivers more elicitations than ids are remembered: the oldest is forgotten.
 pub(super) fn elicitations_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
@@ -212,6 +222,7 @@ fn known_progress(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     told
 }
 
+/// Creates more tasks than ids are remembered: the oldest is forgotten.
 pub(super) fn tasks_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
@@ -227,6 +238,7 @@ fn task_with_long_id_is_forgotten() {
     assert_eq!(client.endpoint.usage().tasks, 1);
 }
 
+/// Exceeds the rate of requests.
 pub(super) fn requests_per_second() -> Vec<String> {
     let mut client = client(|limits| limits.requests_per_second = 1);
     assert!(client.send(&ping(1))[0].get("result").is_some());
@@ -236,6 +248,7 @@ pub(super) fn requests_per_second() -> Vec<String> {
     names
 }
 
+/// Exceeds the rate of notifications.
 pub(super) fn notifications_per_second() -> Vec<String> {
     let mut client = client(|limits| limits.notifications_per_second = 1);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
@@ -251,7 +264,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     }
 }
 
-/// Returns the limit that the only outcome names.
+/// Returns the limit that the error of the only outcome reports.
 fn outcome(mut client: RawClient) -> Vec<String> {
     let outcomes = client.outcomes();
     let [(_, Outcome::Error(error))] = &outcomes[..] else {
@@ -262,6 +275,7 @@ fn outcome(mut client: RawClient) -> Vec<String> {
     vec![data["limit"].as_str().unwrap_or_default().to_owned()]
 }
 
+/// Exceeds the number of input requests in a result.
 pub(super) fn asks() -> Vec<String> {
     let ask = json!({ "method": "roots/list" });
     let body = json!({ "resultType": "input_required", "inputRequests": { "a": ask, "b": ask } });
@@ -271,11 +285,13 @@ pub(super) fn asks() -> Vec<String> {
     ))
 }
 
+/// Exceeds the number of retries of a request.
 pub(super) fn rounds() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x" });
     outcome(client_with_answer(|limits| limits.retries = 0, &body))
 }
 
+/// Exceeds the size of a request state.
 pub(super) fn state_bytes() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x".repeat(9) });
     outcome(client_with_answer(|limits| limits.state_bytes = 8, &body))
@@ -305,6 +321,7 @@ fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value
     }
 }
 
+/// Exceeds the memory for tool definitions.
 pub(super) fn tool_bytes() -> Vec<String> {
     let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.tool_bytes = 100;
@@ -323,8 +340,8 @@ pub(super) fn tool_bytes() -> Vec<String> {
     }
 }
 
-/// An error that is stored until other answers arrive is limited to the maximum size of a state; a larger one ends its
-/// request.
+/// A version error that is stored during a renegotiation is limited to the maximum size of a request state; a larger
+/// error ends its request.
 #[test]
 fn large_error_ends_its_request() {
     for (size, again) in [(10, true), (1000, false)] {
@@ -343,7 +360,7 @@ fn large_error_ends_its_request() {
     }
 }
 
-/// If a server never reads, refusals use the reserve, and the endpoint closes when the reserve is used up.
+/// Exceeds the reserve: the server never reads, refusals use the reserve, and the endpoint closes when it is used up.
 pub(super) fn reserved_bytes() -> Vec<String> {
     let mut client = client(|limits| {
         limits.queued = 4;

@@ -4,16 +4,18 @@ use mcp_exact_tests_session::*;
 
 use super::{client, server};
 
+/// Size of a large text in bytes.
 const LARGE_SIZE: usize = 1 << 16;
 
-/// Returns a message with a new id.
+/// Function that creates a message with the given id.
 type Message = fn(u64) -> Value;
 
+/// Returns a text of [`LARGE_SIZE`] bytes.
 fn big() -> String {
     "x".repeat(LARGE_SIZE)
 }
 
-/// Passes messages to an endpoint until it accepts no more; returns their number.
+/// Passes messages to an endpoint until it accepts no more; evaluates to the number of messages.
 macro_rules! fill {
     ($side:expr, $message:expr) => {{
         let mut count = 0_u64;
@@ -27,6 +29,7 @@ macro_rules! fill {
     }};
 }
 
+/// Limits the queues to three large texts.
 fn small(limits: &mut Limits) {
     limits.queued_bytes = 3 * LARGE_SIZE;
 }

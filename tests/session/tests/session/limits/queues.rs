@@ -1,13 +1,14 @@
-//! Messages that exceed the limits of queues, by number or by bytes: messages of a batch, and own messages that the
-//! peer does not read.
+//! Messages that exceed the limits of queues, by number or by bytes: incoming messages of a batch, and outgoing
+//! messages that the peer does not read.
 
 use mcp_exact_tests_session::*;
 
 use super::{client_at, limit_of, refusals, server_at, violated_limits};
 
+/// The only revision that has batches.
 const BATCH_REVISION: &str = "2025-03-26";
 
-/// Requests and a notification of the peer; two requests fill any of the queues.
+/// Creates a batch of three requests and a notification; two requests fill any of the queues.
 fn batch(method: &str, notification: &str) -> Value {
     let params = json!({ "x": "x".repeat(60) });
     let request =
@@ -15,7 +16,7 @@ fn batch(method: &str, notification: &str) -> Value {
     json!([request(1), request(2), request(3), { "jsonrpc": "2.0", "method": notification }])
 }
 
-/// Returns the limits that the errors of a batch name, apart from two results.
+/// Checks that a batch was answered with two results and one error; returns the limit that the error reports.
 fn of_batch(answers: &[Value]) -> Vec<String> {
     let [Value::Array(answers)] = answers else {
         panic!("{answers:?}");
@@ -27,6 +28,7 @@ fn of_batch(answers: &[Value]) -> Vec<String> {
     bad.into_iter().map(limit_of).collect()
 }
 
+/// Exceeds a queue limit of a server with a batch and with unread output.
 pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     let mut server = server_at(BATCH_REVISION, set);
     let text = batch("tools/list", "notifications/roots/list_changed");
@@ -58,6 +60,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     names
 }
 
+/// Exceeds a queue limit of a client with a batch and with unread output.
 pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
     let mut names = Vec::new();
     for notification in ["notifications/tools/list_changed", "notifications/message"] {

@@ -10,22 +10,29 @@ use super::{client, queues, server};
 /// Function that makes an endpoint exceed a limit; returns the names of the reported limits.
 pub(super) type Case = fn() -> Vec<String>;
 
-/// Cause of exceeding a limit.
+/// Expected effect when one role exceeds a limit.
 enum Exceeded {
+    /// The cases exceed the limit; the reported limits are checked.
     By(&'static [Case]),
-    /// Nothing is refused, because old entries are removed.
+    /// The functions exceed the limit; nothing is refused, because the oldest entries are removed.
     Forgotten(&'static [fn()]),
+    /// The role cannot exceed the limit, for this reason.
     Never(&'static str),
 }
 
 use Exceeded::{By, Forgotten, Never};
 
+/// Row of the table: a limit with its cases for both roles.
 struct Row {
+    /// Name of the field of `Limits`.
     field: &'static str,
+    /// Effect in a server.
     server: Exceeded,
+    /// Effect in a client.
     client: Exceeded,
 }
 
+/// Creates the rows; a field of `Limits` that has no row is a compile error.
 macro_rules! rows {
     ($($field:ident: $server:expr, $client:expr;)*) => {{
         let Limits { $($field: _),* } = Limits::default();
@@ -57,6 +64,7 @@ fn exceeded_limits_are_named_in_errors() {
     }
 }
 
+/// Returns a row for each limit.
 fn rows() -> Vec<Row> {
     rows! {
         message_bytes: By(&[|| server::frame(|l| l.message_bytes = 400, &" ".repeat(401))]),

@@ -1,8 +1,8 @@
-//! Escaped strings mean the same as unescaped ones (RFC 8259, section 7): nothing is compared by its raw text.
+//! Escaped and unescaped strings are equal (RFC 8259, section 7): strings are compared after unescaping.
 
 use mcp_exact_tests_session::*;
 
-/// Returns a text with escaped letters.
+/// Returns a text in which every character is written as a `\u` escape.
 fn escape_all(text: &str) -> String {
     let letters = text.chars().map(|c| format!("\\u{:04x}", u32::from(c)));
     letters.collect()

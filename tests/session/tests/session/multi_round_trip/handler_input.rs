@@ -1,9 +1,9 @@
-//! Handlers that are called again with the requested input, in every revision (2026-07-28: `basic/patterns/mrtr`; up to
+//! Handlers that are called again with the required input, in every revision (2026-07-28: `basic/patterns/mrtr`; up to
 //! 2025-11-25: `client/roots`).
 
 use mcp_exact_tests_session::*;
 
-/// Handles a request that needs two inputs, one after the other.
+/// Handles a request that requires the client's roots; returns the number of roots.
 fn handle(request: &IncomingRequest<()>) -> Reply {
     let ask = |method: &str| InputRequest::new(method, None);
     let reply = || -> Result<Reply, Box<Reply>> {
@@ -16,7 +16,7 @@ fn handle(request: &IncomingRequest<()>) -> Reply {
     reply().unwrap_or_else(|reply| *reply)
 }
 
-/// "Clients retry the original request": the same handler serves every revision; a clone of the request does as well.
+/// "Clients retry the original request": the same handler serves every revision, also with a clone of the request.
 #[test]
 fn requested_input_is_delivered() {
     for revision in all_revisions() {

@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates a tool call of 2026-07-28 with additional params.
 fn call(more: Value) -> Value {
     let mut params = json!({ "name": "x" });
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -85,8 +86,8 @@ fn gateway_receives_input_required() {
     );
 }
 
-/// Capabilities "are declared per request": a gateway's client endpoint declares those of the downstream client, and
-/// input requests may use only these.
+/// Capabilities "are declared per request": a gateway's client endpoint declares the capabilities of the downstream
+/// client, and input requests may use only these.
 #[test]
 fn call_capabilities_override_declared_ones() {
     let mut config = client_config(&[DISCOVER_REVISION]);

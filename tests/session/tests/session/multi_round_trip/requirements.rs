@@ -9,6 +9,7 @@ use mcp_exact_tests_session::discover_peers::{
 };
 use mcp_exact_tests_session::*;
 
+/// Methods whose requests a server may answer with input requests.
 const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 #[test]
@@ -108,6 +109,7 @@ fn input_requests_need_declared_capabilities() {
     }
 }
 
+/// Creates an input request with this method and these params.
 fn elicitation_in_result(method: &str, params: Value) -> InputRequest {
     InputRequest::new(method, Some(to_object(params)))
 }

@@ -3,6 +3,7 @@
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;
 
+/// Replies to a request; returns the endpoint's result.
 fn try_reply(
     server: &mut CheckedServer,
     key: RequestKey,
@@ -11,6 +12,7 @@ fn try_reply(
     server.endpoint.reply(key, reply, Time::ZERO)
 }
 
+/// Creates a valid input request with this method as JSON.
 fn input_request(method: &str) -> Value {
     match method {
         "roots/list" => json!({ "method": method }),
@@ -21,6 +23,7 @@ fn input_request(method: &str) -> Value {
     }
 }
 
+/// Creates an `input_required` result with these input requests.
 fn input_required_result(requests: Value) -> Value {
     json!({ "resultType": "input_required", "inputRequests": requests })
 }
@@ -168,7 +171,7 @@ fn input_required_answers_three_methods() {
 }
 
 /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", this
-/// also applies to results that the application has written itself.
+/// also applies to raw results of the application.
 #[test]
 fn raw_input_requests_need_declared_capabilities() {
     for (method, declared) in [
@@ -263,7 +266,7 @@ fn names_of_input_requests_are_unique() {
     assert!(error.to_string().contains("a name twice"), "{error}");
 }
 
-/// In older revisions, `resultType` is an unknown member without meaning.
+/// In older revisions, `resultType` is an unknown member without effect.
 #[test]
 fn result_type_has_no_older_meaning() {
     for revision in handshake_revisions() {

@@ -1,5 +1,5 @@
-//! Requests that a server answers with input requests (2026-07-28: `basic/patterns/mrtr`): the state between the retries,
-//! the principals that may ask, and the continuation of a client.
+//! Requests that a server answers with input requests (2026-07-28: `basic/patterns/mrtr`): the request state between
+//! the retries, its seal, and the retries of a client.
 
 use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
@@ -27,6 +27,7 @@ fn call_with_input_request(server: &mut RawServer, id: u64) -> Value {
     answer["result"].clone()
 }
 
+/// Creates the retry of a call with this request state and these arguments.
 fn retry_request(state: &Value, arguments: Value) -> Value {
     let params = json!({ "name": "x", "arguments": arguments, "requestState": state,
         "inputResponses": { "q": { "action": "accept", "content": {} } } });
@@ -199,9 +200,9 @@ fn retry_keeps_key_with_new_id() {
             state.is_string().then_some(&state)
         );
         assert_eq!(retry["params"]["inputResponses"]["r"]["action"], "decline");
-        LAST_STATE.with(|last| last.replace(retry["id"].clone()));
+        LAST_ID.with(|last| last.replace(retry["id"].clone()));
     }
-    let id = LAST_STATE.with(|last| last.borrow().clone());
+    let id = LAST_ID.with(|last| last.borrow().clone());
     client.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "content": [] } }));
     let outcomes = client.outcomes();
     assert!(
@@ -211,11 +212,13 @@ fn retry_keeps_key_with_new_id() {
 }
 
 thread_local! {
-    static LAST_STATE: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
+    /// Id of the client's latest retry; `null` before the first retry.
+    static LAST_ID: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
 }
 
+/// Returns the id of the client's latest retry, or of the first request if there was no retry.
 fn client_id(_: &mut RawClient, first: &Value) -> Value {
-    LAST_STATE.with(|last| match &*last.borrow() {
+    LAST_ID.with(|last| match &*last.borrow() {
         Value::Null => first["id"].clone(),
         id => id.clone(),
     })

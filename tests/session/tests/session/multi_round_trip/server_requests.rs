@@ -3,8 +3,10 @@
 
 use mcp_exact_tests_session::*;
 
+/// Newest revision with a handshake.
 const REVISION: &str = "2025-11-25";
 
+/// Creates a server in a session; returns also the key of a tool call that it has received.
 fn serve_call(config: ServerConfig) -> (RawServer, RequestKey) {
     let capabilities = json!({ "roots": {}, "elicitation": {}, "sampling": {} });
     let mut server = RawServer::with_session(config, REVISION, capabilities);
@@ -15,6 +17,7 @@ fn serve_call(config: ServerConfig) -> (RawServer, RequestKey) {
     (server, key)
 }
 
+/// Creates a reply that requires the roots once per name.
 fn roots_request(names: &[&str]) -> Reply {
     let asks = names
         .iter()

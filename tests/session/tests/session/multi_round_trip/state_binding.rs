@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
+/// Params of the original call.
 const CALL_PARAMS: &str =
     r#"{"name":"x","arguments":{"a":1,"b":["c",{"d":null,"e":true}],"f":"é"}}"#;
 
+/// Delivers a tool call of a principal; returns the request that the application receives, if any.
 fn receive(
     server: &mut ServerEndpoint<()>,
     id: u64,
@@ -35,6 +37,7 @@ fn receive(
     }
 }
 
+/// Removes and returns the messages of the server.
 fn sent_messages(server: &mut ServerEndpoint<()>) -> Vec<Value> {
     let mut bytes = Vec::new();
     let mut all = Vec::new();
@@ -44,7 +47,7 @@ fn sent_messages(server: &mut ServerEndpoint<()>) -> Vec<Value> {
     all
 }
 
-/// Returns a server, with the `requestState` that it has returned for a request.
+/// Creates a server; returns also the `requestState` with which it has answered a call.
 fn server_with_state(config: ServerConfig) -> (ServerEndpoint<()>, String) {
     let mut server = server(config);
     let request =
@@ -63,13 +66,14 @@ fn server_with_state(config: ServerConfig) -> (ServerEndpoint<()>, String) {
     (server, state)
 }
 
+/// Adds an input response and the request state to the params of a call.
 fn retry_params(state: &str, params: &str) -> String {
     let body = params.strip_suffix('}').expect("an object");
     format!(r#"{body},"requestState":{state},"inputResponses":{{"a":{{"action":"decline"}}}}}}"#)
 }
 
-/// "an identifier for the originating request ... rejecting state presented on a request that does not match": a request is the
-/// same whatever the order of its members, its white space, its escapes and the spelling of its numbers.
+/// "an identifier for the originating request ... rejecting state presented on a request that does not match": the
+/// order of members, white space, escapes and the spelling of numbers do not change the identity of a request.
 #[test]
 fn state_is_bound_to_values() {
     for same in [
@@ -117,8 +121,8 @@ fn state_is_bound_to_values() {
     }
 }
 
-/// "servers ... MUST reject state that fails verification": another request, another principal, a changed, made-up or expired
-/// state.
+/// "servers ... MUST reject state that fails verification": the state of a different request or principal, and a
+/// changed, forged or expired state, are rejected.
 #[test]
 fn state_of_another_request_is_refused() {
     let other_calls = [
@@ -169,8 +173,9 @@ fn state_of_another_request_is_refused() {
     }
 }
 
-/// A state made by one process is opened by another process with the same key, until it expires: "these measures bound
-/// the replay window ... but do not by themselves guarantee single-use". The same state can be used several times.
+/// A state that one process has sealed can be opened by any process with the same key until it expires: "these measures
+/// bound the replay window ... but do not by themselves guarantee single-use". The same state can be used several
+/// times.
 #[test]
 fn state_is_reusable_until_expiry() {
     let (_, state) = server_with_state(server_config(&[DISCOVER_REVISION]));
@@ -202,8 +207,8 @@ fn state_is_reusable_until_expiry() {
     );
 }
 
-/// With a seal, the retries of a request are counted; without one, every request with responses counts as the first
-/// retry.
+/// With a seal, the retries of a request are counted; without a seal, every request with input responses counts as the
+/// first retry.
 #[test]
 fn retries_are_counted_with_a_seal() {
     let mut config = server_config(&[DISCOVER_REVISION]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-/// Returns the output, with frames as JSON messages.
+/// Removes and returns the client's output; frames are parsed as JSON.
 fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
@@ -16,6 +16,7 @@ fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     taken
 }
 
+/// Returns the number of instructions to close the POST in the output.
 fn closed_streams(taken: &[(Transmit, Value)], post: StreamId) -> usize {
     let is_close =
         |(transmit, _): &&(Transmit, Value)| *transmit == Transmit::Close { stream: post };

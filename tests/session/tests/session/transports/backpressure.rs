@@ -10,9 +10,13 @@ const PIPE_CAPACITY: usize = 64 << 10;
 /// Connection in one direction between two endpoints: the frame that is being written, and at most [`PIPE_CAPACITY`] bytes in
 /// transit.
 struct Pipe {
+    /// Frame that is being written.
     frame: Vec<u8>,
+    /// Number of bytes of `frame` that were written.
     written: usize,
+    /// Written bytes that were not read.
     in_transit: Vec<u8>,
+    /// Splitter of the read bytes into lines.
     received: Lines,
 }
 

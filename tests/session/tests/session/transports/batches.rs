@@ -2,6 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// The only revision that has batches.
 const REVISION: &str = "2025-03-26";
 
 fn ping_request(id: u64) -> Value {
@@ -12,6 +13,7 @@ fn call_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
 }
 
+/// Removes the pending events and returns the keys of the requests among them.
 fn batch_requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
     let key = |event| match event {
         ServerEvent::Request(request) => Some(request.key),
@@ -171,7 +173,7 @@ fn duplex_server(revision: &str) -> RawServer {
 }
 
 /// "Requests ... the receiver MUST respond with a result or an error": each request of a batch that is too long is
-/// refused, and responses in it are accepted.
+/// refused; responses in the batch are accepted.
 #[test]
 fn oversized_batch_refuses_each_request() {
     for revision in [REVISION, "2025-06-18"] {
@@ -223,8 +225,9 @@ fn long_batch_request_is_refused_alone() {
     assert_eq!(ids, [&json!(1), &json!(2), &json!(3)]);
 }
 
-/// "Cancellation notifications MUST only reference requests that were previously issued in the same direction and are believed to still
-/// be in-progress" (2025-03-26, `basic/utilities/cancellation`): a request of the same batch is, on the process that serves the batch.
+/// "Cancellation notifications MUST only reference requests that were previously issued in the same direction and are
+/// believed to still be in-progress" (2025-03-26, `basic/utilities/cancellation`): if a batch cancels one of its own
+/// requests, the cancellation stays on the process that serves the batch.
 #[test]
 fn batch_keeps_its_cancellations() {
     let server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));

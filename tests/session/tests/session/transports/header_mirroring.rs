@@ -3,13 +3,15 @@
 
 use mcp_exact_tests_session::*;
 
-/// Client over HTTP whose server is the test.
+/// Harness of a client over HTTP; the test acts as its server.
 struct Http {
     endpoint: ClientEndpoint,
+    /// Events of the client so far.
     events: Vec<ClientEvent>,
     checker: SchemaChecker,
 }
 
+/// Stream, HTTP hints and message of a POST.
 type Post = (StreamId, HttpHints, Value);
 
 impl Http {
@@ -36,7 +38,7 @@ impl Http {
         http
     }
 
-    /// Returns the next POST.
+    /// Removes and returns the next POST.
     fn post(&mut self) -> Post {
         let mut out = Vec::new();
         match self.endpoint.poll_transmit(&mut out) {
@@ -52,10 +54,12 @@ impl Http {
         }
     }
 
+    /// Checks that the client has no output.
     fn check_nothing_sent(&mut self) {
         assert_eq!(self.endpoint.poll_transmit(&mut Vec::new()), None);
     }
 
+    /// Answers a posted request with a result.
     fn answer_post(&mut self, on: StreamId, request: &Value, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         let bytes = message.to_string();
@@ -65,6 +69,7 @@ impl Http {
         self.take_events();
     }
 
+    /// Answers a posted request with an error.
     fn refuse_post(&mut self, on: StreamId, request: &Value, error: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
         let body = message.to_string().into_bytes();
@@ -73,6 +78,7 @@ impl Http {
         self.take_events();
     }
 
+    /// Appends the pending events of the client to `events`.
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.events.push(event);
@@ -85,6 +91,7 @@ impl Http {
             .request(method, Some(to_object(params)), options, Time::ZERO)
     }
 
+    /// Requests the tool list, which the server answers with `tools`; returns the tools in the client's result.
     fn list_tools(&mut self, tools: Value) -> Value {
         self.send_request("tools/list", json!({}))
             .expect("it leaves");
@@ -99,6 +106,7 @@ impl Http {
         }
     }
 
+    /// Returns the outcomes of a request so far.
     fn outcomes_of(&self, key: RequestKey) -> Vec<&Outcome> {
         let ends = self.events.iter().filter_map(|event| match event {
             ClientEvent::Completed(done, outcome) if *done == key => Some(outcome),
@@ -108,6 +116,7 @@ impl Http {
     }
 }
 
+/// Creates a page of a tool list, with a cursor if there is a next page.
 fn list_page(tools: Value, next: Option<&str>) -> Value {
     let mut page =
         json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
@@ -117,6 +126,7 @@ fn list_page(tools: Value, next: Option<&str>) -> Value {
     page
 }
 
+/// Creates a tool whose parameter has this `x-mcp-header` annotation.
 fn tool_with_header(name: &str, annotation: Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": {
         "region": { "type": "string", "x-mcp-header": annotation },
@@ -124,14 +134,17 @@ fn tool_with_header(name: &str, annotation: Value) -> Value {
     } } })
 }
 
+/// Creates the params of a tool call.
 fn call_tool(name: &str) -> Value {
     json!({ "name": name, "arguments": { "region": "\u{e9}", "other": 1 } })
 }
 
+/// Returns the header that mirrors the parameter `region`.
 fn region_header(value: &str) -> Vec<(String, String)> {
     vec![("Mcp-Param-Region".to_owned(), value.to_owned())]
 }
 
+/// Creates a `HeaderMismatch` error.
 fn header_mismatch_error() -> Value {
     json!({ "code": -32020, "message": "Header mismatch" })
 }
@@ -283,6 +296,7 @@ fn mismatch_of_removed_tool_ends_call() {
     );
 }
 
+/// Creates an `UnsupportedProtocolVersionError` that lists these revisions.
 fn unsupported_versions_error(supported: Value) -> Value {
     json!({ "code": -32022, "message": "no", "data": { "supported": supported, "requested": "2026-07-28" } })
 }

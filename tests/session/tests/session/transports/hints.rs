@@ -1,5 +1,5 @@
-//! Hints of an endpoint to the transport in addition to messages: the end of a session, the order of POSTs, headers
-//! (`basic/transports`, "Session Management"; `basic/lifecycle`, "Initialization").
+//! Instructions of an endpoint to its transport in addition to messages: the end of a session, the order of POSTs,
+//! headers (`basic/transports`, "Session Management"; `basic/lifecycle`, "Initialization").
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
+/// Removes the client's output; returns the number of instructions to end the session.
 fn take_session_end_hints(client: &mut ClientEndpoint) -> usize {
     let mut bytes = Vec::new();
     let taken = std::iter::from_fn(|| client.poll_transmit(&mut bytes));
@@ -50,7 +51,7 @@ fn shutdown_ends_session_by_delete() {
     assert_eq!(take_session_end_hints(&mut poster.client), 0);
 }
 
-/// The client "MUST send an `initialized` notification": some servers refuse requests that overtake it, so the
+/// The client "MUST send an `initialized` notification": some servers refuse requests that arrive before it, so the
 /// transport must wait for the response to this POST.
 #[test]
 fn initialized_must_be_accepted_first() {
@@ -182,7 +183,7 @@ fn delete_without_session_gets_405() {
     }
 }
 
-/// Returns a tool list with a parameter that is mirrored into a header.
+/// Tool `x` with the parameter `region`, which is mirrored into the header `Mcp-Param-Region`.
 #[derive(Debug)]
 struct RegionHeader;
 
@@ -195,8 +196,8 @@ impl ToolHeaders for RegionHeader {
 }
 
 /// "Servers that process the request body MUST reject requests where the values specified in the headers do not match
-/// the corresponding values in the request body": the endpoint rejects them if it knows the mirrored parameters of the
-/// tool.
+/// the corresponding values in the request body": the endpoint rejects them if [`ToolHeaders`] returns the mirrored
+/// parameters of the tool.
 #[test]
 fn tool_headers_are_compared() {
     let arguments = json!({ "arguments": { "region": "eu" } });

@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates a client and a server over HTTP+SSE; returns each with its event stream.
 fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
     let client = client_config(&[revision]).build().expect("a configuration");
     let server = server_config(&[revision]).build().expect("a configuration");
@@ -21,7 +22,7 @@ fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpo
     (client, events, server, theirs)
 }
 
-/// Delivers all messages; returns the events of the client.
+/// Delivers all messages in both directions; returns the events of the client.
 fn deliver_messages(
     client: &mut ClientEndpoint,
     events: StreamId,

@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Posts a message with these headers; returns the HTTP status and the body of the answer.
 fn answer_to_post(method_header: &str, name_header: &str, body: &Value) -> (u16, Value) {
     let headers = [
         ("MCP-Protocol-Version", DISCOVER_REVISION),
@@ -12,9 +13,9 @@ fn answer_to_post(method_header: &str, name_header: &str, body: &Value) -> (u16,
     server_with_roots_client(DISCOVER_REVISION).status_of_post(&headers, body)
 }
 
-/// "For headers that permit the Base64 sentinel encoding (`Mcp-Name` and `Mcp-Param-{Name}`), servers MUST decode encoded
-/// values": `Mcp-Method` permits none, so that a gateway and the server never read two methods. "Header values (such as method
-/// names) are case-sensitive."
+/// "For headers that permit the Base64 sentinel encoding (`Mcp-Name` and `Mcp-Param-{Name}`), servers MUST decode
+/// encoded values": `Mcp-Method` permits no encoding, so that a gateway and the server read the same method. "Header
+/// values (such as method names) are case-sensitive."
 #[test]
 fn method_header_is_never_decoded() {
     let call = tool_call(DISCOVER_REVISION, 1, json!({}));
@@ -57,8 +58,8 @@ fn name_header_is_decoded() {
 }
 
 /// "A required standard header (`MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`) is missing": -32020. A request whose
-/// `_meta` lacks a required member gets -32602 (`basic`, "_meta"). The header is checked first, because the requests of older
-/// clients have no such `_meta`.
+/// `_meta` lacks a required member gets -32602 (`basic`, "_meta"). The header is checked first, because requests of
+/// older clients have no `_meta` with these members.
 #[test]
 fn missing_header_precedes_missing_meta() {
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });

@@ -3,13 +3,15 @@
 use mcp_exact_session::frame::{Line, Lines, Oversized};
 use mcp_exact_tests_session::*;
 
+/// Maximum size of a message in bytes.
 const LIMIT: usize = 10_000;
 
+/// Returns a text of [`LIMIT`] bytes; every message that contains it is oversized.
 fn long_text() -> String {
     "x".repeat(LIMIT)
 }
 
-/// Passes an oversized message to a function in the form that the framing returns.
+/// Passes the kept parts of an oversized message to a function, as the framing returns them.
 fn with_oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     let mut lines = Lines::new(LIMIT);
     for part in text.as_bytes().chunks(1000) {
@@ -23,18 +25,21 @@ fn with_oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     }
 }
 
+/// Creates a server of a revision with the limit.
 fn server_at(revision: &str) -> CheckedServer {
     let mut config = server_config(&[revision]);
     config.limits.message_bytes = LIMIT;
     CheckedServer::with_session(config, revision, json!({ "roots": {} }))
 }
 
+/// Creates a client of a revision with the limit.
 fn client_at(revision: &str) -> CheckedClient {
     let mut config = client_config(&[revision]);
     config.limits.message_bytes = LIMIT;
     CheckedClient::connected(config, revision, json!({ "tools": {} }))
 }
 
+/// Delivers an oversized message to the server; returns its answers.
 fn send_to_server(server: &mut CheckedServer, text: &str) -> Vec<Value> {
     with_oversized(text, |message| {
         let context = FrameContext::new(());
@@ -52,6 +57,7 @@ fn send_to_server(server: &mut CheckedServer, text: &str) -> Vec<Value> {
     taken
 }
 
+/// Delivers an oversized message to the client; returns its answers.
 fn send_to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
     with_oversized(text, |message| {
         let received = client

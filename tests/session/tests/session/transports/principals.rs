@@ -1,7 +1,8 @@
-//! A session belongs to the principal of its `initialize` (security best practices, "Session Hijacking").
+//! A session belongs to the principal that has sent its `initialize` (security best practices, "Session Hijacking").
 
 use mcp_exact_tests_session::*;
 
+/// Creates the context of a message of a principal.
 fn principal_context(principal: Option<&str>) -> FrameContext<()> {
     FrameContext {
         principal: principal.map(|name| Principal(name.to_owned())),
@@ -25,6 +26,7 @@ fn session_of(revision: &str, principal: Option<&str>) -> ServerEndpoint<()> {
     server
 }
 
+/// Posts a message of a principal; returns its stream.
 fn post(server: &mut ServerEndpoint<()>, principal: Option<&str>, message: &Value) -> StreamId {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = message.to_string();
@@ -38,6 +40,7 @@ fn post(server: &mut ServerEndpoint<()>, principal: Option<&str>, message: &Valu
     stream
 }
 
+/// Removes and returns the server's output, each item with its message.
 fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
@@ -52,6 +55,7 @@ fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
+/// Returns the HTTP status of an output item.
 fn status_of(transmit: &Transmit) -> Option<u16> {
     match transmit {
         Transmit::Status { status, .. } => Some(*status),
@@ -60,7 +64,8 @@ fn status_of(transmit: &Transmit) -> Option<u16> {
     }
 }
 
-/// Returns every kind of message that could affect the session of the first principal.
+/// Returns every kind of message that could affect the session of the first principal; `question` is a pending server
+/// request.
 fn messages(question: &Value) -> Vec<Value> {
     let notification = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
     vec![

@@ -8,12 +8,13 @@ fn notification(method: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": method })
 }
 
+/// Creates a server over Streamable HTTP.
 fn new_endpoint(config: ServerConfig) -> ServerEndpoint<()> {
     let settings = config.build().expect("a configuration");
     ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO)
 }
 
-/// Returns the status of a POST.
+/// Posts a message; returns the HTTP status of its answer.
 fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = message.to_string();
@@ -33,6 +34,7 @@ fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
     }
 }
 
+/// Creates a server over Streamable HTTP in an initialized session.
 fn negotiated_endpoint(config: ServerConfig, revision: &str) -> ServerEndpoint<()> {
     let mut server = new_endpoint(config);
     let capabilities = json!({ "roots": { "listChanged": true } });
@@ -138,7 +140,8 @@ fn discarded_message_gets_error_status() {
     assert_eq!(status(&mut server, &batch), 400);
 }
 
-/// A valid but unexpected notification is accepted: notifications are never answered, and the client cannot avoid it.
+/// A valid but unexpected notification gets status 202: notifications are never answered, and the client cannot avoid
+/// sending it.
 #[test]
 fn unknown_notification_gets_202() {
     for revision in SESSION_REVISIONS {

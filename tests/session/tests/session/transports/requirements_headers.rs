@@ -174,6 +174,7 @@ fn version_header_follows_renegotiation() {
     )));
 }
 
+/// Returns the headers that name the revision, the method and the name of a request.
 fn headers_with_name<'h>(
     version: &'h str,
     method: &'h str,

@@ -7,6 +7,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
+/// Returns the HTTP status with which a request with these `Origin` headers is refused, if any.
 fn origin_status(values: &[&str]) -> Option<u16> {
     let headers: Vec<(&str, &str)> = values.iter().map(|value| ("oRiGiN", *value)).collect();
     let allowed = ["https://app.example", "http://localhost:3000"];

@@ -74,6 +74,7 @@ fn unsafe_values_are_base64_encoded() {
     }
 }
 
+/// Returns the mirrored parameters of a tool whose input schema has these properties.
 fn mirrored_params_of(properties: Value) -> Result<Vec<MirroredParam>, BadTool> {
     mirrored_params(&to_object(
         json!({ "type": "object", "properties": properties }),
@@ -197,11 +198,13 @@ fn only_static_primitives_are_mirrored() {
     }
 }
 
+/// Sorts headers by name.
 fn sort_headers(mut headers: Headers) -> Headers {
     headers.sort();
     headers
 }
 
+/// Returns three mirrored parameters of different types.
 fn three_params() -> Vec<MirroredParam> {
     let inner = json!({ "type": "object", "properties": { "b": { "type": "boolean", "x-mcp-header": "B" } } });
     mirrored_params_of(json!({
@@ -213,6 +216,7 @@ fn three_params() -> Vec<MirroredParam> {
     .expect("a good tool")
 }
 
+/// Converts borrowed headers to owned headers.
 fn owned_headers(headers: &[(&str, &str)]) -> Headers {
     headers
         .iter()
@@ -364,7 +368,7 @@ fn server_compares_mirrored_params() {
     );
 }
 
-/// Returns the tools that `tools/list` returns, and the violations.
+/// Lists tools; returns the tools in the client's result, and the violations.
 fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
     let (_, on, _, sent) = poster.request("tools/list", json!(null));
     let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": "n" });
@@ -387,6 +391,7 @@ fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>
     (tools, violations)
 }
 
+/// Creates a tool whose input schema has these properties.
 fn tool_with_schema(name: &str, properties: Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
 }

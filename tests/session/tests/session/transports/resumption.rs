@@ -1,8 +1,9 @@
-//! Streams whose connection is lost and that are resumed on a new one (2025-03-26 to 2025-11-25: `basic/transports`,
-//! "Resumability and Redelivery"; 2026-07-28: `basic/patterns/cancellation`).
+//! Streams that lose their connection and are resumed on a new connection (2025-03-26 to 2025-11-25:
+//! `basic/transports`, "Resumability and Redelivery"; 2026-07-28: `basic/patterns/cancellation`).
 
 use mcp_exact_tests_session::*;
 
+/// Returns params with a progress token.
 fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t" } })
 }

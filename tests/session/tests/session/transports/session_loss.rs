@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Returns bodies that real servers send with status 404.
+/// Returns bodies of 404 responses of real servers.
 fn not_found_bodies() -> Vec<Vec<u8>> {
     let error = |id: Value| {
         let error = json!({ "code": -32001, "message": "Session not found" });
@@ -20,6 +20,7 @@ fn not_found_bodies() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Reports a 404 response to the client; returns the client's events.
 fn not_found_failure(
     client: &mut ClientEndpoint,
     stream: StreamId,
@@ -30,6 +31,7 @@ fn not_found_failure(
     std::iter::from_fn(|| client.poll_event()).collect()
 }
 
+/// Returns true if the events report the loss of the session once and end with `Closed`.
 fn is_session_lost(events: &[ClientEvent]) -> bool {
     let lost = |event: &&ClientEvent| matches!(event, ClientEvent::SessionLost);
     let closed = matches!(events.last(), Some(ClientEvent::Closed));
@@ -90,8 +92,8 @@ fn status_404_ends_the_session() {
     }
 }
 
-/// Without a session, before the response to `initialize` and from 2026-07-28 on, status 404 has another meaning: an
-/// unknown method ("404 Not Found", `basic/transports/streamable-http`).
+/// Without a session, before the response to `initialize` and from 2026-07-28 on, status 404 has a different meaning:
+/// an unknown method ("404 Not Found", `basic/transports/streamable-http`).
 #[test]
 fn status_404_without_session_ends_request() {
     for body in not_found_bodies() {

@@ -1,15 +1,18 @@
-//! Sessions that outlive their process (`basic/transports`, "Session Management"): the content of a snapshot, the moments at
-//! which it is due, and the behaviour of a resumed endpoint.
+//! Sessions that outlive their process (`basic/transports`, "Session Management"): the content of a snapshot, the times
+//! at which it is due, and the behaviour of a resumed endpoint.
 
 use mcp_exact_tests_session::*;
 
+/// Newest revision with sessions.
 const REVISION: &str = "2025-11-25";
 
+/// Resumes a server from a snapshot.
 fn resume_server(snapshot: Snapshot, binding: Binding) -> ServerEndpoint<()> {
     let settings = server_config(&[REVISION]).build().expect("a configuration");
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
+/// Posts a message; returns its stream.
 fn post(server: &mut ServerEndpoint<()>, message: &Value) -> StreamId {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = message.to_string();
@@ -18,6 +21,7 @@ fn post(server: &mut ServerEndpoint<()>, message: &Value) -> StreamId {
     stream
 }
 
+/// Removes and returns the events of the server.
 fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
@@ -335,7 +339,8 @@ fn endpoints_of_one_session_merge_snapshots() {
     );
 }
 
-/// A store has lost a version, and another process has saved it with other content: nothing that the client has chosen is lost.
+/// If a store loses a version and another process saves different content under it, the merged session keeps the
+/// subscriptions of both and the lower of the two log levels.
 #[test]
 fn diverged_versions_are_merged() {
     let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -383,7 +388,7 @@ fn diverged_versions_are_merged() {
     );
 }
 
-/// If the handshake ends on one process, the other process learns this from the snapshot.
+/// If the handshake ends on one process, another process that merges its snapshot is also initialized.
 #[test]
 fn merged_snapshot_ends_handshake() {
     let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -398,7 +403,7 @@ fn merged_snapshot_ends_handshake() {
     assert!(other.take_snapshot().expect("a session").is_initialized);
 }
 
-/// For a process that has died, another process sends an error for each request in flight on the stream.
+/// If a process has died, another process answers each of its requests in flight on a stream with an error.
 #[test]
 fn loss_report_answers_requests() {
     let config = server_config(&[REVISION]);

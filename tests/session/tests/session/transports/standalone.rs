@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Removes and returns the frames of the server, each with its stream.
 fn take_frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
     let frame = |(transmit, message)| match transmit {
         Transmit::Frame { stream, .. } => Some((stream, message)),
@@ -90,8 +91,8 @@ fn newest_connected_stream_is_used() {
     }
 }
 
-/// "Shutdown: the client closes the input stream": requests in flight are still answered, queued output is still written, and the
-/// endpoint closes once nothing is left.
+/// "Shutdown: the client closes the input stream": requests in flight are still answered, queued output is still
+/// written, and the endpoint closes afterwards.
 #[test]
 fn answers_follow_end_of_input() {
     for revision in all_revisions() {

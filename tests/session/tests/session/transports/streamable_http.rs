@@ -7,15 +7,20 @@ use std::sync::Arc;
 use mcp_exact_session::http::{RequestTarget, classify};
 use mcp_exact_tests_session::*;
 
-/// Server endpoint that serves sessions and single requests, with its client.
+/// Client, and the server endpoints of its session and of its requests without a session.
 struct SimulatedHttp {
     client: ClientEndpoint,
+    /// Settings of the server endpoints.
     settings: Arc<ServerSettings>,
+    /// Server endpoint of the session.
     session: Option<ServerEndpoint<()>>,
-    /// Stream of the client's POST for each stream of the server's endpoint.
+    /// Client's stream by the corresponding stream of the server endpoint.
     answer_streams: BTreeMap<StreamId, StreamId>,
+    /// Events of the client so far.
     client_events: Vec<ClientEvent>,
+    /// Number of POSTs so far.
     posts: usize,
+    /// HTTP statuses of the POSTs so far.
     statuses: Vec<u16>,
     checker: SchemaChecker,
 }
@@ -36,6 +41,7 @@ impl SimulatedHttp {
         }
     }
 
+    /// Delivers messages and answers server requests until the client has no more output and events.
     fn exchange_messages(&mut self) {
         for _ in 0..100 {
             let mut busy = false;
@@ -68,6 +74,7 @@ impl SimulatedHttp {
         panic!("no end");
     }
 
+    /// Delivers a POST to the endpoint of the session, or to a new endpoint.
     fn deliver_post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
         self.posts += 1;
         let agreed = self
@@ -113,11 +120,13 @@ impl SimulatedHttp {
         }
     }
 
+    /// Creates a server endpoint without a session.
     fn endpoint_for(&self) -> ServerEndpoint<()> {
         let config = Arc::clone(&self.settings);
         ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO)
     }
 
+    /// Handles the events and the output of a server endpoint after a POST.
     fn handle_events(
         &mut self,
         server: &mut ServerEndpoint<()>,
@@ -174,12 +183,14 @@ impl SimulatedHttp {
         }
     }
 
+    /// Notifies the client of an HTTP error status.
     fn fail_post(&mut self, on: StreamId, code: u16, body: &[u8]) {
         let body = body.to_vec();
         self.client
             .handle_failure(on, TransportFailure::Status { code, body }, Time::ZERO);
     }
 
+    /// Sends a request; returns its outcome.
     fn call_tool(&mut self, method: &str, params: Value) -> Outcome {
         let options = CallOptions::default();
         let key = self
@@ -197,6 +208,7 @@ impl SimulatedHttp {
     }
 }
 
+/// Returns the reply to a request.
 fn reply_to(request: &IncomingRequest<()>) -> Reply {
     match (request.method(), request.responses.get("r")) {
         ("tools/list", _) => Reply::Result(to_result(json!({ "tools": [] }))),
@@ -212,6 +224,7 @@ fn reply_to(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
+/// Returns the negotiated revision of the client.
 fn session_info(web: &SimulatedHttp) -> Option<&'static str> {
     web.client_events.iter().find_map(|event| match event {
         ClientEvent::Negotiated(agreed, _) => Some(agreed.revision.as_str()),

@@ -3,12 +3,12 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates the cancellation of a request.
 fn cancel_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-/// Queues a progress notification, a log message and, if the revision has them, a server request for a request, without
-/// sending them.
+/// Queues, for a request, a progress notification, a log message and, if the revision has them, a server request.
 fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     let during = Scope::During(key);
     assert_eq!(
@@ -32,6 +32,7 @@ fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     );
 }
 
+/// Returns params with a progress token and a log level.
 fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
+/// Revision of the sessions under test.
 const REVISION: &str = "2025-06-18";
 
 fn server() -> RawServer {

@@ -2,9 +2,12 @@
 
 use mcp_exact_tests_session::*;
 
+/// Identifier of the extension that defines the notification.
 const EXTENSION_ID: &str = "com.example/feed";
+/// Method of the extension's notification.
 const NOTIFICATION_METHOD: &str = "notifications/feed";
 
+/// Returns the configuration of a server that declares the extension.
 fn config(revisions: &[&str]) -> ServerConfig {
     let mut extension = Extension::new(EXTENSION_ID);
     extension.client_notifications = vec![NOTIFICATION_METHOD.to_owned()];
@@ -14,6 +17,7 @@ fn config(revisions: &[&str]) -> ServerConfig {
     config
 }
 
+/// Creates a notification: with capabilities as a client of 2026-07-28 sends it, without as in a session.
 fn notification(method: &str, capabilities: Option<Value>) -> Value {
     let mut params = json!({ "x": 1 });
     if let Some(capabilities) = capabilities {
@@ -25,6 +29,7 @@ fn notification(method: &str, capabilities: Option<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
+/// Returns the method of the notification that the application has received.
 fn delivered_method(events: &[ServerEvent<()>]) -> Option<&str> {
     match events {
         [ServerEvent::Notification(notification)] => {
@@ -76,8 +81,8 @@ fn extension_notifications_are_delivered() {
     );
 }
 
-/// Such a notification is refused if the client has not declared the extension, and in sessions, in which no extensions
-/// are negotiated.
+/// An extension's notification is refused if the client has not declared the extension, and in sessions, because
+/// sessions negotiate no extensions.
 #[test]
 fn undeclared_extension_notifications_are_refused() {
     let mut server = RawServer::new(config(&[DISCOVER_REVISION]));
@@ -107,7 +112,7 @@ fn undeclared_extension_notifications_are_refused() {
     );
 }
 
-/// A client's application can send them if the server has declared the extension.
+/// A client's application can send an extension's notifications if the server has declared the extension.
 #[test]
 fn client_sends_extension_notifications() {
     for declares in [false, true] {

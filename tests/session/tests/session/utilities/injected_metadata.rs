@@ -7,7 +7,7 @@ const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Sends a request, replies with this text, and returns the text of the response.
+/// Sends a request, replies with the result `body`, and returns the text of the response.
 fn response_to(method: &str, params: Value, body: &str) -> String {
     let mut server = CheckedServer::with_session(
         server_config(&[DISCOVER_REVISION]),
@@ -166,7 +166,7 @@ fn progress_token_joins_application_metadata() {
     }
 }
 
-/// Returns the HTTP hints of a tool call of a client with this binding.
+/// Returns the HTTP hints of a client's tool call in a revision over a binding.
 fn request_hints(revision: &str, binding: Binding) -> HttpHints {
     let capabilities = json!({ "tools": {} });
     let agreed = negotiated_session(revision, capabilities);

@@ -5,6 +5,7 @@ use mcp_exact_tests_session::*;
 
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
+/// Creates a notification that names its subscription.
 fn tagged_notification(id: &Value, method: &str, more: Value) -> Value {
     let mut params = more;
     params["_meta"] = json!({ SUBSCRIPTION_ID_KEY: id });

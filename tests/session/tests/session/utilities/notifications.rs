@@ -107,7 +107,7 @@ fn client_notifications_are_delivered_typed() {
     ));
 }
 
-/// `logs` returns false if `log` sends nothing, as for a server without the capability.
+/// `logs` returns false if `log` would send nothing, for example if the server has not declared the capability.
 #[test]
 fn logs_predicts_whether_log_sends() {
     let revision = "2025-11-25";

@@ -4,6 +4,7 @@
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;
 
+/// Notification method, filter member and change of each kind of list.
 const LIST_CHANGES: [(&str, &str, Change); 3] = [
     (
         "notifications/tools/list_changed",
@@ -374,7 +375,7 @@ fn undeclared_changes_are_not_announced() {
     assert!(server.take_messages().is_empty());
 }
 
-/// For `publish` to many endpoints, a registry returns those with interested clients.
+/// For `publish` to many endpoints, a registry returns the endpoints whose clients have subscribed to the change.
 #[test]
 fn registry_returns_interested_endpoints() {
     let mut registry = Subscribers::new();

@@ -2,6 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Delivers a request with a progress token; returns the server and the request's key.
 fn serve_request(token: Value) -> (RawServer, RequestKey) {
     let mut server =
         RawServer::with_session(server_config(&["2025-06-18"]), "2025-06-18", json!({}));

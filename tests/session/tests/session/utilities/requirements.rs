@@ -8,15 +8,18 @@ pub(crate) fn server(revision: &str) -> CheckedServer {
     CheckedServer::with_session(server_config(&[revision]), revision, capabilities)
 }
 
+/// Creates a tool call with a progress token.
 pub(crate) fn call_request(revision: &str, id: Value, token: Value) -> Value {
     let params = json!({ "name": "x", "_meta": { "progressToken": token } });
     request_of_revision(revision, id, "tools/call", params, json!({}))
 }
 
+/// Creates a cancellation of the request with this id.
 fn cancelled_notification(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
+/// Creates a progress notification.
 pub(crate) fn progress(token: &Value, done: Value) -> Value {
     let params = json!({ "progressToken": token, "progress": done });
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
@@ -198,7 +201,9 @@ fn server_cancels_subscriptions_only() {
     assert!(client.events().is_empty());
 }
 
+/// Server harness that delivers requests.
 trait ServeRequest {
+    /// Delivers a request; returns its key.
     fn serve_request(&mut self, message: &Value) -> RequestKey;
 }
 
@@ -424,6 +429,7 @@ fn progress_needs_an_active_request() {
     }
 }
 
+/// List methods, each with the result member that contains the items.
 const LIST_METHODS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("prompts/list", "prompts"),

@@ -5,8 +5,10 @@ use mcp_exact_tests_session::*;
 
 use super::requirements::{call_request, progress, server};
 
+/// The only revision whose core protocol defines tasks.
 const TASKS_REVISION: &str = "2025-11-25";
 
+/// Creates a client whose server declares these task capabilities.
 fn task_client(tasks: Value) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "tasks": tasks });
     CheckedClient::connected(
@@ -16,6 +18,7 @@ fn task_client(tasks: Value) -> CheckedClient {
     )
 }
 
+/// Returns the params of a tool call that creates a task.
 fn task_call() -> Value {
     json!({ "name": "x", "task": { "ttl": 60000 } })
 }
@@ -161,6 +164,7 @@ fn task_is_not_cancelled_by_notification() {
     }
 }
 
+/// Returns a task with this status.
 fn task_params(status: &str) -> Value {
     json!({ "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
         "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 })

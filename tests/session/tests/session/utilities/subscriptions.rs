@@ -54,8 +54,8 @@ fn subscription_starts_with_acknowledgement() {
     assert_eq!(server.endpoint.publish(&Change::Tools), 0);
 }
 
-/// An application that acknowledges itself, such as a gateway that subscribes first: no notification precedes the
-/// acknowledgement, in any form, and there is only one acknowledgement.
+/// An application may send the acknowledgement itself, for example a gateway that first subscribes upstream: no
+/// notification precedes the acknowledgement, and it is sent once.
 #[test]
 fn application_may_acknowledge_itself() {
     let mut config = server_config(&[DISCOVER_REVISION]);

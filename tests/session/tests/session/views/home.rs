@@ -11,6 +11,7 @@ type Types20250618 = old::V2025_06_18;
 type Types20251125 = new::V2025_11_25;
 type Types20260728 = mcp_2026_07_28::V2026_07_28;
 
+/// Home revision of the typed views.
 const HOME_REVISION: &str = "2025-06-18";
 
 /// Checks the result of each policy for one conversion that loses the member at this pointer.
@@ -46,6 +47,7 @@ fn all_capabilities() -> Value {
     json!({ "roots": { "listChanged": true }, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} } })
 }
 
+/// Delivers a request to a server of the revision; returns both.
 fn serve_request(
     revision: &str,
     method: &str,
@@ -99,8 +101,8 @@ fn error_codes_are_converted() {
     assert!(refused.message().contains("input_required"), "{refused}");
 }
 
-/// Specification 2026-07-28, `basic`, "Per-Request Protocol Fields": each request names version, client and capabilities. A
-/// request without `_meta` gets those of its session, as one with an empty `_meta` does.
+/// Specification 2026-07-28, `basic`, "Per-Request Protocol Fields": each request names version, client and
+/// capabilities. A request with an absent or empty `_meta` gets the members of its session.
 #[test]
 fn requests_get_the_session_metadata() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -126,6 +128,7 @@ fn requests_get_the_session_metadata() {
     }
 }
 
+/// Returns sampling params with additional members.
 fn sampling_params(more: Value) -> Value {
     let text = json!({ "type": "text", "text": "?" });
     let mut params = json!({ "maxTokens": 5, "messages": [{ "role": "user", "content": text }] });
@@ -220,7 +223,7 @@ fn client_responses_are_converted() {
     assert!(wrong.expect("a result").is_err());
 }
 
-/// Returns a server request to a client of a revision.
+/// Delivers a server request to a client of a revision; returns the client, the request's key and the request.
 fn client_with_request(
     revision: &str,
     params: Value,

@@ -3,6 +3,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_session::*;
 
+/// Delivers a tool call to a server of the revision; returns both.
 fn serve_call(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
     let mut server = RawServer::with_session(server_config(&[revision]), revision, json!({}));
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -119,7 +120,7 @@ fn server_requests_and_answers_are_typed() {
     );
 }
 
-/// Tests views in the home revision 2025-06-18, for clients of several revisions.
+/// Home revision of the tests.
 type HomeRevision = mcp::V2025_06_18;
 
 #[test]
