@@ -143,14 +143,15 @@ impl Matrix {
             changes: lifecycle_changes(client, server),
             ..Self::default()
         };
-        let of = |spec: &'static [&'static str]| spec.iter().copied();
-        for method in of(client.methods(Side::Client).requests()) {
-            if server.sends_request(Side::Client, method) && !method.starts_with("tasks/") {
+        // Tasks are relayed between revisions that both have them, and otherwise not.
+        let has_tasks = client.has_tasks() && server.has_tasks();
+        for method in client.methods(Side::Client).requests().iter().copied() {
+            let is_relayed = has_tasks || !method.starts_with("tasks/");
+            if server.sends_request(Side::Client, method) && is_relayed {
                 matrix.working.push(method.to_owned());
             }
         }
-        if client.has_tasks() {
-            // With a server that has tasks, too: the gateway relays none.
+        if client.has_tasks() && !has_tasks {
             let tasks = "tasks: calls are answered when their work is done";
             matrix.lost_features.push(tasks.to_owned());
         }
@@ -170,7 +171,11 @@ impl Matrix {
 /// Returns the capability that a server declares for a method, if the method needs one.
 fn capability(method: &str) -> Option<&str> {
     let (capability, _) = method.split_once('/')?;
-    matches!(capability, "logging" | "prompts" | "resources" | "tools").then_some(capability)
+    matches!(
+        capability,
+        "logging" | "prompts" | "resources" | "tasks" | "tools"
+    )
+    .then_some(capability)
 }
 
 /// Returns the changes that the bridge makes between the lifecycles or transports.

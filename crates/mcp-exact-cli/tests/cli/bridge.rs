@@ -100,6 +100,27 @@ fn explain_lists_losses_by_revision() {
     .assert_eq(&ended.out);
 }
 
+/// Tasks are relayed between equal revisions that have them, and are a loss with an older server.
+#[test]
+fn explain_lists_relayed_tasks() {
+    for (server, is_relayed) in [("2025-11-25", true), ("2025-06-18", false)] {
+        let arguments = [
+            "bridge",
+            "explain",
+            "--client",
+            "2025-11-25",
+            "--server",
+            server,
+        ];
+        let ended = run(Path::new("."), &arguments, b"");
+        let works = ended.out.lines().find(|line| line.contains("works: "));
+        let works = works.expect("a list of methods");
+        assert_eq!(works.contains("tasks/result"), is_relayed, "{}", ended.out);
+        let is_lost = ended.out.contains("lost: tasks: ");
+        assert_eq!(is_lost, !is_relayed, "{}", ended.out);
+    }
+}
+
 #[test]
 fn refused_losses_are_errors() {
     let bridge = env!("CARGO_BIN_EXE_mcp-exact");
