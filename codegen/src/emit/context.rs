@@ -58,8 +58,8 @@ pub fn field_members(members: &[Member]) -> impl Iterator<Item = (&Member, &Type
     })
 }
 
-/// Returns true if a definition is a request, a notification or a response, so that all envelope members have a
-/// meaning.
+/// Returns true if a definition is a request, a notification or a response. Its unknown members must not have the name
+/// of an envelope member, such as `id` or `result`, and no union has a constructor for it.
 pub fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
     let mut methods = cx.ir.methods.iter();
     methods.any(|method| method.definition == definition.name)

@@ -12,8 +12,8 @@ use crate::input::lists::Revision;
 use crate::input::schema::Schema;
 use crate::ir::{Ir, Shape, Type};
 
-/// Emits the module and its data. Official definitions are copied from the corrected schema, anonymous definitions from
-/// the JSON pointer where they were lifted.
+/// Emits the module and its data. Definitions of the official schema are copied from `corrected`, the schema after the
+/// errata. Schemas that are anonymous in it are copied from `lifted`, where they are definitions.
 ///
 /// # Errors
 /// Returns an error if the emitted code is invalid Rust.

@@ -309,6 +309,7 @@ impl Normaliser<'_, '_> {
                 (_, Some(from_a)) if from_a == from_b => from_a,
                 (key, Some(from_a)) if is_annotation(key) => from_a,
                 ("required", Some(from_a)) => combine_types(&from_a, &from_b),
+                // The types differ: one is `number`, and the other is `integer`, whose values are all numbers.
                 ("type", Some(from_a)) if both_numbers(&from_a, &from_b) => json!("integer"),
                 ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
                 ("$ref", Some(from_a)) if refine::refines(self.schema, &from_b, &from_a) => from_b,
@@ -457,7 +458,7 @@ fn with_description(mut schema: Value, from: &Value) -> Value {
     schema
 }
 
-/// Returns true if one type is `number` and the other is `integer`, which is narrower.
+/// Returns true if each of two types is `number` or `integer`.
 fn both_numbers(a: &Value, b: &Value) -> bool {
     let is_number = |value: &Value| value == "number" || value == "integer";
     is_number(a) && is_number(b)

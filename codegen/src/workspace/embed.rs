@@ -65,8 +65,8 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
     Ok(files)
 }
 
-/// Returns the line of each definition in `definitions` or `$defs`, detected by the indentation of the first one. Files
-/// with another layout have no lines.
+/// Returns the line number, counted from 1, of each definition in `definitions` or `$defs`. A definition begins on each
+/// line that has the indentation of the first one; a file with another layout has no lines.
 fn definition_lines(schema: &str) -> BTreeMap<&str, usize> {
     let is_heading = |line: &str| matches!(line.trim(), "\"definitions\": {" | "\"$defs\": {");
     let mut lines = schema
@@ -98,8 +98,9 @@ fn definition_lines(schema: &str) -> BTreeMap<&str, usize> {
 mod tests {
     use super::*;
 
+    /// Only direct members of `$defs` have a line: a nested member and a member after `$defs` have none.
     #[test]
-    fn lines_belong_to_definitions() {
+    fn definition_lines_exclude_other_members() {
         let schema = "{\n  \"$defs\": {\n    \"A\": {\n      \"B\": {}\n    },\n    \"C\": {}\n  },\n  \"D\": {}\n}";
         assert_eq!(
             definition_lines(schema),

@@ -204,8 +204,9 @@ fn check_names(names: &str, expected: &Expect) {
     )));
 }
 
+/// An entry of `schema/names.toml` is refused if no anonymous schema at its JSON pointer is lifted.
 #[test]
-fn unused_table_name_is_refused() {
+fn name_without_schema_is_refused() {
     check_names(
         r#"
         [[name]]
@@ -219,8 +220,9 @@ fn unused_table_name_is_refused() {
     );
 }
 
+/// An entry of `schema/names.toml` must not name an anonymous schema like a definition.
 #[test]
-fn duplicate_table_name_is_refused() {
+fn name_of_definition_is_refused() {
     check_names(
         r#"
         [[name]]

@@ -26,7 +26,7 @@ use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
 use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
-use crate::server_config::{HeadersOfMany, config, config_of_many};
+use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
 use crate::tasks;
@@ -228,7 +228,7 @@ impl Bridge {
         let backends = Arc::new(Backends::new(backends));
         config.tool_headers = Some(match &backends.all()[..] {
             [only] if !only.is_one_of_many => Arc::clone(&only.tools) as Arc<dyn ToolHeaders>,
-            _ => Arc::new(HeadersOfMany {
+            _ => Arc::new(MultiServerToolHeaders {
                 names: Arc::clone(&names),
                 backends: Arc::clone(&backends),
             }),

@@ -122,19 +122,21 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config
 }
 
-/// Tool parameters of many servers that clients mirror into headers.
-pub(crate) struct HeadersOfMany {
+/// Header-mirrored parameters of the tools of many servers, by the name that clients use for a tool.
+pub(crate) struct MultiServerToolHeaders {
+    /// Names of the tools for clients, with the server of each tool.
     pub(crate) names: Arc<Names>,
+    /// Servers, each with the parameters of its tools.
     pub(crate) backends: Arc<Backends>,
 }
 
-impl fmt::Debug for HeadersOfMany {
+impl fmt::Debug for MultiServerToolHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeadersOfMany")
+        f.write_str("MultiServerToolHeaders")
     }
 }
 
-impl ToolHeaders for HeadersOfMany {
+impl ToolHeaders for MultiServerToolHeaders {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
         let (server, own) = self.names.find(Kind::Tool, name)?;
         self.backends.get(server).tools.params_of(&own)

@@ -136,7 +136,8 @@ async fn old_client_uses_a_protected_server() {
     assert_eq!(issuer.site.count("/authorize"), 1);
 }
 
-/// Returns the fenced code blocks of a language in a section of a page, with the URL replaced.
+/// Returns the contents of the fenced code blocks of a language in a Markdown text, with `url` in place of
+/// `https://example.com/mcp`.
 #[cfg(feature = "bridge")]
 fn code_blocks(section: &str, language: &str, url: &str) -> Vec<String> {
     let fences = section.split("```").skip(1).step_by(2);

@@ -191,11 +191,11 @@ pub enum Unrecognized {
     Foreign(Text),
 }
 
-/// Conversion of a member that only the source has.
+/// Conversion of a member that only the source has; `absence` is a value with the meaning of absence, or empty.
 pub enum Removal {
-    /// The message is refused with this reason, unless the value means the same as its absence.
+    /// `(reason, absence)`: the message is refused for this reason, unless the value is `absence`, which is dropped.
     Refuse(Text, Text),
-    /// It is dropped with this reason, unless the value means the same as its absence.
+    /// `(reason, absence)`: the member is dropped and reported, as `rewritten` if its value is `absence`.
     Drop(Text, Text),
     /// The id of the request, which is part of the envelope.
     Id,

@@ -36,11 +36,11 @@ pub struct Limits {
     /// Maximum number of streams that a client opens at a server and that are open or have queued output. Above it a server
     /// accepts some further POSTs, so that responses and cancellations arrive, and refuses the requests in them.
     pub streams: usize,
-    /// Maximum number of queued outgoing messages, and of queued events. Beyond the limit, notifications are dropped and requests
-    /// are refused.
+    /// Maximum number of queued outgoing messages and, separately, of queued events. Beyond the limit, notifications
+    /// are dropped and requests are refused.
     pub queued: usize,
-    /// Maximum total size in bytes of queued outgoing messages, and of queued events, in addition to `queued`. An event without
-    /// data of the remote peer counts 32 bytes.
+    /// Maximum total size in bytes of the queued outgoing messages and, separately, of the queued events. `queued` and
+    /// `queued_bytes` both apply. An event without data of the remote peer counts 32 bytes.
     pub queued_bytes: usize,
     /// Maximum total size in bytes of queued messages on one HTTP stream, so that a slow reader of one stream does not exhaust
     /// `queued_bytes`.

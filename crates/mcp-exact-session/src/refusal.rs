@@ -188,7 +188,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer.
+    /// Returns the HTTP status of the response.
     ///
     /// Within a session, most errors of requests have status 200, because status 404 means that the session has ended
     /// (`basic/transports`, "Session Management").
@@ -224,7 +224,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer to a notification.
+    /// Returns the HTTP status of the response to a notification.
     ///
     /// Unknown notifications are accepted and ignored; a notification that cannot be accepted now gets an error status
     /// ("If the server cannot accept the input, it MUST return an HTTP error status code").

@@ -30,7 +30,7 @@ impl FaultyNetwork {
         let (sender, faults) = watch::channel(Faults::default());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connect(client, server, faults.clone()));
+                tokio::spawn(forward_connection(client, server, faults.clone()));
             }
         });
         Self {
@@ -54,8 +54,13 @@ impl FaultyNetwork {
     }
 }
 
-/// Forwards data between a client and the server until a side closes its connection or the connections are cut.
-async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<Faults>) {
+/// Connects to the server and forwards data in both directions, until both directions have ended or the connections are
+/// cut.
+async fn forward_connection(
+    client: TcpStream,
+    server: SocketAddr,
+    faults: watch::Receiver<Faults>,
+) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -75,7 +80,7 @@ async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<
     }
 }
 
-/// Forwards data in one direction until a side closes its connection.
+/// Forwards data in one direction until `from` ends or a read or write fails.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -126,7 +126,8 @@ impl RequiredOutcome {
         Self::Refusal
     }
 
-    /// Creates the required outcome of our client with a restarted server that does not report the end of the session.
+    /// Creates the required outcome of our client with a server that is restarted during a session and then answers
+    /// requests of this session with the HTTP status `status` instead of 404.
     pub(super) fn for_lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }

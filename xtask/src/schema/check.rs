@@ -23,7 +23,7 @@ struct Index {
     revision: Vec<ListedRevision>,
 }
 
-/// Entry of a revision.
+/// Revision that `schema/revisions.toml` lists, or the corresponding fields of an extension.
 #[derive(Deserialize)]
 struct ListedRevision {
     /// Fields that the generator reads.
@@ -43,7 +43,7 @@ struct Extensions {
     extension: Vec<ListedExtension>,
 }
 
-/// Entry of an extension.
+/// Extension that `schema/extensions.toml` lists.
 #[derive(Deserialize)]
 struct ListedExtension {
     /// Fields that revisions have too.

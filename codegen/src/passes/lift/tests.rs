@@ -162,8 +162,9 @@ fn names_of_other_revisions_are_ignored() {
     );
 }
 
+/// An entry of `schema/names.toml` is refused if no anonymous schema at its JSON pointer is lifted.
 #[test]
-fn unused_table_name_is_refused() {
+fn name_without_schema_is_refused() {
     let definitions = json!({ "Thing": object(json!({ "part": { "type": "string" } })) });
     let names = [name("/definitions/Thing/properties/part", "Part")];
     check(
@@ -175,8 +176,9 @@ fn unused_table_name_is_refused() {
     );
 }
 
+/// An anonymous schema gets the suffix `Inline` if a definition already has the name that its JSON pointer yields.
 #[test]
-fn duplicate_table_name_is_refused() {
+fn used_name_gets_a_suffix() {
     let definitions = json!({
         "Thing": object(json!({ "part": object(json!({ "a": {} })) })),
         "ThingPart": { "type": "string" },

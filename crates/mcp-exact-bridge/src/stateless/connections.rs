@@ -396,7 +396,8 @@ impl Drop for Lease {
     }
 }
 
-/// Closes each connection of an owner that was unused for the time `idle_after`, until none is left.
+/// Closes each idle connection of `owner` once it has been idle for the time `idle_after`. Returns when the owner has
+/// no idle connection or the state has been dropped.
 async fn close_unused(state: Weak<Mutex<State>>, owner: Owner, idle_after: Duration) {
     let mut wait = idle_after;
     loop {

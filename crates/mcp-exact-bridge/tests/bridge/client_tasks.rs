@@ -26,7 +26,7 @@ struct TaskClient {
     /// Status of each task.
     tasks: Arc<Mutex<BTreeMap<String, &'static str>>>,
     /// Methods of the requests that the client has received.
-    asked: Arc<Mutex<Vec<String>>>,
+    received_methods: Arc<Mutex<Vec<String>>>,
 }
 
 impl TaskClient {
@@ -67,7 +67,10 @@ impl TaskClient {
 
     /// Returns the response of the client to a request of a server.
     fn answer(&self, method: &str, params: Option<&JsonObject>) -> Result<RawResult, PeerError> {
-        self.asked.lock().expect("a lock").push(method.to_owned());
+        self.received_methods
+            .lock()
+            .expect("a lock")
+            .push(method.to_owned());
         let mut tasks = self.tasks.lock().expect("a lock");
         let id = params.and_then(|params| text(params, "taskId"));
         let answer = match (method, id) {
@@ -99,8 +102,8 @@ impl TaskClient {
     }
 
     /// Removes and returns the methods of the received requests.
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().expect("a lock"))
+    fn take_received_methods(&self) -> Vec<String> {
+        std::mem::take(&mut self.received_methods.lock().expect("a lock"))
     }
 }
 
@@ -191,7 +194,7 @@ async fn tasks_for_other_servers_are_hidden() {
     let own = sample(&left, of_left).await;
     let other = sample(&right, of_right).await;
     assert_eq!([&*own, &*other], ["1", "2"]);
-    keeper.asked();
+    keeper.take_received_methods();
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         let params = format!(r#"{{"taskId":"{own}"}}"#);
         let refused = right.ask(of_right, method, &params).await;
@@ -201,7 +204,10 @@ async fn tasks_for_other_servers_are_hidden() {
             "{method}: {refused}"
         );
     }
-    assert!(keeper.asked().is_empty(), "the client is not asked");
+    assert!(
+        keeper.take_received_methods().is_empty(),
+        "the client is not asked"
+    );
     assert_eq!(listed(&left, of_left).await, [&*own]);
     assert_eq!(listed(&right, of_right).await, [&*other]);
     for id in [&own, &other] {
@@ -229,11 +235,14 @@ async fn tasks_of_other_clients_are_unknown() {
     let other = second.connect(&bridge, &[&server]).await;
     let of_second = server.connections() - 1;
     let id = sample(&server, of_first).await;
-    second.asked();
+    second.take_received_methods();
     let params = format!(r#"{{"taskId":"{id}"}}"#);
     let refused = server.ask(of_second, "tasks/get", &params).await;
     assert_eq!(error_code(&refused).as_deref(), Some("-32602"), "{refused}");
-    assert!(second.asked().is_empty(), "the other client is not asked");
+    assert!(
+        second.take_received_methods().is_empty(),
+        "the other client is not asked"
+    );
     let known = server.ask(of_first, "tasks/get", &params).await;
     assert!(known.get("result").is_some(), "{known}");
     own.close();

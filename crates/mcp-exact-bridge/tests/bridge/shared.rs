@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::common::{InMemory, client_of, object, server};
 use crate::isolation::{listen_by_header, outcome_of};
-use crate::matrix::{use_in_time, wait_until};
+use crate::matrix::{use_all_features, wait_until};
 
 /// Number of clients of a principal.
 const CLIENTS: usize = 20;
@@ -70,7 +70,7 @@ async fn all_pairs_work_with_shared_servers() {
         let bridge = shared_bridge(&InMemory::new(&server(of_server))).await;
         for of_client in revisions() {
             let client = client_of(&bridge, of_client).await.expect("a client");
-            use_in_time(client, of_server).await;
+            use_all_features(client, of_server).await;
         }
     }
 }

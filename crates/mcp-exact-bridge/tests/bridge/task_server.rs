@@ -230,18 +230,18 @@ pub fn text(object: &JsonObject, name: &str) -> Option<String> {
 }
 
 /// Ids and statuses of the tasks in the status notifications that a client has received.
-pub type Told = Arc<Mutex<Vec<(String, String)>>>;
+pub type TaskStatuses = Arc<Mutex<Vec<(String, String)>>>;
 
 /// Returns an event handler that records the status notifications of tasks.
-pub fn noting(told: &Told) -> impl Fn(ClientEvent) + Send + Sync + 'static {
-    let told = Arc::clone(told);
+pub fn noting(statuses: &TaskStatuses) -> impl Fn(ClientEvent) + Send + Sync + 'static {
+    let statuses = Arc::clone(statuses);
     move |event| {
         if let ClientEvent::Notification(notification) = event
             && notification.method().starts_with("notifications/tasks")
         {
             let task = notification.params().expect("a task");
             let [id, status] = ["taskId", "status"].map(|name| text(task, name).expect(name));
-            told.lock().expect("a lock").push((id, status));
+            statuses.lock().expect("a lock").push((id, status));
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::common::{Confirm, InMemory, client_of, handle_with, listen, object};
 use crate::isolation::{connect_as, listen_by_header};
 use crate::matrix::wait_until;
 use crate::task_server::{
-    REVISION, TaskServer, Told, about, begin, bridge_to, listed, noting, request, session_of, text,
+    REVISION, TaskServer, TaskStatuses, about, begin, bridge_to, listed, noting, request,
+    session_of, text,
 };
 
 /// Returns the revision with a name.
@@ -32,8 +33,8 @@ fn revision(name: &str) -> Revision {
 async fn tasks_of_sessions_are_relayed() {
     let server = TaskServer::new("");
     let bridge = bridge_to(server.clone(), Options::default()).await;
-    let told = Told::default();
-    let client = handle_with(&bridge, revision(REVISION), noting(&told)).await;
+    let statuses = TaskStatuses::default();
+    let client = handle_with(&bridge, revision(REVISION), noting(&statuses)).await;
     let (created, id) = begin(&client, "slow").await;
     let expected = format!(
         r#"{{"task":{},"more":[1.0]}}"#,
@@ -46,10 +47,10 @@ async fn tasks_of_sessions_are_relayed() {
     let cancelled = about(&client, "tasks/cancel", &id).await.expect("a task");
     assert_eq!(text(&cancelled, "status").as_deref(), Some("cancelled"));
     server.tell_status(&id);
-    let is_told = || told.lock().expect("a lock").len() == 1;
+    let is_told = || statuses.lock().expect("a lock").len() == 1;
     wait_until(is_told, "the status of the task").await;
     assert_eq!(
-        told.lock().expect("a lock")[0],
+        statuses.lock().expect("a lock")[0],
         (id.clone(), "cancelled".to_owned())
     );
     let result = about(&client, "tasks/result", &id).await.expect("a result");
@@ -70,9 +71,9 @@ async fn tasks_of_sessions_are_relayed() {
 async fn tasks_of_other_sessions_do_not_exist() {
     let server = TaskServer::new("");
     let bridge = bridge_to(server.clone(), Options::default()).await;
-    let (told, other_told) = (Told::default(), Told::default());
-    let own = handle_with(&bridge, revision(REVISION), noting(&told)).await;
-    let other = handle_with(&bridge, revision(REVISION), noting(&other_told)).await;
+    let (statuses, other_statuses) = (TaskStatuses::default(), TaskStatuses::default());
+    let own = handle_with(&bridge, revision(REVISION), noting(&statuses)).await;
+    let other = handle_with(&bridge, revision(REVISION), noting(&other_statuses)).await;
     let (_, id) = begin(&own, "slow").await;
     let (_, id_of_other) = begin(&other, "slow").await;
     server.asked();
@@ -90,12 +91,13 @@ async fn tasks_of_other_sessions_do_not_exist() {
     server.tell_status(&id);
     server.tell_status(&id_of_other);
     let are_told = || {
-        let told = [&told, &other_told].map(|told| told.lock().expect("a lock").len());
-        told == [1, 1]
+        let statuses =
+            [&statuses, &other_statuses].map(|statuses| statuses.lock().expect("a lock").len());
+        statuses == [1, 1]
     };
     wait_until(are_told, "each client is told of its own task").await;
-    assert_eq!(told.lock().expect("a lock")[0].0, id);
-    assert_eq!(other_told.lock().expect("a lock")[0].0, id_of_other);
+    assert_eq!(statuses.lock().expect("a lock")[0].0, id);
+    assert_eq!(other_statuses.lock().expect("a lock")[0].0, id_of_other);
     own.close();
     other.close();
 }
@@ -156,8 +158,8 @@ async fn tasks_of_many_servers_are_joined() {
     let bridge = Bridge::many(upstreams, Options::default())
         .await
         .expect("a bridge");
-    let told = Told::default();
-    let client = handle_with(&bridge, revision(REVISION), noting(&told)).await;
+    let statuses = TaskStatuses::default();
+    let client = handle_with(&bridge, revision(REVISION), noting(&statuses)).await;
     let (_, right) = begin(&client, "right__slow").await;
     let (_, left) = begin(&client, "left__slow").await;
     assert_eq!([&*left, &*right], ["left__1", "right__1"]);
@@ -176,10 +178,10 @@ async fn tasks_of_many_servers_are_joined() {
         .expect("a result");
     assert!(result.text().contains(r#""taskId":"left__1""#), "{result}");
     servers[1].1.tell_status("1");
-    let is_told = || told.lock().expect("a lock").len() == 1;
+    let is_told = || statuses.lock().expect("a lock").len() == 1;
     wait_until(is_told, "the status of the task").await;
     let expected = ("right__1".to_owned(), "cancelled".to_owned());
-    assert_eq!(told.lock().expect("a lock")[0], expected);
+    assert_eq!(statuses.lock().expect("a lock")[0], expected);
     assert!(about(&client, "tasks/get", "1").await.is_err());
     client.close();
 }
@@ -274,10 +276,10 @@ async fn extension_tasks_belong_to_one_principal() {
     let upstream = InMemory::new(&extension_server(&released));
     let bridge = bridge_to(upstream, Options::default()).await;
     let listening = listen_by_header(&bridge).await;
-    let told = Told::default();
-    let own = extension_client(&listening.url, "own", noting(&told)).await;
-    let other_told = Told::default();
-    let other = extension_client(&listening.url, "other", noting(&other_told)).await;
+    let statuses = TaskStatuses::default();
+    let own = extension_client(&listening.url, "own", noting(&statuses)).await;
+    let other_statuses = TaskStatuses::default();
+    let other = extension_client(&listening.url, "other", noting(&other_statuses)).await;
     let created = request(&own, "tools/call", r#"{"name":"slow","arguments":{}}"#).await;
     let id = text(&created.expect("a task"), "taskId").expect("an id");
     for method in ["tasks/get", "tasks/cancel"] {
@@ -296,7 +298,7 @@ async fn extension_tasks_belong_to_one_principal() {
         sent.expect("a subscription")
     };
     let _subscriptions = [listens(&own), listens(&other)];
-    let is_told = || !told.lock().expect("a lock").is_empty();
+    let is_told = || !statuses.lock().expect("a lock").is_empty();
     wait_until(is_told, "the status of the task").await;
 
     let asking = poll_until(&own, &id, "input_required").await;
@@ -318,17 +320,20 @@ async fn extension_tasks_belong_to_one_principal() {
     let done = poll_until(&own, &id, "completed").await;
     assert!(done.text().contains("true"), "{done}");
     let is_over = || {
-        let told = told.lock().expect("a lock");
-        told.last().is_some_and(|(_, status)| status == "completed")
+        let statuses = statuses.lock().expect("a lock");
+        statuses
+            .last()
+            .is_some_and(|(_, status)| status == "completed")
     };
     wait_until(is_over, "the end of the task").await;
     assert!(
-        told.lock()
+        statuses
+            .lock()
             .expect("a lock")
             .iter()
             .all(|(task, _)| *task == id)
     );
-    assert!(other_told.lock().expect("a lock").is_empty());
+    assert!(other_statuses.lock().expect("a lock").is_empty());
     own.close();
     other.close();
 }

@@ -17,32 +17,44 @@ use crate::message::Direction;
 /// Description of an input line, for errors.
 const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
 
-/// Input line.
+/// Conversion that an input line requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InputLine<'a> {
+    /// Revision of the document.
     #[serde(borrow)]
     from: Cow<'a, str>,
+    /// Target revision.
     #[serde(borrow)]
     to: Cow<'a, str>,
+    /// Definition that the document is a value of.
     #[serde(borrow, rename = "type", default)]
     definition: Option<Cow<'a, str>>,
+    /// Method of the document; for a result or an error, the method of the request.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
+    /// Sender of the message.
     #[serde(default)]
     direction: Option<Direction>,
+    /// Part of a message that the document is.
     #[serde(default)]
     kind: Option<Kind>,
+    /// True if a conversion with losses yields an error instead of a document.
     #[serde(default)]
     strict: Option<bool>,
+    /// True if members that only the newer revision defines are kept.
     #[serde(default)]
     keep_newer: Option<bool>,
+    /// Id of the request.
     #[serde(default)]
     id: Option<RequestId>,
+    /// Members of `_meta` that only the session provides.
     #[serde(default)]
     meta: Option<JsonObject>,
+    /// URI of the `resources/read` request.
     #[serde(borrow, default)]
     uri: Option<Cow<'a, str>>,
+    /// Text of the document.
     #[serde(borrow)]
     json: Cow<'a, str>,
 }

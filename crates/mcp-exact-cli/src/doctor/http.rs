@@ -274,7 +274,8 @@ impl Drop for HttpSession {
     }
 }
 
-/// Returns the name that requests of discover revisions repeat in a header.
+/// Returns the value of the header `Mcp-Name` for a request: the name of the tool or prompt, or the URI of the resource
+/// (2026-07-28, `basic/transports/streamable-http`, "Standard Request Headers"). Returns `None` for other methods.
 fn name_header_value(message: &Value) -> Option<String> {
     let name = match message["method"].as_str()? {
         "tools/call" | "prompts/get" => &message["params"]["name"],
@@ -284,7 +285,8 @@ fn name_header_value(message: &Value) -> Option<String> {
     name.as_str().map(str::to_owned)
 }
 
-/// Returns the headers that mirror members of the body; other revisions ignore them.
+/// Returns the headers `Mcp-Method` and `Mcp-Name`, which mirror members of the body; revisions before 2026-07-28
+/// ignore them.
 fn mirrored_headers<'m>(
     message: &'m Value,
     named: Option<&'m str>,

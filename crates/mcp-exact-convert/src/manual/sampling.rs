@@ -39,7 +39,7 @@ pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t
         cx.leave();
         let role = message.member("role").cloned();
         for (index, mut item) in contents.into_iter().enumerate() {
-            set_variant(&mut item, content);
+            replace_item_variant(&mut item, content);
             let mut next = match (index, &role) {
                 (0, _) => std::mem::replace(&mut message, Node::new_object(Vec::new(), 0)),
                 (_, role) => {
@@ -82,8 +82,8 @@ fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
     }
 }
 
-/// Marks an item of the array variant as a variant of the union itself.
-fn set_variant(item: &mut Node<'_>, content: &Definition) {
+/// Replaces the union variant of an array item by the variant of `content` that has the same definition.
+fn replace_item_variant(item: &mut Node<'_>, content: &Definition) {
     let Some((union, items)) = content
         .union()
         .and_then(|union| Some((union, item_union(union)?)))
@@ -121,7 +121,7 @@ pub fn only_content<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Ste
     let reason = "the only item of an array stands by itself";
     cx.record_loss_here(LossKind::Rewritten, reason);
     cx.enter_index(0, content.at);
-    set_variant(&mut content, cx.source());
+    replace_item_variant(&mut content, cx.source());
     cx.convert_again(&mut content)?;
     cx.leave();
     content.changed = true;

@@ -327,9 +327,10 @@ pub(super) fn refuses_discovery(outcome: &Outcome) -> bool {
     }
 }
 
-/// Returns true if a server without handshake does not send this HTTP error status with this error for a request of a method that it
-/// supports (2026-07-28, `basic/transports/streamable-http`, "Backward Compatibility").
-pub(super) fn is_status_of_handshake(status: u16, error: Option<&PeerError>) -> bool {
+/// Returns true if an HTTP error response indicates a server with the handshake `initialize`: its status is 400, 404 or
+/// 405, and it contains no JSON-RPC error that a server without handshake sends with this status (2026-07-28,
+/// `basic/transports/streamable-http`, "Backward Compatibility").
+pub(super) fn indicates_initialize_lifecycle(status: u16, error: Option<&PeerError>) -> bool {
     match (status, error.and_then(PeerError::code)) {
         (404, Some(code::METHOD_NOT_FOUND)) | (400, Some(code::INVALID_PARAMS)) => false,
         (400 | 404 | 405, Some(code)) => !is_discover_code(code),

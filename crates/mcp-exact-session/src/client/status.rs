@@ -6,7 +6,7 @@ use mcp_exact_revisions::RevisionSpec;
 
 use super::events::ClientEvent;
 use super::negotiate::{is_discover_code, supported_revisions};
-use super::renegotiate::is_status_of_handshake;
+use super::renegotiate::indicates_initialize_lifecycle;
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{NegotiationError, PeerError, Violation};
@@ -37,7 +37,7 @@ impl ClientEndpoint {
                 Purpose::Probe(spec) => self.handle_probe_status(spec, status, error),
                 Purpose::Initialize => self.handle_initialize_status(status, error),
                 Purpose::LifecycleCheck(spec) => {
-                    let has_handshake = is_status_of_handshake(status, error.as_ref());
+                    let has_handshake = indicates_initialize_lifecycle(status, error.as_ref());
                     self.lifecycle_checked(spec, has_handshake);
                 }
                 Purpose::Application(_) => self.handle_application_status(request, status, error),
@@ -55,7 +55,7 @@ impl ClientEndpoint {
         status: u16,
         error: Option<PeerError>,
     ) {
-        let suggests_handshake = is_status_of_handshake(status, error.as_ref());
+        let suggests_handshake = indicates_initialize_lifecycle(status, error.as_ref());
         let error = error.unwrap_or_else(|| error_of_status(status));
         let (key, final_deadline) = (request.key, request.final_deadline());
         match request.purpose {

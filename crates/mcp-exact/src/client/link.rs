@@ -323,9 +323,9 @@ impl ClientLink {
         *lock_ignoring_poison(&self.events.closed_at)
     }
 
-    /// Reports a change for each entry of the filter, because it may have changed while the subscription was
-    /// interrupted.
-    pub(super) fn announce_missed(&self, params: &JsonObject) {
+    /// Reports a change of each list and resource in the filter of `subscriptions/listen` params, because each may have
+    /// changed while the subscription was interrupted.
+    pub(super) fn report_possible_changes(&self, params: &JsonObject) {
         let filter = params.get("notifications").map(JsonObject::try_from);
         let Some(Ok(filter)) = filter else {
             return;

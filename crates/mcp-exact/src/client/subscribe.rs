@@ -250,7 +250,7 @@ async fn listen_again(
             };
             match link.listen(params.clone()).await {
                 Ok(again) => {
-                    link.announce_missed(&params);
+                    link.report_possible_changes(&params);
                     request = Some(again);
                 }
                 Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
@@ -296,14 +296,14 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
 async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     let uris = subscribed_uris(params);
     if uris.is_empty() {
-        return link.announce_missed(params);
+        return link.report_possible_changes(params);
     }
     let mut subscription = Subscription::for_session(&Client::for_link(&link));
     if let Err(error) = subscription.subscribe_to(uris).await {
         tracing::warn!(%error, "a subscription could not be begun again");
         return;
     }
-    link.announce_missed(params);
+    link.report_possible_changes(params);
     drop(link);
     // The subscription lasts as long as the one that it replaces, whose owner also keeps the connection open.
     std::future::pending().await

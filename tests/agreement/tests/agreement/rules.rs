@@ -298,8 +298,9 @@ mod tests {
         }
     }
 
+    /// A message with both `result` and `error` is refused where a union distinguishes results from errors.
     #[test]
-    fn r1_result_and_error() {
+    fn r1_refuses_result_and_error() {
         let response = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
         let notification = r#"{"jsonrpc":"2.0","method":"m","result":1,"error":2}"#;
         check(
@@ -325,8 +326,9 @@ mod tests {
         );
     }
 
+    /// A request with a null id is refused, although the schema allows it as a notification with an unknown member.
     #[test]
-    fn r2_null_id() {
+    fn r2_refuses_null_id() {
         let null = r#"{"jsonrpc":"2.0","method":"m","id":null}"#;
         check(
             has_null_id,
@@ -346,6 +348,7 @@ mod tests {
         );
     }
 
+    /// A document is refused if the variant that its discriminator selects does not allow it but another variant does.
     #[test]
     fn r3_discriminator_selects_one_variant() {
         check(
@@ -384,8 +387,9 @@ mod tests {
         );
     }
 
+    /// Duplicate members of typed objects are refused; those of untyped JSON are accepted.
     #[test]
-    fn r4_duplicate_members() {
+    fn r4_refuses_duplicate_members() {
         check(
             has_duplicate_members,
             &[
@@ -425,8 +429,9 @@ mod tests {
         );
     }
 
+    /// Lone surrogates in typed strings and member names are refused; those in untyped JSON are accepted.
     #[test]
-    fn r5_lone_surrogates() {
+    fn r5_refuses_lone_surrogates() {
         check(
             has_lone_surrogates,
             &[

@@ -163,7 +163,7 @@ fn long_values_are_cut_in_violations() {
     }
 }
 
-/// A decoded string needs little more memory than its text, in any spelling.
+/// The unused capacity of a string that was decoded from escape sequences is at most a quarter of its length.
 #[test]
 fn decoded_strings_waste_little_memory() {
     for length in (0..300).chain([1_000, 100_000]) {

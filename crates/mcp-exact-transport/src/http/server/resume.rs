@@ -399,13 +399,13 @@ fn random_number() -> Result<u32, SessionStoreError> {
 /// Relation of a stored record to the latest record that this process has saved or merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoredRecord {
-    /// It is the same record.
+    /// Latest record that this process has saved or merged.
     Same,
-    /// Other processes have saved it after the latest record of this process.
+    /// Record that other processes have saved after the latest record of this process.
     Newer,
-    /// The store has lost the records that followed it.
+    /// Record before the latest record of this process: the store has lost the records after it.
     Older,
-    /// The store has lost the latest record of this process, and another process has saved this record afterwards.
+    /// Record that another process has saved after the store had lost the latest record of this process.
     Diverged,
 }
 
