@@ -63,10 +63,11 @@ const OWN_META: [&str; 6] = [
     "io.modelcontextprotocol/serverInfo",
 ];
 
-/// Returns the members of `_meta` with which a client of 2026-07-28 identifies itself.
-fn meta_of_client() -> Vec<(String, Doc)> {
+/// Returns the members of `_meta` with which a client of this revision, from 2026-07-28 on, identifies itself.
+fn meta_of_client(revision: &Revision) -> Vec<(String, Doc)> {
+    let version = format!("{:?}", revision.revision.as_str());
     let values = [
-        (OWN_META[1], r#""2026-07-28""#),
+        (OWN_META[1], &*version),
         (OWN_META[2], r#"{"name":"raw","version":"1.0.0"}"#),
         (OWN_META[3], "{}"),
     ];
@@ -95,7 +96,7 @@ fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     if let Some((_, meta)) = &mut meta {
         meta.retain(|(name, _)| !OWN_META.contains(&&**name));
         if is_stateless {
-            meta.extend(meta_of_client());
+            meta.extend(meta_of_client(revision));
         }
     }
     if let Some((at, meta)) = meta {
