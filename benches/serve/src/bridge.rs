@@ -420,11 +420,12 @@ impl Bench {
             low: value,
             high: value,
         };
-        Ok(Row::new(
-            "idle client over HTTP, with its event stream: KiB",
-            measured,
-        )
-        .at_most(12.0))
+        let what = if listens {
+            "idle client over HTTP with an event stream: KiB"
+        } else {
+            "idle client over HTTP without a connection: KiB"
+        };
+        Ok(Row::new(what, measured).at_most(12.0))
     }
 }
 
