@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::order::{MAX_PAIRWISE_NAMES, sorted};
 use crate::reader::{Kind, Reader};
-use crate::traits::{Decode, Encode};
+use crate::scan::plain_end;
+use crate::traits::{Decode, Encode, text_of};
 use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 use crate::{from_str, to_string};
@@ -31,11 +32,7 @@ impl Json {
 
     /// Creates a JSON string with the contents `text`.
     pub fn string(text: &str) -> Self {
-        // Room for the text and its quotes: most texts contain no character that must be escaped.
-        let mut out = Vec::with_capacity(text.len() + 2);
-        Writer::new(&mut out).string(text);
-        // All written bytes are UTF-8, because they come from `str`.
-        Self(String::from_utf8(out).unwrap_or_default().into())
+        Self::string_between("", text, "")
     }
 
     /// Serialises `value` with serde.
@@ -50,13 +47,7 @@ impl Json {
     /// Encodes a value of a generated type exactly. Other implementations of [`Encode`] have to write exactly one JSON
     /// value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
-        let text = to_string(value);
-        // A small text is copied: its buffer serves the next value, where shrinking would split it every time.
-        if text.len() <= MAX_COPIED_LENGTH {
-            Self(text.as_str().into())
-        } else {
-            Self(text.into())
-        }
+        Self::from_written(to_string(value))
     }
 
     /// Parses the value with serde.
@@ -88,6 +79,35 @@ impl Json {
     /// Returns the kind of the value.
     pub fn kind(&self) -> Kind {
         self.view().kind()
+    }
+
+    /// Creates a value from the JSON text before a string, the contents of the string, and the JSON text after it.
+    fn string_between(before: &str, string: &str, after: &str) -> Self {
+        if plain_end(string.as_bytes(), 0) < string.len() {
+            return Self::from_written(text_of(&|w| {
+                w.put(before);
+                w.string(string);
+                w.put(after);
+            }));
+        }
+        // Most strings contain no character that must be escaped: their allocation has the exact size.
+        let mut out = String::with_capacity(before.len() + string.len() + after.len() + 2);
+        out.push_str(before);
+        out.push('"');
+        out.push_str(string);
+        out.push('"');
+        out.push_str(after);
+        Self(out.into())
+    }
+
+    /// Creates a value from encoded text.
+    fn from_written(text: String) -> Self {
+        // A small text is copied: its buffer serves the next value, where shrinking would split it every time.
+        if text.len() <= MAX_COPIED_LENGTH {
+            Self(text.as_str().into())
+        } else {
+            Self(text.into())
+        }
     }
 
     /// Creates a value from text after checking that the text is one JSON value; surrounding white space is removed.
@@ -182,6 +202,13 @@ impl JsonObject {
     #[doc(hidden)]
     pub fn from_checked_text(text: String) -> Self {
         Self(Json(text.into()))
+    }
+
+    /// Creates an object from the JSON text before a string, the contents of the string, and the JSON text after it; the
+    /// text was already checked to be one JSON object. Outside semantic versioning.
+    #[doc(hidden)]
+    pub fn from_checked_parts(before: &str, string: &str, after: &str) -> Self {
+        Self(Json::string_between(before, string, after))
     }
 
     /// Returns the JSON text.
@@ -617,6 +644,26 @@ mod tests {
         assert_eq!(found[1].as_deref(), Some("x\n"));
         assert_eq!((&found[2], &found[3]), (&None, &None));
         assert_eq!(found[4].as_deref(), Some(""));
+    }
+
+    /// "All Unicode characters may be placed within the quotation marks, except for the characters that MUST be
+    /// escaped" (RFC 8259, section 7).
+    #[test]
+    fn strings_are_escaped_between_parts() {
+        for length in (0..70).chain([255, 256, 257, 9000]) {
+            for special in ["", "\"", "\\", "\n", "\u{1}", "ä"] {
+                let plain = "x".repeat(length);
+                for text in [format!("{plain}{special}"), format!("{special}{plain}")] {
+                    assert_eq!(Json::string(&text).text(), to_string(text.as_str()));
+                    let object = JsonObject::from_checked_parts(r#"{"a":"#, &text, "}");
+                    assert_eq!(
+                        object.view().find("a").and_then(JsonRef::as_str),
+                        Some(text.into())
+                    );
+                    assert_eq!(object.len(), 1);
+                }
+            }
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
 }
 
 /// Returns the text that `encode` writes: the part of [`to_string`] that is compiled once.
-fn text_of(encode: &dyn Fn(&mut Writer<'_>)) -> String {
+pub(crate) fn text_of(encode: &dyn Fn(&mut Writer<'_>)) -> String {
     let mut out = Vec::with_capacity(256);
     encode(&mut Writer::new(&mut out));
     // All written bytes are UTF-8, because they come from `str`.
