@@ -177,9 +177,12 @@ impl Content {
         }
     }
 
-    /// Returns true for a text block without other members.
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.0, Block::Text(_))
+    /// Returns the text of a text block without other members.
+    pub(crate) fn plain_text(&self) -> Option<&str> {
+        match &self.0 {
+            Block::Text(text) => Some(text),
+            Block::Object(_) => None,
+        }
     }
 
     /// Creates an image or audio block.

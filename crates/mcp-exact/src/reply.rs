@@ -75,7 +75,7 @@ impl ToolResult {
     pub fn error(message: impl AsRef<str>) -> Self {
         Self {
             is_error: true,
-            ..Self::new().content(Content::text(message.as_ref()))
+            ..Self::of(Content::text(message.as_ref()))
         }
     }
 
@@ -103,15 +103,39 @@ impl ToolResult {
         self
     }
 
+    /// Creates a result with one content block.
+    fn of(block: Content) -> Self {
+        Self {
+            content: vec![block],
+            ..Self::new()
+        }
+    }
+
+    /// Returns the text of a result that consists of one text block.
+    fn single_text(&self) -> Option<&str> {
+        match &*self.content {
+            [block] if self.is_plain() && !self.is_error => block.plain_text(),
+            _ => None,
+        }
+    }
+
     /// Returns true if the result has the same form in every revision.
     pub(crate) fn is_plain(&self) -> bool {
         self.structured.is_none()
             && self.meta.is_none()
-            && self.content.iter().all(Content::is_plain)
+            && self
+                .content
+                .iter()
+                .all(|block| block.plain_text().is_some())
     }
 
     /// Returns the result object, with a text block for structured content if there is no other content block.
     pub(crate) fn object(mut self) -> JsonObject {
+        if let Some(text) = self.single_text() {
+            // Most results are one text, so it is written without intermediate values.
+            let before = r#"{"content":[{"type":"text","text":"#;
+            return JsonObject::from_checked_parts(before, text, "}]}");
+        }
         if let Some(structured) = &self.structured
             && self.content.is_empty()
         {
@@ -177,7 +201,7 @@ macro_rules! impl_values {
             /// Converts the value to a text block.
             impl IntoReply<ToolResult> for $value {
                 fn into_reply(self) -> Result<ToolResult, Error> {
-                    Ok(ToolResult::new().content(Content::text(self.to_string())))
+                    Ok(ToolResult::of(Content::text(self.to_string())))
                 }
             }
         )*
@@ -207,7 +231,7 @@ macro_rules! impl_texts {
         $(
             impl IntoReply<ToolResult> for $text {
                 fn into_reply(self) -> Result<ToolResult, Error> {
-                    Ok(ToolResult::new().content(Content::text(self)))
+                    Ok(ToolResult::of(Content::text(self)))
                 }
             }
 
@@ -230,7 +254,7 @@ impl_texts!(String, &'static str, std::borrow::Cow<'static, str>);
 
 impl IntoReply<ToolResult> for Content {
     fn into_reply(self) -> Result<ToolResult, Error> {
-        Ok(ToolResult::new().content(self))
+        Ok(ToolResult::of(self))
     }
 }
 
@@ -503,5 +527,36 @@ impl<T: Serialize> IntoReply<JsonObject> for Json<T> {
         let no_object =
             |_| Error::msg("the result of a method has to be an object; return a struct");
         JsonObject::try_from(to_json_value(&self.0)?).map_err(no_object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text result has the same members whether it is written at once or block by block ("Text Content",
+    /// `server/tools`).
+    #[test]
+    fn text_results_are_complete() {
+        let check = |result: ToolResult, expected: &str| {
+            assert_eq!(result.object().text(), expected);
+        };
+        let text = "a \"b\"\n";
+        let block = r#"{"type":"text","text":"a \"b\"\n"}"#;
+        let one = format!(r#"{{"content":[{block}]}}"#);
+        check(ToolResult::of(Content::text(text)), &one);
+        check(ToolResult::new().content(text), &one);
+        let two = format!(r#"{{"content":[{block},{block}]}}"#);
+        check(ToolResult::new().content(text).content(text), &two);
+        let error = format!(r#"{{"content":[{block}],"isError":true}}"#);
+        check(ToolResult::error(text), &error);
+        let with_meta = format!(r#"{{"content":[{block}],"_meta":{{"n":true}}}}"#);
+        check(ToolResult::new().content(text).meta("n", true), &with_meta);
+        let structured = format!(r#"{{"content":[{block}],"structuredContent":true}}"#);
+        check(
+            ToolResult::new().content(text).structured(true),
+            &structured,
+        );
+        check(ToolResult::new(), r#"{"content":[]}"#);
     }
 }

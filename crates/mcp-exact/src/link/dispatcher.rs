@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use mcp_exact_session as session;
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
@@ -15,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::listeners::Subscription;
 use super::{PeerError, Reply, Request, RequestKey, RequestLink, lock_ignoring_poison};
 use crate::background;
-use crate::server::{Server, call_rule};
+use crate::server::{Answer, Server, call_rule};
 
 /// A request in flight.
 struct RunningRequest {
@@ -77,18 +76,15 @@ impl RunningRequests {
     }
 }
 
-/// Future that answers a request.
-type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
-/// Polls the future that answers a request and catches panics outside of the handler: in extractors, visibility rules,
-/// layers, and the synchronous part of a handler closure.
-fn poll_catching_panics(reply_future: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
-    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| reply_future.as_mut().poll(cx)));
-    polled.unwrap_or_else(|panic| {
+/// Calls a function that answers a request, and catches panics outside of the handler: in extractors, visibility rules,
+/// layers, and the synchronous part of a handler closure. After a panic, returns the result of `convert` for the error to
+/// reply with.
+fn catch_panics<T>(answer: impl FnOnce() -> T, convert: impl FnOnce(Reply) -> T) -> T {
+    std::panic::catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|panic| {
         let message = crate::server::panic_message(&*panic);
         tracing::error!(%message, "a request panicked");
         let message = "the handler failed; see the log of the server";
-        Poll::Ready(Reply::Error(PeerError::internal(message)))
+        convert(Reply::Error(PeerError::internal(message)))
     })
 }
 
@@ -108,9 +104,9 @@ impl Dispatcher {
         })
     }
 
-    /// Polls a handler once, and spawns a task only if the handler is still pending, because handlers that never wait
-    /// need no task.
-    fn poll_or_spawn(
+    /// Begins to answer a request, and spawns a task only if the handler waits, because handlers that never wait need no
+    /// task.
+    fn answer_or_spawn(
         &self,
         handle: &ServerHandle,
         incoming: session::IncomingRequest<RequestContext>,
@@ -118,21 +114,21 @@ impl Dispatcher {
         let key = incoming.key;
         let request = Arc::new(Request::new(incoming));
         let link = RequestLink::new(handle, key);
-        let server = self.server.clone();
-        let reply_future = server.answer_request(Arc::clone(&request), link.clone());
-        let mut reply_future: ReplyFuture = Box::pin(reply_future);
-        // A pending future registers the waker of its task when the task polls it.
-        let mut first = Context::from_waker(Waker::noop());
-        if let Poll::Ready(reply) = poll_catching_panics(&mut reply_future, &mut first) {
-            return link.send_reply(reply);
-        }
+        let begin = || {
+            self.server
+                .answer_request(Arc::clone(&request), link.clone())
+        };
+        let mut rest = match catch_panics(begin, Answer::Ready) {
+            Answer::Ready(reply) => return link.send_reply(reply),
+            Answer::Pending(rest) => rest,
+        };
         let cooperative = self.server.is_cooperative(&request);
         let (running, done) = (self.running.clone(), handle.clone());
         // The task waits until it is registered, so that it cannot end before.
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = background::spawn(async move {
             let _ = is_known.await;
-            let reply = poll_fn(|cx| poll_catching_panics(&mut reply_future, cx)).await;
+            let reply = poll_fn(|cx| catch_panics(|| rest.as_mut().poll(cx), Poll::Ready)).await;
             running.take(&done, key);
             link.send_reply(reply);
         });
@@ -183,7 +179,7 @@ impl ServerHandler for Dispatcher {
     fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
         let listeners = self.server.listeners();
         match event {
-            ServerEvent::Request(incoming) => self.poll_or_spawn(handle, incoming),
+            ServerEvent::Request(incoming) => self.answer_or_spawn(handle, incoming),
             ServerEvent::Cancelled { key, .. } => {
                 if let Some(running) = self.running.take(handle, key) {
                     running.cancel();

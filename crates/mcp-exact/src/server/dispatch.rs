@@ -3,6 +3,7 @@
 //! A request is answered in its own revision. Only this module dispatches methods.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use tracing::Instrument as _;
 
@@ -16,7 +17,7 @@ use super::visibility::ListedDefinition;
 use crate::cx::{Cx, InputRequestError};
 use crate::error::{Error, protocol_error};
 use crate::extract::{Arguments, Call, CallInput};
-use crate::handler::ErasedHandler;
+use crate::handler::{BoxFuture, ErasedHandler};
 use crate::link::{
     self, JsonObject, JsonRef, Lifecycle, Outcome, PeerError, Reply, Request, RequestLink,
     resource_not_found,
@@ -26,6 +27,14 @@ use crate::params::{named_target, string_member};
 use crate::replay::{HandlerRun, ReplayError, ReplayRecord};
 use crate::reply::{Completions, ToolResult};
 use crate::task;
+
+/// Answer to a request that was begun.
+pub(crate) enum Answer {
+    /// The answer is complete.
+    Ready(Reply),
+    /// The handler waits, or the call becomes a task; the future completes the answer.
+    Pending(BoxFuture<Reply>),
+}
 
 /// State of one request in flight.
 pub(super) struct ActiveRequest {
@@ -58,44 +67,55 @@ impl Server {
         entry.is_some_and(|entry| entry.tool.cooperative)
     }
 
-    /// Answers a request within a `tracing` span that contains the method and revision, but never arguments.
-    pub(crate) async fn answer_request(self, request: Arc<Request>, link: RequestLink) -> Reply {
+    /// Begins to answer a request, within a `tracing` span that contains the method and revision, but never arguments.
+    pub(crate) fn answer_request(&self, request: Arc<Request>, link: RequestLink) -> Answer {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
-        let talk = RequestLog::write_request(&request);
-        let reply = self.reply_to(request, link).instrument(span).await;
-        talk.write_response(&reply);
-        reply
+        let log = RequestLog::write_request(&request);
+        match span.in_scope(|| self.begin_answer(request, link)) {
+            Answer::Ready(reply) => {
+                log.write_response(&reply);
+                Answer::Ready(reply)
+            }
+            Answer::Pending(rest) => Answer::Pending(Box::pin(async move {
+                let reply = rest.instrument(span).await;
+                log.write_response(&reply);
+                reply
+            })),
+        }
     }
 
-    /// Answers a request by the handler of its method.
-    async fn reply_to(self, request: Arc<Request>, link: RequestLink) -> Reply {
+    /// Begins to answer a request by the handler of its method.
+    fn begin_answer(&self, request: Arc<Request>, link: RequestLink) -> Answer {
         let active = ActiveRequest {
             catalogue: self.catalogue(),
-            request: Arc::clone(&request),
+            request,
             link,
         };
-        let all = Arc::clone(&active.catalogue);
-        // Most servers have neither, so the name of the called item is not looked up.
-        let own = if all.methods.is_empty() && all.raw_handler.is_none() {
-            None
-        } else {
-            let named = request.params();
-            let named = named.and_then(|params| named_target(request.method(), params));
-            all.registered_method(request.method(), named.as_deref())
-        };
-        if let Some(entry) = own {
-            let reply = Box::pin(self.call_method(active, entry)).await;
-            return reply.unwrap_or_else(Reply::Error);
+        let own = own_method(&active.catalogue, &active.request).cloned();
+        // Most requests are calls of tools whose handlers never wait: they need no future but that of the handler.
+        if own.is_none() && active.request.method() == "tools/call" {
+            let begun = self.begin_tool_call(active);
+            return begun.unwrap_or_else(|error| Answer::Ready(Reply::Error(error)));
         }
-        // Most requests are tool calls, so the state of other requests is not part of every future.
-        let reply = match request.method() {
-            "tools/call" => self.call_tool(active).await,
-            "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
-                self.answer_task(&active.request).await
+        let mut reply: BoxFuture<Reply> = Box::pin(self.clone().reply_to(active, own));
+        match reply.as_mut().poll(&mut first_poll_context()) {
+            Poll::Ready(reply) => Answer::Ready(reply),
+            Poll::Pending => Answer::Pending(reply),
+        }
+    }
+
+    /// Answers a request other than a tool call by the application's handler for its method, `own`, or by the handler of
+    /// the item that it names.
+    async fn reply_to(self, active: ActiveRequest, own: Option<Arc<MethodEntry>>) -> Reply {
+        let request = Arc::clone(&active.request);
+        let reply = match (own, request.method()) {
+            (Some(entry), _) => self.call_method(active, &entry).await,
+            (None, "tasks/get" | "tasks/update" | "tasks/cancel") if self.0.tasks.is_some() => {
+                self.answer_task(&request).await
             }
-            "resources/read" => Box::pin(self.read_resource(active)).await,
-            "prompts/get" => Box::pin(self.read_prompt(active)).await,
-            "completion/complete" => Box::pin(self.answer_completion(active)).await,
+            (None, "resources/read") => self.read_resource(active).await,
+            (None, "prompts/get") => self.read_prompt(active).await,
+            (None, "completion/complete") => self.answer_completion(active).await,
             _ => self.answer_without_handler(&active).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
@@ -201,8 +221,8 @@ impl Server {
             || catalogue.registered_method("resources/read", Some(uri)).is_some()
     }
 
-    /// Answers `tools/call`.
-    async fn call_tool(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+    /// Begins to answer `tools/call`: polls the handler once.
+    fn begin_tool_call(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
         let may_be_task = self.0.tasks.is_some() && active.request.has_extension(task::EXTENSION);
         let (entry, arguments) = self.find_called_tool(&active, may_be_task)?;
         let cx = self.new_cx(active, &entry.tool.version, arguments, None)?;
@@ -212,14 +232,20 @@ impl Server {
         let call = Call::new(&cx);
         if let Err(error) = entry.checks.input(&call) {
             let end = RunEnd::Finished(Err(error));
-            return finish_reply(end, &cx, |result| tool_result_object(&entry, &cx, result));
+            return finish_tool_call(end, &entry, &cx).map(Answer::Ready);
         }
-        let mut running = Some(RunningHandler::new(
-            entry.handler.call(call),
-            &cx,
-            self.0.timeout,
-        ));
-        self.run_tool(&entry, &mut running, &cx).await
+        let mut running = RunningHandler::new(entry.handler.call(call), &cx, self.0.timeout);
+        if !(entry.tool.task && cx.may_become_task())
+            && let Poll::Ready(RunStep::Ended(end)) =
+                running.poll_in_request(&mut first_poll_context())
+        {
+            return finish_tool_call(end, &entry, &cx).map(Answer::Ready);
+        }
+        let server = self.clone();
+        Ok(Answer::Pending(Box::pin(async move {
+            let reply = server.run_tool(&entry, running, &cx).await;
+            reply.unwrap_or_else(Reply::Error)
+        })))
     }
 
     /// Finds the tool that a request calls, and its arguments.
@@ -253,20 +279,19 @@ impl Server {
     async fn run_tool(
         &self,
         entry: &Arc<ToolEntry>,
-        running: &mut Option<RunningHandler<ToolResult>>,
+        running: RunningHandler<ToolResult>,
         cx: &Cx,
     ) -> Result<Reply, PeerError> {
+        let mut running = Some(running);
         if entry.tool.task && cx.may_become_task() {
-            let task = self.begin_task(entry, running, cx).await;
+            let task = self.begin_task(entry, &mut running, cx).await;
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
-        while let Some(handler) = running {
+        while let Some(handler) = &mut running {
             match handler.run_in_request().await {
-                RunStep::Ended(end) => {
-                    return finish_reply(end, cx, |result| tool_result_object(entry, cx, result));
-                }
+                RunStep::Ended(end) => return finish_tool_call(end, entry, cx),
                 RunStep::SendsInputRequests => {}
-                RunStep::WantsTask => match self.begin_task(entry, running, cx).await {
+                RunStep::WantsTask => match self.begin_task(entry, &mut running, cx).await {
                     Ok(created) => return Ok(created),
                     Err(error) => cx.refuse_task(error),
                 },
@@ -439,6 +464,32 @@ impl Server {
         let input = self.call_input(arguments, uri);
         Ok(Cx::new(active.request, active.link, run, input))
     }
+}
+
+/// Returns the application's handler for the method of a request, if there is one.
+fn own_method<'c>(catalogue: &'c Catalogue, request: &Request) -> Option<&'c Arc<MethodEntry>> {
+    // Most servers have neither, so the name of the requested item is not looked up.
+    if catalogue.methods.is_empty() && catalogue.raw_handler.is_none() {
+        return None;
+    }
+    let name = request.params();
+    let name = name.and_then(|params| named_target(request.method(), params));
+    catalogue.registered_method(request.method(), name.as_deref())
+}
+
+/// Converts the outcome of a tool's run to a reply.
+fn finish_tool_call(
+    end: RunEnd<ToolResult>,
+    entry: &ToolEntry,
+    cx: &Cx,
+) -> Result<Reply, PeerError> {
+    finish_reply(end, cx, |result| tool_result_object(entry, cx, result))
+}
+
+/// Returns the context of the first poll of a future. A future that is still pending registers the waker of its task
+/// when the task polls it.
+fn first_poll_context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 /// Converts the outcome of a run to a reply.

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 pub use builder::ServerBuilder;
 pub use complete::Partial;
+pub(crate) use dispatch::Answer;
 pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
 pub(crate) use tasks::ServerTasks;

@@ -90,30 +90,32 @@ impl<O> RunningHandler<O> {
 
     /// Runs the handler until it ends, sends an input request, or asks to become a task.
     pub(super) async fn run_in_request(&mut self) -> RunStep<O> {
+        std::future::poll_fn(|task| self.poll_in_request(task)).await
+    }
+
+    /// Polls the handler; ready once it ends, sends an input request, or asks to become a task.
+    pub(super) fn poll_in_request(&mut self, task: &mut Context<'_>) -> Poll<RunStep<O>> {
         let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.can_send_requests();
-        std::future::poll_fn(|task| {
-            if let Some(end) = self.poll(suspends, task) {
-                return Poll::Ready(RunStep::Ended(end));
-            }
-            if suspends && self.cx.wants_task() {
-                return Poll::Ready(RunStep::WantsTask);
-            }
-            if suspends {
-                match self.cx.handler_run().suspend() {
-                    Ok(None) => {}
-                    Ok(Some(suspension)) => {
-                        return Poll::Ready(RunStep::Ended(RunEnd::Suspended(suspension)));
-                    }
-                    Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
+        if let Some(end) = self.poll(suspends, task) {
+            return Poll::Ready(RunStep::Ended(end));
+        }
+        if suspends && self.cx.wants_task() {
+            return Poll::Ready(RunStep::WantsTask);
+        }
+        if suspends {
+            match self.cx.handler_run().suspend() {
+                Ok(None) => {}
+                Ok(Some(suspension)) => {
+                    return Poll::Ready(RunStep::Ended(RunEnd::Suspended(suspension)));
                 }
+                Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
             }
-            if self.is_time_spent(self.cx.is_waiting(), task) {
-                Poll::Ready(RunStep::Ended(RunEnd::TimedOut))
-            } else {
-                Poll::Pending
-            }
-        })
-        .await
+        }
+        if self.is_time_spent(self.cx.is_waiting(), task) {
+            Poll::Ready(RunStep::Ended(RunEnd::TimedOut))
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Runs the handler of a task until it ends, or its pending input requests change. A handler that waits for answers
