@@ -101,7 +101,7 @@ pub(crate) struct HandlerRun {
     /// Input requests of earlier runs, followed by those of this run.
     input_requests: Vec<InputRequestState>,
     /// Answers in the client's request, by key, that match no input request of the record.
-    unmatched_answers: BTreeMap<String, JsonObject>,
+    unmatched_answers: Vec<(String, JsonObject)>,
     /// Results of `once`, by key.
     once_results: BTreeMap<String, Json>,
     /// Contexts that run effects of `once`.
@@ -209,7 +209,9 @@ impl HandlerRun {
         {
             return;
         }
-        let answer = self.unmatched_answers.remove(key).map(Json::from);
+        let mut answers = self.unmatched_answers.iter();
+        let answer = answers.position(|(name, _)| name == key);
+        let answer = answer.map(|at| self.unmatched_answers.swap_remove(at).1.into());
         let recorded = &mut self.input_requests[id.0].record;
         key.clone_into(&mut recorded.name);
         recorded.answer = answer;

@@ -36,6 +36,21 @@ pub(crate) enum Answer {
     Pending(BoxFuture<Reply>),
 }
 
+impl Answer {
+    /// Returns the answer with a result.
+    fn result(result: JsonObject) -> Self {
+        Self::Ready(Reply::Result(result))
+    }
+
+    /// Polls a future once; a future that is ready needs no task.
+    fn begin(mut reply: BoxFuture<Reply>) -> Self {
+        match reply.as_mut().poll(&mut first_poll_context()) {
+            Poll::Ready(reply) => Self::Ready(reply),
+            Poll::Pending => Self::Pending(reply),
+        }
+    }
+}
+
 /// State of one request in flight.
 pub(super) struct ActiveRequest {
     pub(super) request: Arc<Request>,
@@ -91,34 +106,29 @@ impl Server {
             request,
             link,
         };
-        let own = own_method(&active.catalogue, &active.request).cloned();
-        // Most requests are calls of tools whose handlers never wait: they need no future but that of the handler.
-        if own.is_none() && active.request.method() == "tools/call" {
-            let begun = self.begin_tool_call(active);
-            return begun.unwrap_or_else(|error| Answer::Ready(Reply::Error(error)));
-        }
-        let mut reply: BoxFuture<Reply> = Box::pin(self.clone().reply_to(active, own));
-        match reply.as_mut().poll(&mut first_poll_context()) {
-            Poll::Ready(reply) => Answer::Ready(reply),
-            Poll::Pending => Answer::Pending(reply),
-        }
+        let begun = match own_method(&active.catalogue, &active.request).cloned() {
+            Some(entry) => self.begin_own_method(active, &entry),
+            None => match active.request.method() {
+                "tools/call" => self.begin_tool_call(active),
+                "resources/read" => self.begin_resource_read(active),
+                "prompts/get" => self.begin_prompt(active),
+                "completion/complete" => self.begin_completion(active),
+                "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
+                    Ok(self.begin_task_request(active.request))
+                }
+                _ => self.answer_without_handler(&active).map(Answer::result),
+            },
+        };
+        begun.unwrap_or_else(|error| Answer::Ready(Reply::Error(error)))
     }
 
-    /// Answers a request other than a tool call by the application's handler for its method, `own`, or by the handler of
-    /// the item that it names.
-    async fn reply_to(self, active: ActiveRequest, own: Option<Arc<MethodEntry>>) -> Reply {
-        let request = Arc::clone(&active.request);
-        let reply = match (own, request.method()) {
-            (Some(entry), _) => self.call_method(active, &entry).await,
-            (None, "tasks/get" | "tasks/update" | "tasks/cancel") if self.0.tasks.is_some() => {
-                self.answer_task(&request).await
-            }
-            (None, "resources/read") => self.read_resource(active).await,
-            (None, "prompts/get") => self.read_prompt(active).await,
-            (None, "completion/complete") => self.answer_completion(active).await,
-            _ => self.answer_without_handler(&active).map(Reply::Result),
-        };
-        reply.unwrap_or_else(Reply::Error)
+    /// Begins to answer a request about a task.
+    fn begin_task_request(&self, request: Arc<Request>) -> Answer {
+        let server = self.clone();
+        Answer::begin(Box::pin(async move {
+            let reply = server.answer_task(&request).await;
+            reply.unwrap_or_else(Reply::Error)
+        }))
     }
 
     /// Answers a request that needs no handler.
@@ -301,63 +311,59 @@ impl Server {
     }
 
     /// Calls the handler of a vendor method, whose result is sent unchanged.
-    async fn call_method(
+    fn begin_own_method(
         &self,
         active: ActiveRequest,
         entry: &MethodEntry,
-    ) -> Result<Reply, PeerError> {
+    ) -> Result<Answer, PeerError> {
         let params = active.request.params().cloned().unwrap_or_default();
-        let handler = entry.handler.clone();
-        self.call_handler(
+        let arguments = Arguments::Own(params);
+        self.begin_handler(
             active,
-            handler,
-            Arguments::Own(params),
+            &entry.handler,
+            arguments,
             None,
             ResultForm::AsReturned,
         )
-        .await
     }
 
-    /// Calls a handler whose output is a result object.
-    async fn call_handler(
+    /// Calls a handler whose output is a result object, and polls it once.
+    fn begin_handler(
         &self,
         active: ActiveRequest,
-        handler: ErasedHandler<JsonObject>,
+        handler: &ErasedHandler<JsonObject>,
         arguments: Arguments,
         uri: Option<String>,
         form: ResultForm,
-    ) -> Result<Reply, PeerError> {
+    ) -> Result<Answer, PeerError> {
         let cx = self.new_cx(active, "", arguments, uri)?;
         let call = Call::new(&cx);
-        let end = run_handler(handler.call(call), &cx, self.0.timeout).await;
-        finish_reply(end, &cx, |result| {
-            let object = result.map_err(|error| protocol_error_of(&error, &cx))?;
-            match form {
-                ResultForm::AsReturned => Ok(object),
-                ResultForm::NewestRevision => {
-                    let method = cx.request().method();
-                    outgoing::convert_result(method, object, cx.revision(), cx.input().uri())
-                }
-            }
-        })
+        let mut running = RunningHandler::new(handler.call(call), &cx, self.0.timeout);
+        if let Poll::Ready(RunStep::Ended(end)) = running.poll_in_request(&mut first_poll_context())
+        {
+            return finish_handler(end, &cx, form).map(Answer::Ready);
+        }
+        Ok(Answer::Pending(Box::pin(async move {
+            let end = run_handler(&mut running, &cx).await;
+            finish_handler(end, &cx, form).unwrap_or_else(Reply::Error)
+        })))
     }
 
-    /// Answers `resources/read`.
-    async fn read_resource(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+    /// Begins to answer `resources/read`.
+    fn begin_resource_read(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
         let uri = required_string(active.request.params(), "uri")?;
         let found = self
             .find_resource(&active, &uri)
             .ok_or_else(|| resource_not_found(&uri))?;
         let (handler, arguments) = found;
         let arguments = Arguments::Own(arguments);
-        self.call_handler(
+        self.begin_handler(
             active,
-            handler,
+            &handler,
             arguments,
             Some(uri),
             ResultForm::NewestRevision,
         )
-        .await
     }
 
     /// Returns the handler of a URI and its variables. Fixed URIs have precedence over templates.
@@ -379,8 +385,8 @@ impl Server {
         Some((entry.handler.clone(), arguments))
     }
 
-    /// Answers `prompts/get`.
-    async fn read_prompt(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+    /// Begins to answer `prompts/get`.
+    fn begin_prompt(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
         let params = active.request.params();
         let name = required_string(params, "name")?;
         let seen = |entry: &&Arc<PromptEntry>| {
@@ -397,13 +403,17 @@ impl Server {
                 .ok_or_else(unknown)?,
         );
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
-        let handler = entry.handler.clone();
-        self.call_handler(active, handler, arguments, None, ResultForm::NewestRevision)
-            .await
+        self.begin_handler(
+            active,
+            &entry.handler,
+            arguments,
+            None,
+            ResultForm::NewestRevision,
+        )
     }
 
-    /// Answers `completion/complete`.
-    async fn answer_completion(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+    /// Begins to answer `completion/complete`.
+    fn begin_completion(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
         let wanted = CompletionRequest::read_params(active.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
         let all = &active.catalogue;
@@ -418,12 +428,17 @@ impl Server {
             )));
         }
         let Some(entry) = all.completion(reference, argument) else {
-            return Ok(Reply::Result(Completions::default().object()));
+            return Ok(Answer::result(Completions::default().object()));
         };
         let handler = entry.handler.clone();
         let arguments = Arguments::Own(wanted.partial);
-        self.call_handler(active, handler, arguments, None, ResultForm::NewestRevision)
-            .await
+        self.begin_handler(
+            active,
+            &handler,
+            arguments,
+            None,
+            ResultForm::NewestRevision,
+        )
     }
 
     /// Returns the input of a handler for a call.
@@ -484,6 +499,20 @@ fn finish_tool_call(
     cx: &Cx,
 ) -> Result<Reply, PeerError> {
     finish_reply(end, cx, |result| tool_result_object(entry, cx, result))
+}
+
+/// Converts the outcome of the run of a handler whose output is a result object to a reply.
+fn finish_handler(end: RunEnd<JsonObject>, cx: &Cx, form: ResultForm) -> Result<Reply, PeerError> {
+    finish_reply(end, cx, |result| {
+        let object = result.map_err(|error| protocol_error_of(&error, cx))?;
+        match form {
+            ResultForm::AsReturned => Ok(object),
+            ResultForm::NewestRevision => {
+                let method = cx.request().method();
+                outgoing::convert_result(method, object, cx.revision(), cx.input().uri())
+            }
+        }
+    })
 }
 
 /// Returns the context of the first poll of a future. A future that is still pending registers the waker of its task

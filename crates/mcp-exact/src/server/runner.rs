@@ -42,13 +42,8 @@ pub(super) enum RunStep<O> {
     SendsInputRequests,
 }
 
-/// Runs a handler for its request. `limit` is the time limit of the handler.
-pub(super) async fn run_handler<O>(
-    handler: BoxFuture<Result<O, Error>>,
-    cx: &Cx,
-    limit: Option<Duration>,
-) -> RunEnd<O> {
-    let mut running = RunningHandler::new(handler, cx, limit);
+/// Runs a handler, which was polled once, to the end of its request.
+pub(super) async fn run_handler<O>(running: &mut RunningHandler<O>, cx: &Cx) -> RunEnd<O> {
     loop {
         match running.run_in_request().await {
             RunStep::Ended(end) => return end,
