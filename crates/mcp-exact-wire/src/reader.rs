@@ -227,12 +227,12 @@ impl<'a> Reader<'a> {
     /// Reads `true` or `false`.
     #[inline]
     pub fn boolean(&mut self) -> ReadResult<bool> {
-        let (word, value): (&[u8], bool) = match self.peek() {
-            Some(b't') => (b"true", true),
-            Some(b'f') => (b"false", false),
+        let (end, value) = match self.peek() {
+            Some(b't') => (scan::literal_end(self.bytes(), self.at, b"true"), true),
+            Some(b'f') => (scan::literal_end(self.bytes(), self.at, b"false"), false),
             _ => return Err(self.expected("a boolean")),
         };
-        self.at = self.scanned(scan::literal_end(self.bytes(), self.at, word))?;
+        self.at = self.scanned(end)?;
         Ok(value)
     }
 

@@ -3,6 +3,8 @@
 //! A scan returns the position after the value, or the offset of the first byte that is not JSON. Scanning does not
 //! recurse or decode, and does not allocate for values nested less than 64 deep.
 
+use std::num::NonZeroU64;
+
 use crate::simd;
 
 /// The text is not JSON at this offset.
@@ -92,14 +94,15 @@ pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
 fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     use std::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
-        _mm_set1_epi8,
+        _mm_set1_epi8, _mm_xor_si128,
     };
     // SAFETY: the reference is to sixteen bytes, and the load requires no alignment.
     let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
-    let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
     let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
-    let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-    let special = _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls));
+    // With the bit flipped, a quote follows the control characters, which change places among each other.
+    let flipped = _mm_xor_si128(bytes, _mm_set1_epi8(0x02));
+    let others = _mm_cmpeq_epi8(_mm_min_epu8(flipped, _mm_set1_epi8(0x20)), flipped);
+    let special = _mm_movemask_epi8(_mm_or_si128(backslashes, others));
     (special != 0).then(|| special.trailing_zeros() as usize)
 }
 
@@ -260,10 +263,11 @@ pub(crate) fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
 }
 
 /// Scans a number (RFC 8259 section 6) that starts at `at`.
+#[inline]
 pub(crate) fn number_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     let start = at + usize::from(bytes.get(at) == Some(&b'-'));
     let mut end = digits_end(bytes, start);
-    let leading_zero = bytes.get(start) == Some(&b'0') && end > start + 1;
+    let leading_zero = end > start + 1 && bytes.get(start) == Some(&b'0');
     if end == start || leading_zero {
         return Err(NotJson(start));
     }
@@ -288,50 +292,61 @@ pub(crate) fn number_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
 /// Returns the end of a run of digits that starts at `at`.
 #[inline]
 fn digits_end(bytes: &[u8], mut at: usize) -> usize {
-    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+    while let Some(b'0'..=b'9') = bytes.get(at) {
         at += 1;
     }
     at
 }
 
 /// Kind of the container that is open at each level: one bit per level.
-#[derive(Default)]
 struct Nesting {
-    /// Bits of the innermost 1 to 64 levels, the innermost lowest; a set bit means an object.
-    top_bits: u64,
+    /// Bits of the innermost levels, the innermost lowest; a set bit means an object. The bit of
+    /// [`NO_LEVELS`](Self::NO_LEVELS) is above them.
+    bits: u64,
     /// Number of open containers.
     depth: usize,
     /// Maximum of `depth` so far.
     max_depth: usize,
-    /// Bits of the outer levels, 64 in each word.
-    lower_bits: Vec<u64>,
+    /// Bits of the outer levels; each word is full.
+    outer_bits: Vec<u64>,
 }
 
 impl Nesting {
-    /// Opens an object, or an array if `object` is false.
-    #[inline]
-    fn open(&mut self, object: bool) {
-        if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.lower_bits.push(self.top_bits);
+    /// The bits without levels.
+    const NO_LEVELS: u64 = 0b10;
+
+    /// Returns the state outside of all containers.
+    const fn new() -> Self {
+        Self {
+            bits: Self::NO_LEVELS,
+            depth: 0,
+            max_depth: 0,
+            outer_bits: Vec::new(),
         }
-        self.top_bits = self.top_bits << 1 | u64::from(object);
+    }
+
+    /// Opens an object, or an array if `object` is false.
+    #[inline(always)]
+    fn open(&mut self, object: bool) {
+        if self.bits >> 63 == 1 {
+            self.outer_bits.push(self.bits);
+            self.bits = Self::NO_LEVELS;
+        }
+        self.bits = self.bits << 1 | u64::from(object);
         self.depth += 1;
         self.max_depth = self.max_depth.max(self.depth);
     }
 
     /// Closes the innermost container and returns true if the enclosing container is an object; `None` if there is no
     /// enclosing container.
-    #[inline]
+    #[inline(always)]
     fn close(&mut self) -> Option<bool> {
         self.depth -= 1;
-        self.top_bits >>= 1;
-        if self.depth == 0 {
-            return None;
+        self.bits >>= 1;
+        if self.bits == Self::NO_LEVELS {
+            self.bits = self.outer_bits.pop()?;
         }
-        if self.depth.is_multiple_of(64) {
-            self.top_bits = self.lower_bits.pop().unwrap_or_default();
-        }
-        Some(self.top_bits & 1 == 1)
+        Some(self.bits & 1 == 1)
     }
 }
 
@@ -364,9 +379,14 @@ pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
 }
 
 /// Scans the literal `word` at `at`; returns its end.
-pub(crate) fn literal_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
-    if bytes[at..].starts_with(word) {
-        Ok(at + word.len())
+#[inline(always)]
+pub(crate) fn literal_end<const N: usize>(
+    bytes: &[u8],
+    at: usize,
+    word: &[u8; N],
+) -> Result<usize, NotJson> {
+    if bytes.get(at..).and_then(<[u8]>::first_chunk) == Some(word) {
+        Ok(at + N)
     } else {
         Err(NotJson(at))
     }
@@ -391,130 +411,148 @@ impl StringEndScanner {
         }
     }
 
-    /// Returns the end of the string that contains `at`, including the closing quote.
-    #[inline]
-    fn end(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    /// Returns the offset of the first byte that may end the string that contains `at`.
+    #[inline(always)]
+    fn plain_end(&mut self, bytes: &[u8], at: usize) -> usize {
         if cfg!(not(target_arch = "x86_64")) {
             // Without vector instructions, blocks are searched byte by byte.
-            return string_end(bytes, at);
+            return plain_end(bytes, at);
         }
         let mut offset = at.wrapping_sub(self.start);
-        if (simd::BLOCK..2 * simd::BLOCK).contains(&offset) {
-            self.start = self.start.wrapping_add(simd::BLOCK);
+        if offset >= simd::BLOCK {
+            self.start = if offset < 2 * simd::BLOCK {
+                self.start.wrapping_add(simd::BLOCK)
+            } else {
+                at
+            };
             self.special = special_mask_at(bytes, self.start);
-            offset -= simd::BLOCK;
+            offset = at.wrapping_sub(self.start);
         }
-        let special = self
-            .special
-            .checked_shr(u32::try_from(offset).unwrap_or(u32::MAX));
-        match special {
-            Some(special) if special != 0 => {
-                finish_string(bytes, at + special.trailing_zeros() as usize)
-            }
-            _ => self.end_beyond(bytes, at),
+        if let Some(special) = NonZeroU64::new(self.special >> (offset % simd::BLOCK)) {
+            return at + special.trailing_zeros() as usize;
         }
-    }
-
-    /// Returns the end of a string that ends in a later block.
-    #[inline(never)]
-    fn end_beyond(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-        let mut plain = at;
-        if at.wrapping_sub(self.start) < simd::BLOCK {
-            self.start = self.start.wrapping_add(simd::BLOCK);
-            self.special = special_mask_at(bytes, self.start);
-            if self.special != 0 {
-                let end = self.start + self.special.trailing_zeros() as usize;
-                return finish_string(bytes, end);
-            }
-            plain = self.start + simd::BLOCK;
+        // The string goes on in the next block.
+        self.start = self.start.wrapping_add(simd::BLOCK);
+        self.special = special_mask_at(bytes, self.start);
+        match NonZeroU64::new(self.special) {
+            Some(special) => self.start + special.trailing_zeros() as usize,
+            None => plain_end(bytes, self.start + simd::BLOCK),
         }
-        let end = string_end(bytes, plain)?;
-        // The next string loads the block that begins here.
-        self.start = end.wrapping_sub(simd::BLOCK);
-        Ok(end)
     }
 }
 
 /// Returns the mask of the bytes of the block at `at` that may end a string; bytes after the end of the text are marked
 /// too.
-#[inline]
+#[inline(never)]
 fn special_mask_at(bytes: &[u8], at: usize) -> u64 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(block) = rest.first_chunk() {
-        return simd::special_marks(block);
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(block) => simd::special_marks(block),
+        None => last_special_mask(bytes, at),
     }
+}
+
+/// Returns the mask of the bytes of the last block, which is incomplete.
+#[cold]
+#[inline(never)]
+fn last_special_mask(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
     let mut block = [0; simd::BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     simd::special_marks(&block)
 }
 
 /// Scans a container that starts at `at`; returns its end and its nesting depth.
+fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
+    let mut depth = 0;
+    let end = scan_container(bytes, at, &mut depth)?;
+    Ok((end, depth))
+}
+
+/// Scans a container that starts at `at`; returns its end, and stores its nesting depth in `max_depth`.
 ///
 /// Each token is read once; the next token and its offset are carried along.
-fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
+#[inline(never)]
+fn scan_container(bytes: &[u8], at: usize, max_depth: &mut usize) -> Result<usize, NotJson> {
     let mut strings = StringEndScanner::from(at);
-    let mut nesting = Nesting::default();
-    let mut close = closing_bracket(bytes[at]);
-    nesting.open(close == b'}');
-    let mut next = next_token(bytes, at + 1);
-    let mut is_empty = next.0 == close;
+    let mut nesting = Nesting::new();
+    let mut next = (bytes[at], at);
+    // The bracket that closes the innermost container.
+    let mut close = b']';
     loop {
-        if !is_empty {
-            if close == b'}' {
-                next = member_value(bytes, next, &mut strings)?;
+        // A value begins, or a member of an object.
+        if close == b'}' {
+            next = member_value(bytes, next, &mut strings)?;
+        }
+        let (byte, at) = next;
+        if byte == b'"' {
+            let end = strings.plain_end(bytes, at + 1);
+            if let Some(&[b'"', b',', byte]) = after_string(bytes, end)
+                && byte > b' '
+            {
+                next = (byte, end + 2);
+                continue;
             }
-            let end = match next {
-                (b'"', at) => strings.end(bytes, at + 1)?,
-                (open @ (b'{' | b'['), at) => {
-                    close = closing_bracket(open);
-                    nesting.open(close == b'}');
-                    next = next_token(bytes, at + 1);
-                    is_empty = next.0 == close;
-                    continue;
-                }
-                (_, at) => scalar_end(bytes, at)?,
-            };
-            next = next_token(bytes, end);
+            next = next_token(bytes, finish_string(bytes, end)?);
+        } else if byte == b'{' || byte == b'[' {
+            nesting.open(byte == b'{');
+            close = closing_bracket(byte);
+            next = next_token(bytes, at + 1);
+            if next.0 != close {
+                continue;
+            }
+        } else {
+            next = next_token(bytes, scalar_end(bytes, at)?);
         }
         while next.0 != b',' {
             if next.0 != close {
                 return Err(NotJson(next.1));
             }
-            match nesting.close() {
-                None => return Ok((next.1 + 1, nesting.max_depth)),
-                Some(is_object) => close = if is_object { b'}' } else { b']' },
-            }
+            close = match nesting.close() {
+                Some(is_object) => closing_bracket(if is_object { b'{' } else { b'[' }),
+                None => {
+                    *max_depth = nesting.max_depth;
+                    return Ok(next.1 + 1);
+                }
+            };
             next = next_token(bytes, next.1 + 1);
         }
         next = next_token(bytes, next.1 + 1);
-        if next.0 == close {
-            return Err(NotJson(next.1));
-        }
-        is_empty = false;
     }
+}
+
+/// Returns three bytes from `at` on: at the end of most strings, a quote, a colon or comma, and the first byte of the
+/// next value or name.
+#[inline(always)]
+fn after_string(bytes: &[u8], at: usize) -> Option<&[u8; 3]> {
+    bytes.get(at..at + 3)?.first_chunk()
 }
 
 /// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no
 /// token, at the end of the text.
-#[inline]
+#[inline(always)]
 fn next_token(bytes: &[u8], at: usize) -> (u8, usize) {
     match bytes.get(at) {
         Some(&byte) if byte > b' ' => (byte, at),
-        _ => {
-            let at = skip_space(bytes, at);
-            (bytes.get(at).copied().unwrap_or_default(), at)
-        }
+        _ => token_after_space(bytes, at),
     }
 }
 
+/// Returns the first byte from `at` on that is not white space, and its offset.
+#[inline(never)]
+fn token_after_space(bytes: &[u8], at: usize) -> (u8, usize) {
+    let at = skip_space(bytes, at);
+    (bytes.get(at).copied().unwrap_or_default(), at)
+}
+
 /// Returns the bracket that closes a container with this opening bracket.
-#[inline]
+#[inline(always)]
 const fn closing_bracket(open: u8) -> u8 {
-    if open == b'{' { b'}' } else { b']' }
+    // In ASCII, a bracket of either kind differs by two from its counterpart.
+    open + (b'}' - b'{')
 }
 
 /// Scans a member's name and colon; returns the beginning of its value.
-#[inline]
+#[inline(always)]
 fn member_value(
     bytes: &[u8],
     (quote, at): (u8, usize),
@@ -523,7 +561,13 @@ fn member_value(
     if quote != b'"' {
         return Err(NotJson(at));
     }
-    let (colon, at) = next_token(bytes, strings.end(bytes, at + 1)?);
+    let end = strings.plain_end(bytes, at + 1);
+    if let Some(&[b'"', b':', byte]) = after_string(bytes, end)
+        && byte > b' '
+    {
+        return Ok((byte, end + 2));
+    }
+    let (colon, at) = next_token(bytes, finish_string(bytes, end)?);
     if colon != b':' {
         return Err(NotJson(at));
     }
@@ -562,6 +606,31 @@ mod tests {
                     assert!(value_end(cut, 0).is_err(), "{text} {length}");
                 }
             }
+        }
+    }
+
+    /// The depth is exact for any number of levels, and each level ends with its own bracket.
+    #[test]
+    fn nesting_is_exact_at_any_depth() {
+        for depth in (1..200).step_by(thinned(37)) {
+            let (mut open, mut close) = (String::new(), String::new());
+            for level in 0..depth {
+                let (opening, closing) = if level % 3 == 0 {
+                    ("[{},", "]")
+                } else {
+                    (r#"{"a":"#, "}")
+                };
+                open += opening;
+                close.insert_str(0, closing);
+            }
+            let text = format!("{open}[]{close}");
+            assert_eq!(value_depth(text.as_bytes(), 0), Ok((text.len(), depth + 1)));
+            let other = text.replacen("}]", "]}", 1);
+            assert_eq!(
+                value_end(other.as_bytes(), 0).is_ok(),
+                other == text,
+                "{other}"
+            );
         }
     }
 

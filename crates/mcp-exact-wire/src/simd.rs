@@ -94,7 +94,7 @@ pub(crate) use plain::{bracket_marks, special_marks, text_marks};
 mod sse2 {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
-        _mm_set1_epi8,
+        _mm_set1_epi8, _mm_xor_si128,
     };
 
     use super::{Block, BracketMarks, TextMarks};
@@ -121,11 +121,11 @@ mod sse2 {
         let mut marks = 0;
         for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
             let bytes = load(part);
-            let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-            let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
             let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
-            let special = _mm_or_si128(_mm_or_si128(quotes, backslashes), controls);
-            marks |= mask_bits(special, index);
+            // With the bit flipped, a quote follows the control characters, which change places among each other.
+            let flipped = _mm_xor_si128(bytes, _mm_set1_epi8(0x02));
+            let others = _mm_cmpeq_epi8(_mm_min_epu8(flipped, _mm_set1_epi8(0x20)), flipped);
+            marks |= mask_bits(_mm_or_si128(backslashes, others), index);
         }
         marks
     }
