@@ -1,10 +1,12 @@
-//! Server with sessions on Redis. Run any number of its processes behind a load balancer: `LISTEN` is the address of a
-//! process, `REDIS_URL` the URL of the shared Redis, `HOSTS` the host names of the balancer (default `localhost`).
+//! Server with sessions on Redis. Run any number of processes of this server behind a load balancer: `LISTEN` is the
+//! address of a process, `REDIS_URL` the URL of the shared Redis, `HOSTS` the host names of the balancer (default
+//! `localhost,127.0.0.1`).
 
 use mcp_exact::transport::http::server::{Allowed, HttpListener, HttpServerOptions};
 use mcp_exact::{Cx, IntoServer, Result, server};
 use mcp_exact_redis::{Redis, RedisOptions};
 
+/// Server with one tool, which reports progress.
 struct Steps;
 
 #[server(name = "steps", version = "1.0.0")]
@@ -19,6 +21,7 @@ impl Steps {
     }
 }
 
+/// Returns the value of an environment variable; `default` if the variable is not set.
 fn variable(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }

@@ -53,7 +53,7 @@ impl KeyringStore {
         }))
     }
 
-    /// Runs a call of the credential store on a blocking thread, because it may ask the user to unlock the store.
+    /// Runs a call of the credential store on a blocking thread, because the call may ask the user to unlock the store.
     fn run_blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&KeyringInner) -> Result<T, String> + Send + 'static,
@@ -76,6 +76,7 @@ struct EntryHead {
 }
 
 impl EntryHead {
+    /// Creates the contents of the main entry for a value, with a random generation.
     fn new(value: &str) -> Result<Self, String> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;

@@ -6,13 +6,14 @@ use mcp_exact_auth::client::{MemoryStore, TokenStore as _};
 use mcp_exact_auth::contract;
 use mcp_exact_keyring::KeyringStore;
 
+/// The store passes the contract suite of token stores in `mcp-exact-auth`.
 #[tokio::test]
 async fn store_passes_the_suite() {
     let system = mock::Store::new().expect("a store");
     contract::check_token_store(&KeyringStore::new(system, "app", MemoryStore::default())).await;
 }
 
-/// Another application with the same service finds the values; another service does not.
+/// A store with the same service name finds the values; a store with another service name does not.
 #[tokio::test]
 async fn values_are_separated_by_service() {
     let system = mock::Store::new().expect("a store");

@@ -10,7 +10,7 @@ use syn::{Error, GenericParam, Ident, ImplItem, ItemImpl, Path, Result, parse_qu
 use crate::method::{Method, Parameter, SelfKind, macro_ident};
 use crate::options::{MethodKind, ServerOptions};
 
-/// Expands `#[server]`.
+/// Expands `#[server]`: returns the impl block and the generated implementation.
 pub(crate) fn expand_server(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = ServerOptions::parse(options)?;
     let mut block: ItemImpl = syn::parse2(item).map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) fn expand_server(options: TokenStream, item: TokenStream) -> Result<T
     Ok(quote!(#block #generated))
 }
 
-/// Removes the attributes of registered methods from the impl block and parses them; errors of all methods are
+/// Removes the attributes of registered methods from the impl block and parses the methods; errors of all methods are
 /// reported.
 fn take_methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
     let generics: Vec<Ident> = block
@@ -185,7 +185,7 @@ fn expand_argument_checks(method: &Method, krate: &Path) -> TokenStream {
         .collect()
 }
 
-/// Returns the struct of a method's arguments.
+/// Returns the struct of a method's arguments; nothing for a method without arguments.
 fn expand_arguments(method: &Method, krate: &Path) -> TokenStream {
     if !method.has_arguments() {
         return TokenStream::new();
@@ -258,7 +258,8 @@ fn expand_handler(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns the builder method that registers a method, and its definition.
+/// Returns the name of the builder method that registers a method, and the expression of the definition that is
+/// registered.
 fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let options = &method.options;
     let (register, made) = match options.kind {
@@ -302,7 +303,8 @@ fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     (register, quote!(#made #description #(#texts)* #(#flags)*))
 }
 
-/// Returns the builder method and the definition of a resource, or of a template if the URI contains an expression.
+/// Returns the name of the builder method and the expression of the definition for a resource, or for a resource
+/// template if the URI contains an expression.
 fn expand_resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let uri = method.options.uri.as_ref();
     let is_template = uri.is_some_and(|uri| uri.value().contains('{'));
@@ -323,7 +325,7 @@ fn expand_resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     }
 }
 
-/// Returns the builder method that registers a completion, and its arguments.
+/// Returns the name of the builder method that registers a completion, and the arguments that precede the handler.
 fn expand_completion(method: &Method) -> (Ident, TokenStream) {
     let options = &method.options;
     let argument = options.text("argument");

@@ -29,13 +29,13 @@ use quote::quote;
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
 /// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and
 /// `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
-/// All other parameters are arguments, and so are application types with one of these names and the attribute
-/// `#[argument]`. The documentation of an argument becomes its description; `#[serde(…)]` and `#[schemars(…)]` apply to
-/// arguments.
+/// All other parameters are arguments. A parameter whose type is an application type with one of these names is an
+/// argument if it has the attribute `#[argument]`. The documentation of an argument becomes its description;
+/// `#[serde(…)]` and `#[schemars(…)]` apply to arguments.
 ///
 /// Methods have the receiver `&self`, `self: Arc<Self>` or none, are `async` or not, and keep their `#[cfg]`.
 /// `blocking` runs a method that is not `async` on the threads for blocking work. `local` runs an `async` method whose
-/// future is not `Send` on a thread of its own (feature `local` of `mcp-exact`).
+/// future is not `Send` on a separate thread for such futures (feature `local` of `mcp-exact`).
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = expand::expand_server(options.into(), item.into());
@@ -48,7 +48,7 @@ pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
 macro_rules! expand {
     ($($name:ident)*) => {
         $(
-            /// Marks a method of an impl block with [`macro@server`]; an error anywhere else.
+            /// Marks a method of an impl block with [`macro@server`]; anywhere else, the attribute is a compile error.
             #[proc_macro_attribute]
             pub fn $name(_: TokenStream, item: TokenStream) -> TokenStream {
                 let message = concat!(

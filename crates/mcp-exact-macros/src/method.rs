@@ -46,7 +46,7 @@ pub(crate) enum Parameter {
         ty: Box<Type>,
         attrs: Vec<Attribute>,
     },
-    /// Extractor, with its type without the reference.
+    /// Extractor; `ty` is the type of the parameter without the reference.
     Extractor { ty: Box<Type>, by_reference: bool },
 }
 
@@ -123,14 +123,15 @@ impl Method {
         Ok(Some(method))
     }
 
-    /// Returns true if a parameter is an argument.
+    /// Returns true if at least one parameter is an argument.
     pub(crate) fn has_arguments(&self) -> bool {
         self.parameters
             .iter()
             .any(|one| matches!(one, Parameter::Argument { .. }))
     }
 
-    /// Checks that the parameters can be combined: `Input` excludes separate arguments, for example.
+    /// Checks that the parameters can be combined: a method with `Input` must have no separate arguments, and a
+    /// completion must have none at all.
     fn check_arguments(&self) -> Result<()> {
         let input = self.parameters.iter().find_map(|one| match one {
             Parameter::Extractor { ty, .. }
@@ -162,7 +163,8 @@ impl Method {
     }
 }
 
-/// Checks that a method has no type parameters and that `local` and `blocking` fit `async`.
+/// Checks that a method has no type parameters, and that `local` is set only for `async` methods and `blocking` only
+/// for other methods.
 fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     let signature = &item.sig;
     if options.is_set("local") && signature.asyncness.is_none() {
@@ -267,7 +269,7 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
     })
 }
 
-/// Returns the source text of a type in the usual format.
+/// Returns the source text of a type with the usual spaces.
 fn type_source(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string().replace(' ', "");
     text.replace(',', ", ")
@@ -324,7 +326,7 @@ fn checkable_type(output: &ReturnType) -> Option<Type> {
 
 /// Returns the first of `idents` that occurs in a type.
 fn mentioned_ident<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
-    /// Searches tokens and their groups.
+    /// Returns the first of `idents` that occurs in the tokens or in their groups.
     fn visit_tokens(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
             proc_macro2::TokenTree::Ident(ident) => idents.iter().find(|known| **known == ident),

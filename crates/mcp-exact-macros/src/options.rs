@@ -275,7 +275,7 @@ impl MethodOptions {
     }
 }
 
-/// Sets an option; a repeated option is an error.
+/// Sets a string option of `#[server]`; a repeated option is an error.
 fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if place.is_some() {
         return Err(meta.error("this option is given twice; remove one of the two"));

@@ -2,7 +2,7 @@
 //!
 //! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and executes the steps
 //! that the scenario in `MCP_CONFORMANCE_SCENARIO` requires of a client, with the data in `MCP_CONFORMANCE_CONTEXT`.
-//! Without a scenario, it uses all features of the server. A failed call ends the program with an error.
+//! Without a scenario, the program uses all features of the server. A failed call ends the program with an error.
 
 use std::env;
 
@@ -55,7 +55,7 @@ struct ToolCall {
     arguments: Map<String, Value>,
 }
 
-/// Returns the revision that the suite requests; `None` to negotiate it.
+/// Returns the revision that the suite requests; `None` to negotiate a revision.
 fn revision() -> Result<Option<Revision>> {
     let Ok(wanted) = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION") else {
         return Ok(None);
@@ -69,7 +69,7 @@ fn revision() -> Result<Option<Revision>> {
     }
 }
 
-/// Returns the context from the environment; empty without the variable.
+/// Returns the context in `MCP_CONFORMANCE_CONTEXT`; an empty context if the variable is not set.
 fn context() -> Result<Context> {
     match env::var("MCP_CONFORMANCE_CONTEXT") {
         Ok(text) => serde_json::from_str(&text).map_err(Error::from),
@@ -147,7 +147,7 @@ fn oauth_options(context: Credentials) -> Result<OAuth> {
     })
 }
 
-/// Returns the configured client.
+/// Returns the builder of the client, with handlers, roots, OAuth options and the requested revision.
 fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
@@ -168,7 +168,7 @@ fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
 
 /// Accepts a form with the default of each field, or a simple value for required fields without a default.
 async fn fill_in(form: Form) -> FormAnswer {
-    let schema = form.schema().and_then(|schema| field_value(&schema).ok());
+    let schema = form.schema().and_then(|schema| to_value(&schema).ok());
     match schema {
         Some(schema) => form.accept(&sample_arguments(&schema)),
         None => form.decline(),
@@ -176,7 +176,7 @@ async fn fill_in(form: Form) -> FormAnswer {
 }
 
 /// Parses an object as a [`Value`].
-fn field_value(object: &JsonObject) -> Result<Value> {
+fn to_value(object: &JsonObject) -> Result<Value> {
     serde_json::from_str(object.text()).map_err(Error::from)
 }
 
@@ -214,7 +214,7 @@ fn sample_arguments(schema: &Value) -> Map<String, Value> {
 async fn call_with_sample(client: &Client, tool: &Definition) -> Result {
     let schema = tool.input_schema().unwrap_or_default();
     client
-        .call_tool(&tool.name(), &sample_arguments(&field_value(&schema)?))
+        .call_tool(&tool.name(), &sample_arguments(&to_value(&schema)?))
         .await?;
     Ok(())
 }
@@ -235,7 +235,7 @@ async fn call_all_tools(client: &Client) -> Result {
     Ok(())
 }
 
-/// Calls two tools concurrently, one of which sends an input request, and then the others.
+/// Calls the first two tools concurrently, one of which sends an input request, and then calls the other tools.
 async fn call_concurrently(client: &Client) -> Result {
     let tools = client.tools().all().await?;
     let (first, rest) = tools.split_at(tools.len().min(2));
@@ -263,7 +263,7 @@ async fn call_named_tools(client: &Client, context: &Context) -> Result {
     Ok(())
 }
 
-/// Sends the schema of one tool to another tool, so that the suite can compare them.
+/// Sends the schema of one tool to another tool, so that the suite can compare the two schemas.
 async fn echo_schema(client: &Client) -> Result {
     let tools = client.tools().all().await?;
     let tool = tools
@@ -271,7 +271,7 @@ async fn echo_schema(client: &Client) -> Result {
         .find(|tool| tool.name() == "json_schema_2020_12_tool");
     let schema = tool.and_then(Definition::input_schema);
     let schema = schema.ok_or_else(|| Error::msg("the server does not offer the tool to echo"))?;
-    let arguments = json!({"schema": field_value(&schema)?});
+    let arguments = json!({"schema": to_value(&schema)?});
     client.call_tool("json_schema_echo", &arguments).await?;
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! input requests, resources, prompts and changes at run time.
 //!
 //! `everything_server [PORT]` listens on 127.0.0.1, on a free port without an argument or with 0, and prints its URL on
-//! standard error. It has the tools, resources and prompts that the official conformance suite uses (`cargo xtask
-//! conformance`).
+//! standard error. The server has the tools, resources and prompts that the official conformance suite uses
+//! (`cargo xtask conformance`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -127,7 +127,7 @@ enum TitledEnum {
     Value3,
 }
 
-/// Titles in `enumNames`, the form of revisions before 2025-11-25.
+/// Enum with titles in `enumNames`, the form of revisions before 2025-11-25.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(extend("enumNames" = ["Option One", "Option Two", "Option Three"]))]
@@ -147,7 +147,7 @@ fn running_server(server: &RunningServer) -> Result<&Server> {
         .ok_or_else(|| Error::msg("the server has not started; call the tool again"))
 }
 
-/// Describes the user's answer, with its data.
+/// Returns the action of the user and the submitted data as text.
 fn describe_answer<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
     Ok(match answer {
         Elicited::Accepted(data) => {
@@ -168,6 +168,7 @@ fn answer_if_supported<T>(answer: Result<T, InputRequestError>) -> Result<Option
     }
 }
 
+/// Server with an example of every feature.
 struct EverythingServer;
 
 #[server(
@@ -367,7 +368,7 @@ impl EverythingServer {
     }
 }
 
-/// Tools whose input requests have keys, which 2026-07-28 clients see.
+/// Tools that set the keys of their input requests in `inputRequests` (from 2026-07-28 on).
 #[server(part = rounds)]
 impl EverythingServer {
     /// Asks for a name.
@@ -659,7 +660,7 @@ fn schema_tool() -> Tool {
         .input_schema(schema)
 }
 
-/// Completes when the process receives a shutdown signal.
+/// Completes on Ctrl-C.
 async fn wait_for_interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

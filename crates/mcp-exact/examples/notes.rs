@@ -5,11 +5,13 @@ use mcp_exact::{Cx, Error, IntoServer, PromptResult, Result, Server, server};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 
+/// Form that asks for a confirmation.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
     yes: bool,
 }
 
+/// Server with texts of notes, by name.
 struct Notes(Mutex<BTreeMap<String, String>>);
 
 #[server(name = "notes", version = "1.0.0")]

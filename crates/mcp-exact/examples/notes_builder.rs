@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{sync::Mutex, time::sleep};
 
+/// Form that asks for a confirmation.
 #[derive(Deserialize, JsonSchema)]
 struct Confirm {
     yes: bool,
@@ -28,8 +29,10 @@ struct Name {
     name: String,
 }
 
+/// Texts of the notes, by name.
 type Notes = Arc<Mutex<BTreeMap<String, String>>>;
 
+/// Returns the text of a note.
 async fn read(notes: &Notes, name: String) -> Result<String> {
     let note = notes.lock().await.get(&name).cloned();
     note.ok_or_else(|| Error::resource_not_found(name))

@@ -18,6 +18,7 @@ struct Confirm {
 
 /// Printer that writes to a file.
 struct Printer {
+    /// File that the pages are written to.
     paper: PathBuf,
 }
 

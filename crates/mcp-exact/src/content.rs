@@ -1,4 +1,4 @@
-//! Content blocks of tool results and prompt messages, in the shape of the newest revision.
+//! Content blocks of tool results and prompt messages, in the form of the newest revision.
 //!
 //! Blocks that an older revision does not define are converted when the result is sent; see [`crate::outgoing`].
 
@@ -44,8 +44,8 @@ pub struct Content(Block);
 /// Form in which a block is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
-    /// Text and nothing else, which has the same form in every revision. Most results consist of one such block, so it is
-    /// written without intermediate values.
+    /// Text without annotations and `_meta`, which has the same form in every revision. Most results consist of one
+    /// such block, so it is encoded without an intermediate [`JsonObject`].
     Text(String),
     /// Any content block, in the form of the home revision.
     Object(JsonObject),
@@ -77,7 +77,7 @@ impl Content {
 
     /// Creates an audio block from the bytes of the audio and its media type.
     ///
-    /// Clients of 2024-11-05, which has no audio, receive it as an embedded resource.
+    /// Clients of 2024-11-05, which does not define audio blocks, receive an embedded resource instead.
     pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Self {
         Self::media_block("audio", data.as_ref(), mime_type)
     }
@@ -162,7 +162,7 @@ impl Content {
         Self(Block::Object(object))
     }
 
-    /// Returns the block as JSON, in the shape of revision 2026-07-28.
+    /// Returns the block as JSON, in the form of revision 2026-07-28.
     pub fn object(&self) -> JsonObject {
         match &self.0 {
             Block::Text(_) => JsonObject::try_from(Json::from_encode(self)).unwrap_or_default(),
@@ -225,12 +225,12 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> Json {
     Json::string(&STANDARD.encode(bytes))
 }
 
-/// Returns the bytes of a base64 string.
+/// Returns the bytes of a base64 string; `None` if the string is not valid base64.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// Returns a finite number as JSON; null when it is not finite.
+/// Returns a number as JSON; null if the number is not finite.
 pub(crate) fn to_json_number(value: f64) -> Json {
     Json::from_serialize(&value).unwrap_or(Json::null())
 }

@@ -18,12 +18,12 @@ use crate::link::{Json, ObjectRef};
 /// Name of the newtype struct by which `serde_json::value::RawValue` requests the text of a value.
 const RAW_VALUE_TOKEN: &str = "$serde_json::private::RawValue";
 
-/// Decodes a value.
+/// Decodes a JSON value as `T`.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Json) -> Result<T, Mismatch> {
     T::deserialize(&mut JsonDeserializer::new(value.text()))
 }
 
-/// Decodes an object.
+/// Decodes a JSON object as `T`.
 pub(crate) fn decode_object<T: DeserializeOwned>(object: ObjectRef<'_>) -> Result<T, Mismatch> {
     T::deserialize(&mut JsonDeserializer::new(object.text()))
 }
@@ -307,7 +307,8 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
-    /// Reads the name of the next member and the colon; returns `None` at the end of the object.
+    /// Reads the name of the next member and the colon; returns `None` at the end of the object. `first` is true before
+    /// the first member and is set to false.
     fn read_member_name(&mut self, first: &mut bool) -> Result<Option<Cow<'de, str>>, Mismatch> {
         if self
             .0
@@ -615,7 +616,7 @@ struct VariantObject<'s, 'de> {
 }
 
 impl<'s, 'de> VariantObject<'s, 'de> {
-    /// Reads the value of the variant and the end of its object.
+    /// Reads the value of the variant with `read`, and the end of the object.
     fn read_variant_value<T>(
         self,
         read: impl FnOnce(&mut JsonDeserializer<'de>) -> Result<T, Mismatch>,

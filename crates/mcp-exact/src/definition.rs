@@ -71,6 +71,7 @@ struct CommonMembers {
     title: Option<String>,
     description: Option<String>,
     icons: Vec<Icon>,
+    /// Value of `_meta`; not advertised if empty.
     meta: JsonObject,
     /// Required OAuth scopes, separated by spaces; not advertised.
     scope: Option<String>,
@@ -139,7 +140,7 @@ macro_rules! common_setters {
 
                 /// Sets the OAuth scopes that callers need, separated by spaces. Scopes are checked over HTTP with
                 /// authentication ([`Server::http`](crate::Server::http)); the predicate of
-                /// [`visible`](crate::ServerBuilder::visible) can also use them. Scopes are not advertised.
+                /// [`visible`](crate::ServerBuilder::visible) can also use the scopes. Scopes are not advertised.
                 #[must_use]
                 pub fn scope(mut self, scope: impl Into<String>) -> Self {
                     self.common.scope = Some(scope.into());
@@ -151,7 +152,7 @@ macro_rules! common_setters {
                     &self.common.name
                 }
 
-                /// Returns the label that [`scope`](Self::scope) has set.
+                /// Returns the OAuth scopes that [`scope`](Self::scope) has set.
                 pub fn scope_label(&self) -> Option<&str> {
                     self.common.scope.as_deref()
                 }
@@ -190,24 +191,26 @@ common_setters! {
 pub struct Tool {
     /// Members that definitions of every kind share.
     common: CommonMembers,
-    /// Annotations, by name.
+    /// Declared schema of the arguments; `None` to derive the schema from the handler's `Input`.
     input: Option<JsonObject>,
+    /// Declared schema of the structured result; `None` to derive the schema from the handler's result.
     output: Option<JsonObject>,
+    /// Annotations, by name.
     hints: Vec<(&'static str, bool)>,
-    /// True if a cancelled request does not drop the handler.
+    /// True if the cancellation of a request does not drop its handler.
     pub(crate) cooperative: bool,
-    /// True if each call becomes a task, if its client supports tasks.
+    /// True if each call whose client supports tasks becomes a task.
     pub(crate) task: bool,
     /// True if calls of clients without support for tasks are rejected.
     pub(crate) task_required: bool,
-    /// Constructor of the default tasks, for a tool that runs as a task.
+    /// Constructor of the default task settings, for a tool that runs as a task.
     pub(crate) tasks: Option<DefaultTasksConstructor>,
-    /// Version of the handler.
+    /// Version of the handler; empty unless [`version`](Self::version) has set one.
     pub(crate) version: String,
 }
 
-/// Constructor of the tasks of a server that does not configure any. Only tools that run as tasks refer to it, so that
-/// other programs do not contain the code of tasks.
+/// Constructor of the task settings of a server that does not configure any. Only definitions of tools that run as
+/// tasks refer to the constructor, so that other programs do not contain the code of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DefaultTasksConstructor(pub(crate) fn() -> Tasks);
 
@@ -228,14 +231,14 @@ impl Tool {
         }
     }
 
-    /// Sets the schema of the arguments, instead of the one of the handler's [`Input`](crate::Input).
+    /// Sets the schema of the arguments, instead of the schema of the handler's [`Input`](crate::Input).
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<JsonObject>) -> Self {
         self.input = Some(schema.into());
         self
     }
 
-    /// Sets the schema of the structured result, instead of the one of the handler's [`Structured`](crate::Json) result.
+    /// Sets the schema of the structured result, instead of the schema of the handler's [`Json`](crate::Json) result.
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<JsonObject>) -> Self {
         self.output = Some(schema.into());
@@ -286,7 +289,7 @@ impl Tool {
     }
 
     /// Rejects calls of clients that do not support tasks, for tools that run too long for an ordinary call. The error
-    /// code is -32021 from 2026-07-28 on and -32601 before. The handler must call
+    /// code of the rejection is -32021 from 2026-07-28 on and -32601 in earlier revisions. The handler must call
     /// [`Cx::become_task`](crate::Cx::become_task) itself, unless [`task`](Self::task) is set too.
     #[must_use]
     pub fn task_required(mut self) -> Self {
@@ -560,7 +563,7 @@ impl Prompt {
 /// Definition with its cached conversions to other revisions.
 #[derive(Debug)]
 pub(crate) struct AdvertisedDefinition {
-    /// Name of the definition in the schema, such as `Tool`.
+    /// Name of the definition in the schema, such as `Tool` or `Resource`.
     kind: &'static str,
     /// Definition in the form of the home revision.
     home_definition: JsonObject,

@@ -26,10 +26,10 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | [`Unsupported`](crate::InputRequestErrorKind::Unsupported) input request, 2026-07-28 | error -32021 | error -32021 |
 /// | any other error | result with `isError` and the text of the error | error -32603 with the text of the error |
 ///
-/// The type is searched in the error and its [sources](std::error::Error::source), so that an error of the application
-/// may wrap it: `#[error("no answer")] Ask(#[from] InputRequestError)`. A variant that is `#[error(transparent)]` hides what it
-/// wraps. An `anyhow::Error` does not implement [`std::error::Error`]; extract the type with its `downcast` before the
-/// conversion.
+/// An error of one of these types is also recognised among the [sources](std::error::Error::source) of the contained
+/// error, so that an error of the application may wrap it: `#[error("no answer")] Ask(#[from] InputRequestError)`. A
+/// variant with `#[error(transparent)]` hides the error that it wraps. An `anyhow::Error` does not implement
+/// [`std::error::Error`]; extract the typed error with `anyhow::Error::downcast` before the conversion.
 ///
 /// `Error` does not implement [`std::error::Error`] itself, which makes the conversion from all errors possible.
 pub struct Error(BoxError);
@@ -86,7 +86,7 @@ impl Error {
         }
     }
 
-    /// Boxes an error for [`Error`].
+    /// Creates an [`Error`] from an error that may already be boxed.
     pub(crate) fn into_boxed(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
@@ -122,7 +122,7 @@ impl From<Error> for Box<dyn StdError> {
     }
 }
 
-/// Arguments that do not fit the schema of a tool or prompt.
+/// Error for arguments that do not match the schema of a tool or prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid arguments{}: {reason}", location_suffix(pointer))]
 pub struct InvalidArguments {
@@ -141,7 +141,7 @@ fn location_suffix(pointer: &str) -> String {
     }
 }
 
-/// A resource that does not exist (section `server/resources`, "Error Handling").
+/// Error for a resource that does not exist (section `server/resources`, "Error Handling").
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("resource not found: {uri}")]
 pub struct ResourceNotFound {
@@ -175,7 +175,7 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// Returns `Ok` if `problems` is empty.
+    /// Returns `Ok` if `problems` is empty, otherwise the error with all problems.
     pub(crate) fn check(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {
             Ok(())
@@ -244,7 +244,7 @@ pub enum Problem {
         /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
-    /// A definition does not fit the protocol.
+    /// A definition does not conform to the protocol.
     #[error("{kind} {name:?} cannot be advertised: {reason}")]
     Definition {
         /// Kind of the definition: `tool`, `resource`, `resource template` or `prompt`.

@@ -60,7 +60,8 @@ pub(crate) enum Arguments {
 }
 
 impl Arguments {
-    /// Returns the location of the value `arguments` in the text of the params; `None` if the value is not an object.
+    /// Returns the location of `arguments` in the text of the params; `None` if `arguments` is a value other than an
+    /// object.
     pub(crate) fn in_params(params: &JsonObject, arguments: Option<JsonRef<'_>>) -> Option<Self> {
         let Some(arguments) = arguments else {
             return Some(Self::None);
@@ -189,7 +190,7 @@ impl Signature {
         self.inputs.push(schema::input_schema_of::<T>());
     }
 
-    /// Declares that the handler reads the arguments without decoding them. Unless the tool sets a schema, it is
+    /// Declares that the handler reads the arguments without decoding them. A tool that does not set a schema is then
     /// advertised with a schema that accepts any arguments.
     pub fn takes_any_arguments(&mut self) {
         self.takes_any_arguments = true;
@@ -386,9 +387,9 @@ impl FromCall for Meta {
 /// [`ServerBuilder::method`](crate::ServerBuilder::method).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRequest {
-    /// Method.
+    /// Method of the request, such as `tools/call`.
     pub method: String,
-    /// Parameters, in the form of the negotiated revision.
+    /// Parameters of the request, in the form of the negotiated revision.
     pub params: Option<JsonObject>,
 }
 
@@ -423,12 +424,14 @@ mod tests {
     use super::*;
     use crate::error::InvalidArguments;
 
+    /// Type of the decoded arguments.
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
     struct Route {
         stops: Vec<Stop>,
     }
 
+    /// Object with a member whose name is escaped in a JSON pointer.
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
     struct Stop {
@@ -436,8 +439,8 @@ mod tests {
         at: u8,
     }
 
-    /// Decodes a route; returns the pointer and the reason of the error.
-    fn current_pointer(text: &str) -> (String, String) {
+    /// Decodes a [`Route`], which must fail; returns the pointer and the reason of the error.
+    fn route_error(text: &str) -> (String, String) {
         let arguments: JsonObject = text.parse().expect("an object");
         let mismatch = decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");
         let error = bad_arguments(mismatch);
@@ -447,14 +450,15 @@ mod tests {
         (error.pointer.clone(), error.reason.clone())
     }
 
+    /// The error for invalid arguments contains the JSON pointer of the value that does not match its type.
     #[test]
     fn bad_arguments_name_the_member() {
-        let (pointer, reason) = current_pointer(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
+        let (pointer, reason) = route_error(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
         assert_eq!(pointer, "/stops/1/a~1b");
         assert_eq!(reason, "invalid value: integer `256`, expected u8");
-        let (pointer, reason) = current_pointer(r#"{"stops":[{}]}"#);
+        let (pointer, reason) = route_error(r#"{"stops":[{}]}"#);
         assert_eq!(pointer, "/stops/0");
         assert_eq!(reason, "missing field `a/b`");
-        assert_eq!(current_pointer("{}").0, "");
+        assert_eq!(route_error("{}").0, "");
     }
 }

@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-/// Returns the first violation of the schema by the submitted values, if there is one.
+/// Returns a description of the first violation of the schema by the submitted values; `None` if they conform to the
+/// schema.
 pub(crate) fn form_violation(schema: &Value, content: &Value) -> Option<String> {
     let Some(values) = content.as_object() else {
         return Some("the values are no object".to_owned());
@@ -57,7 +58,7 @@ fn matches_field(field: &Value, value: &Value) -> bool {
 }
 
 /// Returns true if `size` is within the bounds in the members `least` and `most` of the schema; a missing bound does
-/// not restrict it.
+/// not restrict `size`.
 fn is_number_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
     let bound = |name: &str| field.get(name).and_then(Value::as_f64);
     bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
@@ -79,7 +80,7 @@ fn matches_list(field: &Value, list: &[Value]) -> bool {
         && (!is_unique || (1..list.len()).all(|end| !list[..end].contains(&list[end])))
 }
 
-/// Returns true if a string conforms to the length, format, pattern and values of a schema.
+/// Returns true if a string conforms to the length, format and pattern of a schema.
 fn matches_string(field: &Value, text: &str) -> bool {
     let has_format = match field.get("format").and_then(Value::as_str) {
         Some("email") => is_email(text),
@@ -200,6 +201,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A missing required value and a value that does not conform to its field are violations; additional values are
+    /// not.
     #[test]
     fn form_values_are_validated() {
         let schema = json!({

@@ -1,6 +1,7 @@
 //! Handlers: async functions and closures whose arguments are extractors and whose result becomes a reply.
 //!
-//! A function of up to eight extractors is converted to a type-erased handler, which the registry stores.
+//! A function of up to eight extractors is converted to a type-erased handler, which the catalogue of the server
+//! stores.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub trait Handler<A, O>: Clone + Send + Sync + 'static {
     fn signature() -> Signature;
 }
 
-/// Implements [`Handler`] for functions with a number of extractors.
+/// Implements [`Handler`] for functions whose arguments are the given extractors.
 macro_rules! impl_handler {
     ($($name:ident),*) => {
         impl<Function, Output, Kind, $($name,)*> Handler<($($name,)*), Kind> for Function

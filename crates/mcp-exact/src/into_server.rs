@@ -105,7 +105,7 @@ pub const fn check_argument<T: Argument>() {}
 /// The work continues after its request is cancelled; [`Cx::is_cancelled`](crate::Cx::is_cancelled) then returns true.
 ///
 /// # Errors
-/// If the work panics.
+/// [`Error`] if the work panics.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
@@ -126,7 +126,7 @@ pub async fn blocking<T: Send + 'static>(
 /// The work is dropped when its request is cancelled.
 ///
 /// # Errors
-/// If the work panics, or the thread cannot be started.
+/// [`Error`] if the work panics, or if the thread cannot be started.
 #[cfg(feature = "local")]
 pub async fn local<T, F, Fut>(work: F) -> Result<T, Error>
 where

@@ -39,7 +39,7 @@ impl Service<Call> for ToolService {
 pub(crate) type LayerFn =
     Arc<dyn Fn(ErasedHandler<ToolResult>) -> ErasedHandler<ToolResult> + Send + Sync>;
 
-/// Erases the type of a layer.
+/// Converts a layer to a [`LayerFn`], whose type does not depend on the type of the layer.
 pub(crate) fn erase_layer<L, S>(layer: L) -> LayerFn
 where
     L: Layer<ToolService, Service = S> + Send + Sync + 'static,

@@ -42,16 +42,17 @@
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the
 //! call, [`State`] for shared state of the server, [`Cx`] for progress, logs, cancellation and input requests, and
-//! [`Principal`], [`Headers`], [`Meta`] for metadata of the request. It returns a `String`, [`Json`], [`ToolResult`],
-//! [`PromptResult`], [`Contents`], or a `Result` of one of these with any error ([`Error`] documents the error that the
-//! client receives, and [`Error::msg`] creates one from a message). A tool may return a number as well.
+//! [`Principal`], [`Headers`], [`Meta`] for metadata of the request. A handler returns a `String`, [`Json`],
+//! [`ToolResult`], [`PromptResult`], [`Contents`], or a `Result` of one of these with any error ([`Error`] documents
+//! the error that the client receives, and [`Error::msg`] creates one from a message). A tool may return a number as
+//! well.
 //!
 //! # Revisions
 //!
-//! Results, definitions and input requests are built in the newest revision and converted to the revision of the
-//! client. Content that an older revision cannot express is dropped or rewritten: clients before 2025-06-18 receive
-//! structured content as text. Clients return results in the form of the newest revision, whatever revision was
-//! negotiated.
+//! Results, definitions and input requests are built in the newest revision, 2026-07-28 (the *home revision*), and
+//! converted to the revision of the client. Content that an older revision cannot express is dropped or rewritten:
+//! clients before 2025-06-18 receive structured content as text. Clients return results in the form of the newest
+//! revision, whatever revision was negotiated.
 //!
 //! # Logs
 //!

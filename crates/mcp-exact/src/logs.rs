@@ -79,7 +79,7 @@ thread_local! {
 struct MessageGuard;
 
 impl MessageGuard {
-    /// Marks the thread as creating a message; `None` if it already does.
+    /// Marks the thread as creating a message; returns `None` if the thread is already marked.
     fn begin() -> Option<Self> {
         // Not `then_some`: a guard that is created and dropped immediately would mark the outer creation as ended.
         (!IS_CREATING.replace(true)).then(|| Self)

@@ -4,8 +4,8 @@
 
 use crate::error::Result;
 
-/// Returns `Ok` with the error type [`Error`](crate::Error). In a closure or async block, this fixes the error type, so
-/// that `?` converts any error.
+/// Returns `Ok` with the error type [`Error`](crate::Error). In a closure or async block, the function fixes the error
+/// type, so that `?` converts any error.
 ///
 /// ```
 /// use mcp_exact::{Cx, Server};

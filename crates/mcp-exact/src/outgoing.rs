@@ -45,7 +45,8 @@ pub(crate) fn home_revision() -> Revision {
     HOME_REVISION.revision()
 }
 
-/// Converts a result of the home revision to the revision of the client.
+/// Converts a result of the home revision to the revision of the client. `uri` is the URI that the request names, if
+/// any.
 ///
 /// # Errors
 /// The JSON-RPC error to reply with, if the result does not conform to the schema or the revision cannot express it.
@@ -103,8 +104,8 @@ pub(crate) fn convert_exact_result(
     })
 }
 
-/// Adds the members that every result of the home revision must have (2026-07-28, `basic`, "Result Types";
-/// `server/utilities/caching`).
+/// Adds the missing members that a result of the home revision must have: `resultType` (2026-07-28, `basic`, "Result
+/// Types") and, in results that can be cached, `ttlMs` and `cacheScope` (`server/utilities/caching`).
 fn add_required_members(method: &str, result: &mut JsonObject) {
     let cached = matches!(
         method,
@@ -127,7 +128,8 @@ fn add_required_members(method: &str, result: &mut JsonObject) {
     }
 }
 
-/// Converts a definition of the home revision, such as a `Tool`, to the revision of a client.
+/// Converts a definition of the home revision to the revision of a client. `name` is the type of the definition in the
+/// schema, such as `Tool`.
 ///
 /// # Errors
 /// Description of the mismatch or of the loss.
@@ -144,7 +146,7 @@ pub(crate) fn convert_definition(
     text.parse::<Json>().map_err(|error| error.to_string())
 }
 
-/// Checks that a definition fits the schema of the home revision.
+/// Checks that a definition conforms to the schema of the type `name`, such as `Tool`, in the home revision.
 pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), String> {
     mcp_exact_convert::check_type(name, value.text(), HOME_REVISION)
         .map_err(|refused| refused.to_string())
@@ -318,7 +320,7 @@ fn require_known_revision(revision: Revision) -> Result<KnownRevision, PeerError
     KnownRevision::parse(revision.as_str()).ok_or_else(missing)
 }
 
-/// Logs the losses of a conversion.
+/// Logs the losses of a conversion. `what` is the method or the type of the converted object.
 fn report_losses(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");
@@ -329,11 +331,12 @@ fn report_losses(what: &str, to: Revision, losses: &[Loss]) {
 mod tests {
     use super::*;
 
+    /// Parses a JSON object.
     fn object(text: &str) -> JsonObject {
         text.parse().expect(text)
     }
 
-    /// Conversion leaves a plain result unchanged, so skipping the conversion gives the same JSON.
+    /// Conversion leaves a plain result unchanged, so the result without conversion has the same members.
     #[test]
     fn plain_results_equal_converted_results() {
         let plain = [

@@ -2,7 +2,7 @@
 
 use crate::link::JsonObject;
 
-/// Returns the name or URI in the params of a request.
+/// Returns the name of the tool or prompt, or the URI of the resource, in the params of a request.
 pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> {
     match method {
         "tools/call" | "prompts/get" => string_member(params, "name"),
@@ -13,7 +13,7 @@ pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> 
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 pub(crate) fn string_member(params: &JsonObject, name: &str) -> Option<String> {
     params
         .view()
@@ -22,7 +22,7 @@ pub(crate) fn string_member(params: &JsonObject, name: &str) -> Option<String> {
         .map(std::borrow::Cow::into_owned)
 }
 
-/// Returns the name of a request in the log: its method and the tool, prompt or resource that it names.
+/// Returns the text that identifies a request in log events: its method and the tool, prompt or resource that it names.
 pub(crate) fn request_label(method: &str, params: Option<&JsonObject>) -> String {
     match params.and_then(|params| named_target(method, params)) {
         Some(name) => format!("{method} {name}"),

@@ -2,7 +2,7 @@
 //!
 //! The module is pure state without IO. From 2026-07-28 on, an input request ends the client's request, and the handler
 //! runs again with the answers. The record lists the earlier input requests, detects a handler that sends different
-//! ones, and is sealed into `requestState`.
+//! input requests, and is sealed into `requestState`.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::decode;
 use crate::link::{InputRequest, Json, JsonObject};
 
-/// Sealed part of the record, which the client returns with its retry.
+/// Record that is sealed into `requestState`, which the client returns with its retry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReplayRecord {
     /// Version of the handler that created the record.
@@ -39,7 +39,8 @@ struct RecordedInputRequest {
     /// Deadline of the answer, in milliseconds of the server's clock.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     deadline: Option<u64>,
-    /// Result of the input request; `false` if the answer was received after the deadline.
+    /// Result of the input request; `false` if no answer was received before the deadline, and `None` while no answer
+    /// was received.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     answer: Option<Json>,
 }
@@ -133,7 +134,12 @@ pub(crate) enum ReplayError {
          with the answers and has to request the same questions in the same message; take values that change (time, random numbers, \
          data) through `Cx::once`"
     )]
-    Diverged { before: String, now: String },
+    Diverged {
+        /// Key of an input request of an earlier run that was not repeated.
+        before: String,
+        /// Key and method of the new input request.
+        now: String,
+    },
 }
 
 impl ReplayRecord {
@@ -157,7 +163,8 @@ impl HandlerRun {
         }
     }
 
-    /// Starts another run with the record of the earlier runs and the answers of the retry.
+    /// Starts another run with the record of the earlier runs and the answers of the retry. `answer` returns the answer
+    /// to the input request with a key.
     ///
     /// # Errors
     /// [`ReplayError::VersionMismatch`] if another version of the handler created the record.
@@ -217,7 +224,8 @@ impl HandlerRun {
         recorded.answer = answer;
     }
 
-    /// Records an input request of the handler; returns the existing entry if an earlier run has recorded it.
+    /// Records an input request of the handler; returns the id of the existing entry if an earlier run has recorded an
+    /// equal one.
     pub(crate) fn record_input_request(&mut self, request: InputRequest) -> InputRequestId {
         let fingerprint = fingerprint(&request);
         let same = |entry: &InputRequestState| {
@@ -251,7 +259,8 @@ impl HandlerRun {
         InputRequestId(at)
     }
 
-    /// Returns a number that no key of the request contains, because keys are unique within a request.
+    /// Returns a number for the default key of a new input request. No other key of the request contains the number,
+    /// because keys are unique within a request.
     fn next_number(&self) -> usize {
         let number = |entry: &InputRequestState| {
             let (_, number) = entry.record.name.rsplit_once('-')?;
@@ -266,7 +275,8 @@ impl HandlerRun {
         next.unwrap_or_else(|| (1..).find(|one| !used.contains(one)).unwrap_or_default())
     }
 
-    /// Sets the deadline of an input request. An input request of an earlier run keeps its deadline.
+    /// Sets the deadline of an input request, in milliseconds of the server's clock. An input request of an earlier run
+    /// keeps its deadline.
     pub(crate) fn set_deadline(&mut self, id: InputRequestId, deadline: u64) {
         let entry = &mut self.input_requests[id.0];
         if !entry.was_sent_before {
@@ -274,8 +284,9 @@ impl HandlerRun {
         }
     }
 
-    /// Returns the answer to an input request, or records that a caller waits for it. An answer that was received after
-    /// the deadline counts as missing, in this run and in every later one.
+    /// Returns the answer to an input request, or records that a caller waits for the answer. `now` is the time in
+    /// milliseconds of the server's clock. An answer that was received after the deadline counts as missing, in this
+    /// run and in every later one.
     pub(crate) fn take_answer(&mut self, id: InputRequestId, now: u64) -> Option<InputOutcome> {
         let entry = &mut self.input_requests[id.0];
         let recorded = &mut entry.record;
@@ -319,8 +330,8 @@ impl HandlerRun {
         answered.any(|entry| !entry.is_settled)
     }
 
-    /// Returns the input requests that end the client's request now; `None` while no caller waits for an answer or a
-    /// `once` is running.
+    /// Returns the input requests that end the client's request now; `None` while no caller waits for an answer or
+    /// while an effect of `once` is running.
     ///
     /// # Errors
     /// [`ReplayError::Diverged`] if the handler sends a new input request without repeating all earlier ones.
@@ -387,8 +398,8 @@ impl HandlerRun {
         entry.is_settled = true;
     }
 
-    /// Delivers the answer to an input request of the running handler; returns true if an input request with this key
-    /// was waiting.
+    /// Delivers the answer to an input request of the running handler; returns true if a caller was waiting for this
+    /// answer.
     pub(crate) fn deliver_answer(&mut self, key: &str, answer: JsonObject) -> bool {
         let waits = |entry: &&mut InputRequestState| entry.has_waiter && entry.record.name == key;
         let Some(entry) = self.input_requests.iter_mut().find(waits) else {
@@ -408,13 +419,13 @@ impl HandlerRun {
         true
     }
 
-    /// Returns the recorded result of a `once`.
+    /// Returns the recorded result of the effect of `once` with a key.
     pub(crate) fn once_result(&self, key: &str) -> Option<&Json> {
         self.once_results.get(key)
     }
 
-    /// Records that a `once` runs its effect in the context `place`, and wakes the pending input requests, because
-    /// those of other tasks now fail; see [`has_effect_elsewhere`](Self::has_effect_elsewhere).
+    /// Records that an effect of `once` runs in the context `place`, and wakes the pending input requests, because
+    /// input requests of other tasks now fail; see [`has_effect_elsewhere`](Self::has_effect_elsewhere).
     pub(crate) fn start_once(&mut self, place: ExecutionContext) {
         self.running_effects.push(place);
         let wakers = self.input_requests.iter_mut();
@@ -434,7 +445,8 @@ impl HandlerRun {
         self.handler_task = Some(place);
     }
 
-    /// Records the end of a `once` in the context `place`; with `record`, stores its key and result.
+    /// Records the end of the effect of `once` that runs in the context `place`; stores the key and the result in
+    /// `record`, if given.
     pub(crate) fn end_once(&mut self, place: ExecutionContext, record: Option<(&str, Json)>) {
         let ended = self
             .running_effects
@@ -447,7 +459,7 @@ impl HandlerRun {
         self.wake_runner();
     }
 
-    /// Wakes the handler's task, because another task has sent an input request.
+    /// Wakes the task that polls the handler, so that it observes a change of the run that another task may have made.
     pub(crate) fn wake_runner(&self) {
         if let Some(runner) = &self.runner_waker {
             runner.wake_by_ref();
@@ -509,6 +521,7 @@ mod tests {
         assert_eq!(suspension.input_requests[1].0, "elicitation-1");
     }
 
+    /// A run reuses the answers of all earlier runs, in any order of the input requests.
     #[test]
     fn answers_persist_across_retries() {
         let mut run = HandlerRun::new("1");
@@ -556,6 +569,8 @@ mod tests {
         assert!(run.take_answer(first, 0).is_some() && run.take_answer(second, 0).is_some());
     }
 
+    /// A new input request is an error if the handler has not repeated an earlier one, and the error contains both
+    /// keys.
     #[test]
     fn different_input_requests_are_divergence() {
         let mut run = HandlerRun::new("1");
@@ -648,6 +663,7 @@ mod tests {
         );
     }
 
+    /// An input request whose caller no longer waits for the answer is not sent.
     #[test]
     fn released_input_requests_are_not_sent() {
         let mut run = HandlerRun::new("1");
@@ -669,6 +685,7 @@ mod tests {
         assert_eq!(input_requests[0].1, input_request("b"));
     }
 
+    /// An answer after the deadline is [`InputOutcome::TimedOut`] in every later run, whatever the time is then.
     #[test]
     fn late_answers_stay_late() {
         let mut run = HandlerRun::new("1");
@@ -685,6 +702,7 @@ mod tests {
         assert_eq!(run.take_answer(id, 5), Some(InputOutcome::TimedOut));
     }
 
+    /// An answer before the deadline is used in every later run, even after the deadline.
     #[test]
     fn timely_answers_stay_timely() {
         let mut run = HandlerRun::new("1");
@@ -707,6 +725,7 @@ mod tests {
         ));
     }
 
+    /// Input requests do not end the client's request while an effect of `once` is running.
     #[test]
     fn running_effects_delay_suspension() {
         let mut run = HandlerRun::new("1");
@@ -729,8 +748,8 @@ mod tests {
         assert_eq!(error, ReplayError::VersionMismatch);
     }
 
-    /// Replicas that run different builds must be able to open the same states. The number was computed by another
-    /// implementation of FNV-1a.
+    /// Replicas that run different builds must be able to open the same states. The expected number was computed by
+    /// another implementation of FNV-1a.
     #[test]
     fn input_request_fingerprints_are_stable() {
         assert_eq!(fingerprint(&input_request("a")), 0xc665_4b01_06e1_83cf);

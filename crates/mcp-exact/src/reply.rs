@@ -119,7 +119,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns true if the result has the same form in every revision.
+    /// Returns true if the result consists of plain text only, which has the same form in every revision.
     pub(crate) fn is_plain(&self) -> bool {
         self.structured.is_none()
             && self.meta.is_none()
@@ -148,7 +148,7 @@ impl ToolResult {
     }
 }
 
-/// Encoder of a result whose content blocks are complete.
+/// Encoder of a tool result, which writes the content blocks of the result without adding any.
 struct CompleteResult(ToolResult);
 
 impl Encode for CompleteResult {
@@ -194,7 +194,7 @@ impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
     }
 }
 
-/// Implements [`IntoReply`] for types whose results are structured values.
+/// Implements [`IntoReply`] for numbers and booleans, whose results are text.
 macro_rules! impl_values {
     ($($value:ty)*) => {
         $(
@@ -312,7 +312,7 @@ impl IntoReply<Self> for PromptResult {
 
 /// Contents of a resource (section `server/resources`, "Reading Resources").
 ///
-/// By default, the URI is the one of the request and the media type the one of the definition.
+/// By default, the items have the URI of the request and the media type of the definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Items of the contents.
@@ -328,7 +328,9 @@ struct ContentItem {
     uri: Option<String>,
     /// Media type; `None` for that of the definition.
     mime_type: Option<String>,
+    /// Contents of the item.
     data: ItemData,
+    /// Value of `_meta`; not sent if empty.
     meta: JsonObject,
 }
 
@@ -367,7 +369,7 @@ impl Contents {
         self.push_item(ItemData::Blob(bytes.into()))
     }
 
-    /// Sets the URI of the item, such as the URI of a file in a directory that was read.
+    /// Sets the URI of the item that was added last, such as the URI of a file in a directory that was read.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         if let Some(item) = self.items.last_mut() {
@@ -376,7 +378,7 @@ impl Contents {
         self
     }
 
-    /// Sets the media type.
+    /// Sets the media type of the item that was added last.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         if let Some(item) = self.items.last_mut() {
@@ -385,7 +387,7 @@ impl Contents {
         self
     }
 
-    /// Sets an entry of `_meta`.
+    /// Sets an entry of `_meta` of the item that was added last.
     #[must_use]
     pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
         if let Some(item) = self.items.last_mut() {
@@ -401,7 +403,7 @@ impl Contents {
         self
     }
 
-    /// Adds an item.
+    /// Adds an item without URI, media type and `_meta`.
     fn push_item(mut self, data: ItemData) -> Self {
         self.items.push(ContentItem {
             uri: None,

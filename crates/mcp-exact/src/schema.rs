@@ -28,7 +28,7 @@ pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
 // Generic functions are compiled for every type in the crate of the application, so they only call functions that are
 // not generic.
 
-/// Returns the generator of schemas, with the settings for deserialisation or serialisation.
+/// Returns the generator of schemas; `contract` applies the settings for deserialisation or for serialisation.
 fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
     let mut settings = contract(SchemaSettings::draft2020_12());
     settings.inline_subschemas = true;
@@ -47,7 +47,7 @@ fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
     schema.to_value()
 }
 
-/// Returns the schema of tool arguments.
+/// Returns a derived schema as the input schema of a tool.
 ///
 /// # Errors
 /// The reason why the schema cannot be an input schema: "the root of `inputSchema` MUST have type object" (section
@@ -99,7 +99,7 @@ pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
     }
 }
 
-/// Returns the schema of a structured result.
+/// Returns a derived schema as the output schema of a tool.
 ///
 /// # Errors
 /// The reason why the schema cannot be an output schema.
@@ -206,7 +206,7 @@ fn accepts_string(schema: &Value) -> bool {
     }
 }
 
-/// Returns the strings in an array.
+/// Returns the strings in an array; none for any other value.
 pub(crate) fn string_items(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array)
         .into_iter()
@@ -214,7 +214,7 @@ pub(crate) fn string_items(list: Option<&Value>) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// Returns the type that a schema requires, for error messages.
+/// Returns a description of the type that a schema requires, for error messages.
 pub(crate) fn json_kind_of(schema: &Map<String, Value>) -> String {
     match schema.get("type") {
         Some(kind) => format!("`{kind}`"),
@@ -226,6 +226,7 @@ pub(crate) fn json_kind_of(schema: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
 
+    /// Arguments of a tool or prompt.
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "the schema is all that is used")]
     struct Query {
@@ -251,6 +252,7 @@ mod tests {
         );
     }
 
+    /// A string argument is parsed as the type that the schema of the argument requires.
     #[test]
     fn strings_are_parsed_by_their_schema() {
         let schema = input_schema_of::<Query>();

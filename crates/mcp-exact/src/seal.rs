@@ -48,7 +48,7 @@ impl KeyRing {
     }
 }
 
-/// The system did not provide random numbers.
+/// Error of a system that does not provide random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system gave no random numbers ({0}); give the server keys by `.keys(…)`")]
 pub struct NoRandomness(String);
@@ -98,6 +98,7 @@ impl Seal for KeyRing {
 mod tests {
     use super::*;
 
+    /// A sealed state can be opened only unchanged, and only with the context that it was sealed with.
     #[test]
     fn request_states_are_bound_to_context() {
         let ring = KeyRing::new([1; 32], []);
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(ring.open(&changed, b"alice"), None);
     }
 
+    /// A ring opens the states of its older keys, but a ring without the new key does not open new states.
     #[test]
     fn rotated_keys_unseal_older_states() {
         let old = KeyRing::new([1; 32], []);

@@ -1,4 +1,5 @@
-//! Help for tests of servers: one test, clients of every revision; recordings of sessions.
+//! Functions for tests of servers: a test can run with a client of every revision, and sessions can be recorded and
+//! replayed.
 //!
 //! ```
 //! # use mcp_exact::{Client, Server, testing::every_revision};

@@ -57,7 +57,7 @@ pub enum UrlWarning {
     IpAddress,
 }
 
-/// Reason why a URL is not a page that a user can be sent to.
+/// Reason why a user cannot be asked to visit a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidVisitUrl {
@@ -185,6 +185,7 @@ impl Visit {
 mod tests {
     use super::*;
 
+    /// The host of a URL excludes the port, and each warning is reported for the URLs that it concerns.
     #[test]
     fn hosts_of_urls_are_parsed() {
         use UrlWarning::{IpAddress, NotEncrypted, Punycode};

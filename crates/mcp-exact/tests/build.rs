@@ -12,17 +12,19 @@ struct Args {
     path: String,
 }
 
+/// Arguments with a list, which prompts do not support.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "the schema is all that is used")]
 struct Nested {
     list: Vec<String>,
 }
 
+/// State that a handler requires.
 #[derive(Clone)]
 struct Database;
 
-/// Builds the server and checks the messages of its problems.
-fn build_problems(builder: ServerBuilder, expected: &[&str]) {
+/// Asserts that the server cannot be built and that the problems have these messages.
+fn check_problems(builder: ServerBuilder, expected: &[&str]) {
     let error = builder.build().expect_err("a problem");
     let found: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
@@ -43,7 +45,7 @@ fn duplicate_definitions_are_rejected() {
         .template("x://{a}", || async { "" })
         .prompt("p", || async { "" })
         .prompt("p", || async { "" });
-    build_problems(
+    check_problems(
         builder,
         &[
             "tool \"a\" is registered twice; rename or remove one of the two",
@@ -59,7 +61,7 @@ fn duplicate_definitions_are_rejected() {
 fn invalid_tool_names_are_rejected() {
     let long = "a".repeat(129);
     for name in ["", "a b", "ä", "a/b", long.as_str()] {
-        build_problems(
+        check_problems(
             builder().tool(name, || async { "" }),
             &[&format!(
                 "tool name {name:?} is not accepted by all clients; use 1 to 128 of the characters A-Z a-z 0-9 _ - ."
@@ -82,7 +84,7 @@ fn invalid_schemas_are_rejected() {
             |Input(_): Input<Args>, Input(_): Input<Args>| async { "" },
         )
         .resource("x://a", |Input(_): Input<Args>| async { "" });
-    build_problems(
+    check_problems(
         builder,
         &[
             "the input schema of tool \"list\" cannot be used: its root has to be an object and is `\"array\"`; give `Input` a struct with named fields",
@@ -94,9 +96,10 @@ fn invalid_schemas_are_rejected() {
     );
 }
 
+/// A state may be registered after the handler that requires the state, but must not be missing.
 #[test]
 fn build_error_names_missing_states() {
-    build_problems(
+    check_problems(
         builder().tool("a", |State(_): State<Database>| async { "" }),
         &[
             "the handler of tool \"a\" takes `State<build::Database>`, which the server does not have; call `.state(…)` with a value of this type",
@@ -108,7 +111,7 @@ fn build_error_names_missing_states() {
     assert!(later.build().is_ok());
 }
 
-/// Ambiguous definitions of a merged server are reported as problems.
+/// States of the same type, and visibility rules and capabilities of a merged builder, are problems.
 #[test]
 fn contradicting_merged_builders_are_rejected() {
     let part = builder().state(Database).state(1_u8).visible(|_, _| false);
@@ -116,7 +119,7 @@ fn contradicting_merged_builders_are_rejected() {
         "experimental",
         mcp_exact::JsonObject::from_iter([("a", true)]),
     );
-    build_problems(
+    check_problems(
         builder()
             .state(Database)
             .merge(None, part)
@@ -138,7 +141,7 @@ fn invalid_uri_templates_are_rejected() {
             ResourceTemplate::new("x://{file}").with_name("files"),
             |Input(_): Input<Args>| async { "" },
         );
-    build_problems(
+    check_problems(
         builder,
         &[
             "resource template \"x://{a\" cannot be used: the brace at byte 4 has no counterpart; braces enclose expressions",
@@ -148,6 +151,7 @@ fn invalid_uri_templates_are_rejected() {
     );
 }
 
+/// A completion of an unregistered argument or resource template is a problem.
 #[test]
 fn dangling_completions_are_reported() {
     let builder = builder()
@@ -155,7 +159,7 @@ fn dangling_completions_are_reported() {
         .complete_prompt("review", "path", |_: Partial| async { vec![String::new()] })
         .complete_prompt("review", "code", |_: Partial| async { vec![String::new()] })
         .complete_template("x://{a}", "a", |_: Partial| async { vec![String::new()] });
-    build_problems(
+    check_problems(
         builder,
         &[
             "the completion of \"code\" belongs to prompt \"review\", which has no such argument; register it or correct the name",
@@ -164,9 +168,10 @@ fn dangling_completions_are_reported() {
     );
 }
 
+/// A server that supports no revision cannot be built.
 #[test]
 fn servers_need_a_revision() {
-    build_problems(
+    check_problems(
         builder().revisions([]),
         &["no revision is offered; name at least one that is known and not below the floor"],
     );

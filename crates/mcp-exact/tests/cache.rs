@@ -33,6 +33,7 @@ fn server(ttl_ms: u64) -> (Server, Arc<AtomicUsize>) {
     (server, listed)
 }
 
+/// A cached list is fetched again only after a change or with `without_cache`.
 #[tokio::test]
 async fn lists_are_cached_until_they_change() {
     let (server, listed) = server(60_000);
@@ -65,7 +66,7 @@ async fn lists_are_cached_until_they_change() {
     assert_eq!(listed.load(Ordering::SeqCst), 3);
 }
 
-/// Without `ttlMs`, and in revisions without it, lists are not cached.
+/// Lists whose `ttlMs` is 0, and lists of revisions that do not define `ttlMs`, are not cached.
 #[tokio::test]
 async fn lists_without_ttl_are_not_cached() {
     for (revision, ttl_ms) in revisions()
@@ -90,7 +91,7 @@ async fn lists_without_ttl_are_not_cached() {
 /// A list that depends on the caller is not cached for other callers (2026-07-28, `server/utilities/caching`): with a
 /// visibility rule, the cache scope is private, regardless of other settings.
 #[tokio::test]
-async fn private_lists_are_cached_per_caller() {
+async fn visibility_rules_make_lists_private() {
     let public = CacheHint {
         ttl_ms: 60_000,
         is_public: true,

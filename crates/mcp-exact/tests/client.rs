@@ -10,6 +10,7 @@ use mcp_exact::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
+/// Form that asks for a confirmation.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "the form is never filled in")]
 struct Confirm {
@@ -414,7 +415,7 @@ async fn subscriptions_survive_switch_to_newer_revision() {
 async fn sampling_with_tools_can_be_declared() {
     let server = Server::builder("test", "1")
         .tool("sample", |cx: Cx| async move {
-            let sample = Sample::new("Who?", 10).set_param("tools", object_list());
+            let sample = Sample::new("Who?", 10).set_param("tools", sampling_tools());
             let answer = cx.sample(&sample).await?;
             let reason = answer.stop_reason().unwrap_or_default();
             Ok::<_, Error>(format!("{} {reason}", answer.blocks().len()))
@@ -439,7 +440,7 @@ async fn sampling_with_tools_can_be_declared() {
 }
 
 /// Returns the `tools` member of a sampling request.
-fn object_list() -> RawJson {
+fn sampling_tools() -> RawJson {
     let tools = r#"[{"name":"t","inputSchema":{"type":"object"}}]"#;
     tools.parse().expect("a list")
 }

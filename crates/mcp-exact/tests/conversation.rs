@@ -48,11 +48,13 @@ impl Visit for LineVisitor {
     }
 }
 
+/// Arguments of the tool `echo`.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Arguments {
     text: String,
 }
 
+/// Client and server log the method, the tool and the outcome of a call, but not the arguments.
 #[tokio::test]
 async fn conversation_lines_name_the_request() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();

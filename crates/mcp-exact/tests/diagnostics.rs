@@ -1,7 +1,8 @@
 //! Compiler errors for authors of servers: each names the problem and the solution.
 #![cfg(feature = "macros")]
 
-/// The test runs with one toolchain only, because compiler versions differ in their wording.
+/// Each program in `tests/ui` fails to compile with the recorded errors. The test runs with one toolchain only, because
+/// compiler versions differ in their wording.
 #[test]
 fn compile_errors_name_the_remedy() {
     let cases = trybuild::TestCases::new();

@@ -50,7 +50,8 @@ async fn addresses_are_bound_before_start_hooks() {
     assert!(!error.contains("it began"), "{error}");
 }
 
-/// The example `hooks` prints a line at start and shutdown; closing its input ends it.
+/// The start function of the example `hooks` runs before serving, and the shutdown functions run in reverse order after
+/// the end of the input.
 #[test]
 fn hooks_run_before_and_after_serving() {
     let test = std::env::current_exe().expect("a path");

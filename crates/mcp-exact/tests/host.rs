@@ -19,7 +19,7 @@ fn server(reply: &'static str) -> Server {
         .expect("a server")
 }
 
-/// A failing server and a hanging server do not affect the others.
+/// A failing server and a hanging server do not affect the other servers.
 #[tokio::test]
 async fn failing_servers_do_not_affect_others() {
     let (silent, _kept_open) = memory_pair(1024, 1024);
@@ -71,6 +71,7 @@ async fn failing_servers_do_not_affect_others() {
     assert_eq!((tools.tools.len(), tools.failures.len()), (1, 1));
 }
 
+/// A call that the policy rejects is not sent; allowed and rejected calls are audited.
 #[tokio::test]
 async fn calls_are_allowed_and_audited() {
     let calls = Arc::new(Mutex::new(Vec::new()));
@@ -143,7 +144,7 @@ async fn prefixed_names_select_the_server() {
     );
 }
 
-/// A server is reconnected without affecting the others, and its status shows the reconnection.
+/// A server is reconnected without affecting other servers, and its status shows the reconnection.
 #[tokio::test]
 async fn servers_are_restarted_alone() {
     let host = Host::builder()

@@ -1,7 +1,7 @@
-//! Hosts of server processes; this executable is also the servers, started with the name of a role.
+//! Hosts of server processes; this executable also runs as each of the servers, in a role that its arguments name.
 //!
-//! A server that never responds, one that crashes during a call and one whose calls never end do not affect other
-//! servers.
+//! A server that never responds, a server that crashes during a call and a server whose calls never end do not affect
+//! other servers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use mcp_exact::{schemars, serde};
 /// Time limit for connecting to a server; connecting to the silent server always takes this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Arguments of the tool `echo`.
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 struct Text {
     text: String,
@@ -159,6 +160,8 @@ async fn configurations_start_servers() {
     serving.abort();
 }
 
+/// A server that cannot be connected is a failure of the host, and the tools of the other servers can be listed and
+/// called.
 async fn faulty_servers_do_not_affect_others() {
     let host = host(&["crashing", "hanging", "silent", "steady"])
         .start()

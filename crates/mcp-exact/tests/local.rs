@@ -9,7 +9,7 @@ use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientError, Cx, IntoServer as _, Result, server};
 use tokio::sync::Notify;
 
-/// Server of tools with `local`.
+/// Server whose tools have the option `local`.
 struct LocalServer {
     /// Notified when the future of `forever` is dropped.
     dropped: Arc<Notify>,
@@ -38,6 +38,7 @@ impl LocalServer {
         Ok(counted.borrow().to_string())
     }
 
+    /// Panics after an await point.
     #[tool(local)]
     async fn panics(&self) {
         let rc = Rc::new(1);
@@ -45,6 +46,7 @@ impl LocalServer {
         assert_eq!(*rc, 2, "it panics");
     }
 
+    /// Reports progress and never returns.
     #[tool(local)]
     async fn forever(&self, cx: &Cx) {
         let _told = NotifyOnDrop(Arc::clone(&self.dropped));
@@ -54,6 +56,7 @@ impl LocalServer {
     }
 }
 
+/// A local handler returns its result in every revision, and a panic is a tool error.
 #[tokio::test]
 async fn local_handlers_serve_every_revision() {
     let server = LocalServer {

@@ -30,6 +30,7 @@ impl fmt::Debug for LoggingValue {
     }
 }
 
+/// An event that occurs while a log message is created is not sent to the client.
 #[tokio::test]
 async fn log_messages_cause_no_others() {
     install_layer();
@@ -121,6 +122,8 @@ async fn sending_log_messages_causes_no_others() {
     assert_eq!(loggers, [Some("app")], "{logs:?}");
 }
 
+/// An event of a handler is sent with its level, target, message and fields. Events outside of requests and below the
+/// level of the client are not sent.
 #[tokio::test]
 async fn events_become_log_messages() {
     install_layer();

@@ -15,11 +15,13 @@ use mcp_exact::{
 
 use common::object;
 
+/// Form that asks for a confirmation.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
     yes: bool,
 }
 
+/// Structured result of the tool `count`.
 #[derive(Debug, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 struct Count {
     n: u32,
@@ -36,7 +38,9 @@ fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ForeignType
 
 /// Server with a method of each kind.
 struct Files {
+    /// Contents of the files, by path.
     files: BTreeMap<String, String>,
+    /// Number of calls of `remove`.
     calls: AtomicU64,
 }
 
@@ -180,6 +184,7 @@ mod elsewhere {
     }
 }
 
+/// Builds the server [`Files`] with a state.
 fn files() -> Server {
     Files::new()
         .into_builder()
@@ -188,6 +193,7 @@ fn files() -> Server {
         .expect("a server")
 }
 
+/// Each method with an attribute is registered with its definition, and its handler can be called.
 #[tokio::test]
 async fn methods_are_registered() {
     let server = files();
@@ -266,7 +272,7 @@ async fn methods_are_registered() {
 }
 
 #[tokio::test]
-async fn methods_can_ask() {
+async fn registered_methods_can_request_input() {
     let server = files();
     let connect = || {
         Client::in_memory(&server)
@@ -300,7 +306,7 @@ impl Store for Fixed {
     }
 }
 
-/// Generic server.
+/// Server that is generic over its store.
 struct Generic<S>(S);
 
 #[server]
@@ -413,6 +419,7 @@ mod hygiene {
         }
     }
 
+    /// Methods whose arguments have names or types that the expansion also uses can be called.
     #[tokio::test]
     async fn names_do_not_clash() {
         let server = Odd.into_server().expect("a server");

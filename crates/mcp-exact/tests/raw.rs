@@ -34,6 +34,7 @@ fn raw_server() -> ServerBuilder {
     .capability("prompts", JsonObject::new())
 }
 
+/// A catch-all handler in the types of one revision answers clients of every revision.
 #[tokio::test]
 async fn raw_servers_answer_every_revision() {
     let server = raw_server().build().expect("a server");
@@ -79,7 +80,7 @@ async fn registered_tools_precede_raw_handler() {
 
 /// A handler for a method of the specification has precedence over registered definitions.
 #[tokio::test]
-async fn registered_methods_precede_raw_handler() {
+async fn registered_methods_precede_definitions() {
     let server = Server::builder("test", "1.0.0")
         .tool("tool", || async { "by the tool" })
         .method("tools/call", || async {

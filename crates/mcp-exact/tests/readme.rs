@@ -30,7 +30,7 @@ fn servers() -> [(&'static str, Server); 2] {
     ]
 }
 
-/// Uses all features of the server. Elicitation requires 2025-06-18 or later.
+/// Uses all features of the README's server. Elicitation requires 2025-06-18 or later.
 async fn use_notes(client: Client) {
     let arguments = object(r#"{"name":"a","text":"hello"}"#);
     let added = client.call_tool("add", &arguments).await.expect("a note");
@@ -52,7 +52,7 @@ async fn use_notes(client: Client) {
     }
 }
 
-/// Accepts every form with `yes`.
+/// Configures a client that accepts every form with `yes`.
 fn with_consent(connect: Connect) -> Connect {
     connect.on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
 }

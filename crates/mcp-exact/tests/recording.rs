@@ -9,11 +9,13 @@ use mcp_exact::{Cx, Error, Form, Server, revisions, schemars, serde};
 
 use common::object;
 
+/// Form that asks for a confirmation.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
     yes: bool,
 }
 
+/// Creates a server with a tool `greet`, which elicits a confirmation and returns the greeting.
 fn server(greeting: &'static str) -> Server {
     Server::builder("test", "1.0.0")
         .tool("greet", move |cx: Cx| async move {
@@ -45,6 +47,7 @@ async fn record_session(server: &Server, revision: &str) -> Recording {
     recorder.recording()
 }
 
+/// A recording matches an equal server, and a mismatch names the messages that differ.
 #[tokio::test]
 async fn recordings_are_replayed() {
     let recorded_with = server("Hello");
@@ -67,7 +70,7 @@ async fn recordings_are_replayed() {
     }
 }
 
-/// A missing message of the server is also reported as a mismatch.
+/// A message that the server does not send within the time limit is a mismatch.
 #[tokio::test]
 async fn replay_reports_missing_messages() {
     let recording: Recording = r#"{"client":{"jsonrpc":"2.0","method":"notifications/initialized"}}

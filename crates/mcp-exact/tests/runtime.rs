@@ -14,6 +14,7 @@ use mcp_exact::{
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
+/// Tools can be inserted, replaced and removed while clients of every revision are connected.
 #[tokio::test]
 async fn inserted_tools_are_listed() {
     let server = Server::builder("test", "1")
@@ -96,6 +97,7 @@ async fn list_changes_are_notified() {
     }
 }
 
+/// Up to 2025-11-25, a subscription to an unknown resource is an error.
 #[tokio::test]
 async fn unknown_resources_cannot_be_subscribed() {
     let server = Server::builder("test", "1")
@@ -115,6 +117,7 @@ async fn unknown_resources_cannot_be_subscribed() {
     }
 }
 
+/// A tool cannot be inserted if the server has not declared the capability `tools`.
 #[tokio::test]
 async fn undeclared_kinds_cannot_be_inserted() {
     let server = Server::builder("test", "1").build().expect("a server");
@@ -148,7 +151,7 @@ async fn tasks_cannot_be_inserted_without_tasks() {
     assert!(server.tools().names().is_empty());
 }
 
-/// Hidden tools are neither listed nor called.
+/// A hidden tool is not listed, and a call of the tool has the error of an unknown tool.
 #[tokio::test]
 async fn hidden_tools_behave_as_unknown() {
     let server = Server::builder("test", "1")
@@ -227,8 +230,8 @@ async fn hidden_completions_behave_as_unknown() {
     .await;
 }
 
-/// Clients receive no updates of a resource that is hidden, at the time of the subscription or later; they can still
-/// unsubscribe.
+/// Clients receive no updates of a resource that is hidden, at the time of the subscription or later; the clients can
+/// still unsubscribe.
 #[tokio::test]
 async fn hidden_resources_are_not_notified() {
     let hides = Arc::new(AtomicBool::new(false));
@@ -314,7 +317,7 @@ async fn timed_out_handlers_are_cancelled() {
     .await;
 }
 
-/// Work that runs on the threads for blocking work cannot be dropped; the context reports the cancellation to it.
+/// A blocking handler is not dropped after a cancellation, but observes the cancellation through its context.
 #[tokio::test]
 async fn blocking_handlers_observe_cancellation() {
     let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
@@ -346,7 +349,7 @@ async fn blocking_handlers_observe_cancellation() {
     }
 }
 
-/// Requests run concurrently: a slow one does not delay others.
+/// Requests run concurrently: a slow request does not delay other requests.
 #[tokio::test]
 async fn slow_calls_do_not_delay_others() {
     let server = Server::builder("test", "1")
@@ -362,7 +365,7 @@ async fn slow_calls_do_not_delay_others() {
         |client| async move {
             let slow = client.call_tool("slow", &()).into_future();
             tokio::pin!(slow);
-            assert!(futures_poll(&mut slow).await);
+            assert!(poll_is_pending(&mut slow).await);
             for _ in 0..10 {
                 let fast: String = client.call("fast", &()).await.expect("a text");
                 assert_eq!(fast, "fast");
@@ -374,14 +377,14 @@ async fn slow_calls_do_not_delay_others() {
 }
 
 /// Polls a future once; returns true if it is pending.
-async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
+async fn poll_is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     std::future::poll_fn(|cx| {
         std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending())
     })
     .await
 }
 
-/// Thousands of calls do not leak memory or tasks, and closing the connection ends its calls.
+/// Closing the connection ends its pending call, also after many completed calls.
 #[tokio::test]
 async fn closed_connections_end_their_calls() {
     let server = Server::builder("test", "1")
@@ -522,7 +525,7 @@ async fn other_threads_can_report_progress() {
     assert_eq!(*seen.lock().expect("a lock"), [1.0, 2.0, 3.0]);
 }
 
-/// A client does not go below its minimum revision, and its error names the remedy.
+/// A client does not negotiate a revision below its minimum revision, and the error names the minimum.
 #[tokio::test]
 async fn clients_refuse_revisions_below_minimum() {
     let all: Vec<_> = revisions().collect();

@@ -25,11 +25,13 @@ use tokio::task::AbortHandle;
 
 use common::object;
 
+/// Form that asks for a confirmation.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
     yes: bool,
 }
 
+/// Creates a server with tools that return the revision, a mirrored argument and a header, and a tool that elicits.
 fn server() -> Server {
     Server::builder("test", "1.0.0")
         .tool(
@@ -113,6 +115,7 @@ async fn calls_work_over_http() {
     .await;
 }
 
+/// An input request is answered and progress is received over HTTP, in every revision with elicitation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn input_requests_work_over_http() {
     let listening = start_server(&server()).await;
@@ -154,6 +157,7 @@ async fn mirrored_arguments_are_compared() {
     assert_eq!(listed, "eu");
 }
 
+/// A client is notified of an inserted tool, and the server keeps no listener for a client that has disconnected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_changes_are_notified_over_http() {
     let server = server();
@@ -264,7 +268,8 @@ impl Authenticate for ByHeader {
     }
 }
 
-/// Handlers extract the principal and the metadata of a request; a handler that needs a principal is not called without one.
+/// Handlers extract the principal and the metadata of a request; a handler that needs a principal is not called without
+/// a principal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_extract_principals_and_metadata() {
     let server = Server::builder("test", "1.0.0")
@@ -394,7 +399,7 @@ async fn post(server: &RunningServer, session_id: Option<&str>, message: &str) -
 }
 
 /// Keys that seal session ids can be rotated: a process opens ids that were sealed with any of its keys, and rejects
-/// all others. "The server MAY terminate the session at any time, after which it MUST respond to requests containing
+/// all other ids. "The server MAY terminate the session at any time, after which it MUST respond to requests containing
 /// that session ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, Session Management).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_ids_survive_rotated_keys() {

@@ -53,6 +53,7 @@ async fn arguments_and_results_must_match_schemas() {
     .await;
 }
 
+/// The error of `ServerBuilder::build` names the tool whose input schema is invalid.
 #[test]
 fn invalid_schemas_are_refused() {
     let tool = Tool::new("bad").input_schema(object(

@@ -8,11 +8,11 @@ use std::{error::Error, io::stdin};
 use mcp::{Call, ClientRequest, ContentBlock, Message, RequestId, ServerResult};
 use mcp_2025_11_25 as mcp;
 
-/// Methods of the requests that one side has sent, by id; the type of a result depends on the method of its request.
-type Sent = HashMap<RequestId, String>;
+/// Methods of the requests that one peer has sent, by id; the type of a result depends on the method of its request.
+type MethodsById = HashMap<RequestId, String>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut by_client, mut by_server) = (Sent::new(), Sent::new());
+    let (mut by_client, mut by_server) = (MethodsById::new(), MethodsById::new());
     for line in stdin().lines() {
         let line = line?;
         if let Some(text) = line.strip_prefix('>') {
@@ -40,11 +40,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads one message, prints its kind, method and id, and stores the method of a request.
+/// Decodes one message, prints its kind, method and id, and adds the method of a request to `sent`. `asked` contains
+/// the methods of the requests that the receiver of the message has sent.
 fn read<D: mcp::Direction>(
     text: &str,
-    sent: &mut Sent,
-    asked: &Sent,
+    sent: &mut MethodsById,
+    asked: &MethodsById,
 ) -> Result<Message<D>, mcp::MessageError> {
     let method_of = |id: &RequestId| asked.get(id).map(String::as_str);
     let message: Message<D> = mcp::decode_message(text.trim().as_bytes(), &method_of)?;

@@ -76,12 +76,12 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Converts an event number to the signed integer of SQLite; event numbers are far below its limit.
+/// Converts an event number to the signed integer of SQLite; event numbers are far below the maximum.
 fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Parses a stored lineage; this program writes no other text.
+/// Parses a stored lineage, which is valid because only this program writes lineages.
 fn parse_lineage(text: &str) -> Lineage {
     text.parse().unwrap_or_default()
 }
@@ -170,7 +170,10 @@ fn log_failed(error: rusqlite::Error) -> EventLogError {
 }
 
 /// Returns the numbers of the last removed and the last appended event of a stream; `None` if there is no such stream.
-fn state(database: &Transaction<'_>, stream: &LogStream) -> rusqlite::Result<Option<(i64, i64)>> {
+fn event_range(
+    database: &Transaction<'_>,
+    stream: &LogStream,
+) -> rusqlite::Result<Option<(i64, i64)>> {
     let query = "SELECT dropped, last FROM streams WHERE session = ?1 AND stream = ?2";
     let key = (&*stream.session, to_signed(stream.stream));
     let found = database.query_row(query, key, |row| Ok((row.get(0)?, row.get(1)?)));
@@ -201,7 +204,7 @@ impl EventLog for Database {
         let appended = self.run(|database| {
             let insert = "INSERT INTO streams VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING";
             database.execute(insert, (session, number))?;
-            let (_, last) = state(database, stream)?.unwrap_or_default();
+            let (_, last) = event_range(database, stream)?.unwrap_or_default();
             for event in events
                 .iter()
                 .filter(|event| to_signed(event.sequence) > last)
@@ -237,7 +240,7 @@ impl EventLog for Database {
         max_bytes: usize,
     ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
         let read = self.run(|database| {
-            let Some((dropped, last)) = state(database, stream)? else {
+            let Some((dropped, last)) = event_range(database, stream)? else {
                 return Ok(Err(EventLogError::UnknownStream));
             };
             let mut statement = database.prepare_cached(

@@ -27,6 +27,7 @@ impl Drop for File {
     }
 }
 
+/// The database passes the contract suites of session stores and event logs.
 #[tokio::test]
 async fn database_keeps_contracts() {
     let file = File::new("contracts");
@@ -35,6 +36,7 @@ async fn database_keeps_contracts() {
     contract::event_log(&*database).await;
 }
 
+/// A saved session and its events can be read after the database was opened again.
 #[tokio::test]
 async fn sessions_survive_a_restart() {
     let file = File::new("restart");

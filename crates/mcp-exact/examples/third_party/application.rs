@@ -20,11 +20,11 @@ use super::pages::{self, Pages};
 pub struct Configuration {
     /// Public origin of this server; its endpoint is `{origin}/mcp`.
     pub origin: String,
-    /// Values of `Host` that this server answers to.
+    /// Values of the header `Host` that this server accepts.
     pub hosts: Vec<String>,
     /// Issuer of the authorization server for MCP clients.
     pub issuer: String,
-    /// Client id of the web pages at that authorization server.
+    /// Client id of the web pages at the authorization server for MCP clients.
     pub client_id: String,
     /// Issuer of the authorization server of the third-party service.
     pub service_issuer: String,
@@ -81,7 +81,7 @@ fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildErro
         .build()
 }
 
-/// Returns the credential of the user; asks the user to connect an account if there is none.
+/// Returns the credential of the user; asks the user to connect an account if the user has none.
 async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Result<GrantedTokens> {
     // The access token identifies the user; data that the client claims is not used.
     let user = access.user();

@@ -21,18 +21,18 @@ use tokio::sync::watch;
 
 /// Time after which an unused invitation expires.
 const INVITATION_LIFETIME: Duration = Duration::from_secs(600);
-/// Cookie that identifies a visit.
+/// Name of the cookie that identifies a visit.
 const COOKIE_NAME: &str = "visit";
 
 /// State of the pages: invitations, current visits, and credentials.
 pub struct Pages {
     /// Public origin of the server.
     origin: String,
-    /// Grant that signs users in for the server.
+    /// OAuth code grant by which users sign in to the server.
     users: CodeGrant,
-    /// Verifier of the server's tokens.
+    /// Verifier of the access tokens for the server.
     verifier: Box<dyn TokenVerifier>,
-    /// Grant that obtains the credentials of the service.
+    /// OAuth code grant that obtains the credentials of the service.
     service: CodeGrant,
     /// Invitations, visits and credentials.
     state: Mutex<PageState>,
@@ -40,12 +40,12 @@ pub struct Pages {
     credential_added: watch::Sender<()>,
 }
 
-/// Data that requests change.
+/// Data that is changed by requests for the pages.
 #[derive(Default)]
 struct PageState {
-    /// Invitations by id: the invited user, and the expiry.
+    /// Invitations by id: the invited user, and the time of the invitation.
     invitations: HashMap<String, (User, Instant)>,
-    /// Visits by cookie, with their expiry.
+    /// Visits by cookie, with the time at which each began.
     visits: HashMap<String, (Visit, Instant)>,
     /// Credentials by user.
     credentials: HashMap<User, GrantedTokens>,
@@ -69,7 +69,7 @@ enum Visit {
     },
 }
 
-/// Reason why a page refuses a request. It contains no information about another user.
+/// Reason why a page refuses a request. The response contains no information about another user.
 enum PageError {
     /// The invitation or the visit has expired, or never existed.
     InvitationExpired,
@@ -103,8 +103,8 @@ impl IntoResponse for PageError {
 }
 
 impl Pages {
-    /// Creates the pages of a server. `users` signs users in for the server, whose tokens `verifier` verifies; `service` obtains
-    /// their credentials.
+    /// Creates the pages of a server. `users` signs users in for the server, whose tokens `verifier` verifies;
+    /// `service` obtains the credentials of the users.
     pub fn new(
         origin: String,
         users: CodeGrant,
@@ -146,7 +146,7 @@ impl Pages {
         Ok(format!("{}/connect?id={id}", self.origin))
     }
 
-    /// Waits for the credential of a user.
+    /// Waits for the credential of a user; `None` if the time limit elapses.
     pub async fn wait_for_credential(&self, user: &User, limit: Duration) -> Option<GrantedTokens> {
         let mut changed = self.credential_added.subscribe();
         let waiting = async {

@@ -1,6 +1,7 @@
 //! Answers of a client to the input requests of its server: elicitation, sampling and roots.
 //!
-//! Handlers receive requests and return answers in the form of the home revision; this module converts both.
+//! Handlers receive requests and return answers in the form of the home revision; this module converts requests from
+//! the negotiated revision and answers to it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
-use super::panics::{catch_async_panic, catch_panic};
+use super::panics::{catch_future_panic, contain_panic};
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -19,7 +20,8 @@ use crate::visit::{Visit, VisitAnswer};
 /// Future of an answer to an input request.
 type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Handlers that the application has registered for input requests.
+/// Handlers that the application has registered for requests and notifications of the server, with the capabilities
+/// that they imply.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     /// Handler for forms (elicitation mode `form`).
@@ -42,7 +44,7 @@ pub(super) struct Handlers {
     pub(super) validates_output: bool,
 }
 
-/// Roots of a client, which the application can replace while the client is connected.
+/// Roots of a client, which the application can replace while the client is connected; clones share the roots.
 #[derive(Clone)]
 pub(super) struct RootsList(Arc<Mutex<Vec<Root>>>);
 
@@ -115,13 +117,13 @@ impl Form {
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 fn member_text(params: &JsonObject, name: &str) -> Option<String> {
     let value = params.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
-/// Returns an elicitation result without content.
+/// Returns an elicitation result with the action `name` and without content.
 fn result_with_action(name: &str) -> JsonObject {
     JsonObject::from_iter([("action", Json::string(name))])
 }
@@ -139,7 +141,7 @@ impl SampleRequest {
         &self.params
     }
 
-    /// Returns the text of the last message.
+    /// Returns the text blocks of the last message, joined by line breaks.
     pub fn text(&self) -> String {
         let messages = self
             .params
@@ -168,7 +170,8 @@ pub struct SampleReply {
 }
 
 impl SampleReply {
-    /// Creates an answer with a message of a model.
+    /// Creates an answer with an assistant message that the model named `model` has generated, and the stop reason
+    /// `endTurn`.
     pub fn message(model: &str, content: impl Into<Content>) -> Self {
         Self {
             answer: Ok(JsonObject::from_iter([
@@ -181,7 +184,7 @@ impl SampleReply {
     }
 
     /// Creates an answer from a complete result in the form of revision 2026-07-28 (`role`, `content`, `model` and so
-    /// on), such as one with several content blocks or a `stopReason`.
+    /// on), such as a result with several content blocks or another `stopReason`.
     pub fn from_result(result: JsonObject) -> Self {
         Self { answer: Ok(result) }
     }
@@ -223,14 +226,14 @@ impl Handlers {
     /// Calls the handler for log messages, if there is one.
     pub(super) fn handle_log(&self, message: LogMessage) {
         if let Some(handler) = &self.on_log {
-            catch_async_panic("on_log", || handler(message));
+            contain_panic("on_log", || handler(message));
         }
     }
 
     /// Calls the handler for changes, if there is one.
     pub(super) fn handle_change(&self, change: ClientChange) {
         if let Some(handler) = &self.on_change {
-            catch_async_panic("on_change", || handler(change));
+            contain_panic("on_change", || handler(change));
         }
     }
 
@@ -246,7 +249,8 @@ impl Handlers {
         async move {
             let params = outgoing::convert_received_input_request(&method, &params, revision)
                 .map_err(PeerError::invalid_params)?;
-            let result = catch_panic(handlers.answer_in_home_revision(&method, params)).await;
+            let result =
+                catch_future_panic(handlers.answer_in_home_revision(&method, params)).await;
             let result = result.unwrap_or_else(|message| {
                 tracing::error!(%message, "the handler of `{method}` panicked");
                 Err(PeerError::internal("the handler of the client panicked"))
@@ -322,8 +326,8 @@ fn root_json(root: &Root) -> JsonObject {
     object
 }
 
-/// Validates the values of a form ("Clients SHOULD validate user responses against the provided schema",
-/// `client/elicitation`).
+/// Validates the values of an answer against the schema of its form ("Clients SHOULD validate user responses against
+/// the provided schema", `client/elicitation`).
 fn check_form(schema: Option<&JsonObject>, answer: &JsonObject) -> Result<(), PeerError> {
     let (Some(schema), Some(content)) = (schema, answer.get("content")) else {
         return Ok(());

@@ -26,17 +26,17 @@ pub(super) struct PageCache(Mutex<CacheState>);
 struct CacheState {
     /// Expiry and content of each page, by list method and params.
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
-    /// Current generation.
+    /// Cache generation of a request that is sent now.
     generation: CacheGeneration,
 }
 
-/// Cache generation in which a request was sent. A page is not kept if the list or the access token has changed since
-/// then.
+/// Cache generation in which a request was sent. A page is not cached if the server has announced a change of any list,
+/// or the access token was replaced, after its request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CacheGeneration {
-    /// Number of changes that the server has announced.
+    /// Number of list changes that the server has announced.
     change_count: u64,
-    /// Version of the access token.
+    /// Version number of the access token, which changes whenever the token is replaced.
     token_version: u64,
 }
 
@@ -47,7 +47,7 @@ impl PageCache {
     }
 
     /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the
-    /// cache if that version has changed ("a different access token requires a different cache").
+    /// cache if the version of the token has changed ("a different access token requires a different cache").
     pub(super) fn current_generation(&self, token: u64) -> CacheGeneration {
         let mut state = self.state();
         if state.generation.token_version != token {
@@ -58,19 +58,15 @@ impl PageCache {
     }
 
     /// Returns the cached page for a list method and its params, unless the page has expired.
-    pub(super) fn page_of_generation(
-        &self,
-        list: &'static str,
-        params: &str,
-    ) -> Option<JsonObject> {
+    pub(super) fn unexpired_page(&self, list: &'static str, params: &str) -> Option<JsonObject> {
         let state = self.state();
         let page = state.pages.get(&(list, params.to_owned()));
         let (_, page) = page.filter(|(end, _)| *end > Instant::now())?;
         Some(page.clone())
     }
 
-    /// Stores a page and replaces the previous one, if the server allows caching. `token` is the current version of the
-    /// access token.
+    /// Stores a page and replaces the previous one, if the server allows caching. `asked` is the generation in which
+    /// the page was requested, and `token` the current version of the access token.
     pub(super) fn insert_page(
         &self,
         list: &'static str,
@@ -100,7 +96,7 @@ impl PageCache {
     }
 
     /// Removes the cached pages of one list; `list` is its method.
-    pub(super) fn remove_resource_pages(&self, list: &'static str) {
+    pub(super) fn remove_list_pages(&self, list: &'static str) {
         self.state().pages.retain(|(kept, _), _| *kept != list);
     }
 
@@ -137,17 +133,15 @@ mod tests {
         let kept = cached_page(r#"{"ttlMs":60000}"#);
         let asked = cache.current_generation(1);
         cache.insert_page(TOOLS_METHOD, "", asked, 1, &kept);
-        assert_eq!(
-            cache.page_of_generation(TOOLS_METHOD, ""),
-            Some(kept.clone())
-        );
+        assert_eq!(cache.unexpired_page(TOOLS_METHOD, ""), Some(kept.clone()));
         let asked = cache.current_generation(2);
-        assert_eq!(cache.page_of_generation(TOOLS_METHOD, ""), None);
+        assert_eq!(cache.unexpired_page(TOOLS_METHOD, ""), None);
         // The token was replaced while the request was in flight.
         cache.insert_page(TOOLS_METHOD, "", asked, 3, &kept);
-        assert_eq!(cache.page_of_generation(TOOLS_METHOD, ""), None);
+        assert_eq!(cache.unexpired_page(TOOLS_METHOD, ""), None);
     }
 
+    /// A page replaces the cached page of the same request; a page whose `ttlMs` is 0 only removes the cached page.
     #[test]
     fn newer_pages_replace_cached_pages() {
         let cache = PageCache::default();
@@ -164,7 +158,7 @@ mod tests {
                 &cached_page(text),
             );
             assert_eq!(
-                cache.page_of_generation(TOOLS_METHOD, ""),
+                cache.unexpired_page(TOOLS_METHOD, ""),
                 is_kept.then(|| cached_page(text)),
                 "{text}"
             );

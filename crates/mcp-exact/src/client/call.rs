@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::link::{ClientLink, RequestOptions};
-use super::panics::catch_async_panic;
+use super::panics::contain_panic;
 use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
@@ -21,7 +21,9 @@ use mcp_exact_transport::ProgressCallback;
 enum RequestState {
     /// The request was not sent yet.
     New {
+        /// Params in the form of the negotiated revision.
         params: Option<JsonObject>,
+        /// Handler for progress notifications; `None` if the application requests none.
         progress: Option<ProgressCallback>,
     },
     /// The request was sent and has no answer yet.
@@ -33,11 +35,14 @@ enum RequestState {
 /// Future of a request to a server; its output is the result in the form of the home revision, 2026-07-28.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Request {
+    /// Connection that the request is sent on.
     link: Arc<ClientLink>,
     method: String,
+    /// Time limits, log level and other options of the request.
     options: RequestOptions,
+    /// State of the future.
     state: RequestState,
-    /// Name of the request in the log; empty if the log is not enabled.
+    /// Text that identifies the request in log events; empty if the level `DEBUG` is not enabled.
     label: String,
 }
 
@@ -55,7 +60,8 @@ impl Request {
         }
     }
 
-    /// Sets the idle timeout of the request: the time without a message about the request; progress restarts it.
+    /// Sets the idle timeout of the request: the maximum time without a message about the request. Progress
+    /// notifications restart the timeout.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.options.idle_timeout = Some(limit);
         self
@@ -84,7 +90,7 @@ impl Request {
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let RequestState::New { progress, .. } = &mut self.state {
             *progress = Some(Box::new(move |progress| {
-                catch_async_panic("on_progress", || handler(progress.clone()));
+                contain_panic("on_progress", || handler(progress.clone()));
             }));
         }
         self
@@ -143,7 +149,7 @@ pub struct ClientCall<T> {
     request: Result<Request, ClientError>,
     /// Name of the tool, for `tools/call`.
     tool: Option<String>,
-    /// Function that decodes the result.
+    /// Function that decodes the result of the request.
     decode_result: fn(JsonObject) -> Result<T, ClientError>,
 }
 
@@ -181,7 +187,8 @@ impl<T> ClientCall<T> {
         }
     }
 
-    /// Sets the idle timeout of the call: the time without a message about the call; progress restarts it.
+    /// Sets the idle timeout of the call: the maximum time without a message about the call. Progress notifications
+    /// restart the timeout.
     pub fn idle_timeout(self, limit: Duration) -> Self {
         self.map_request(|request| request.idle_timeout(limit))
     }
@@ -201,10 +208,10 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.trace_context(trace))
     }
 
-    /// Allows the client to repeat the call, so that the server may execute it twice: if the server ends the session of
-    /// the call (HTTP 404), and `tool` is the definition of the called tool as [listed](Client::tools) by the server,
-    /// with the annotation `idempotentHint`, the client sends the call again in the next session. Other calls are never
-    /// repeated; lists and reads always are.
+    /// Allows the client to send the call again in the next session if the server ends the session of the call (HTTP
+    /// 404); the server may then execute the call twice. `tool` is the definition of the called tool as
+    /// [listed](Client::tools) by the server; without the annotation `idempotentHint`, the call is not repeated. Other
+    /// tool calls are never repeated; list and read requests always are.
     pub fn allow_repeat(self, tool: &JsonObject) -> Self {
         self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());

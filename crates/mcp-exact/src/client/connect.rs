@@ -54,7 +54,9 @@ pub enum ClientChange {
 pub struct Connect {
     /// Function that opens the connection, or the error of an unusable address.
     dial: Result<DialWith, ClientError>,
+    /// Session settings of the client.
     settings: Settings,
+    /// Handlers of the application for requests and notifications of the server.
     handlers: Handlers,
     /// Negotiation result of an earlier connection.
     cached_negotiation: Option<CachedNegotiation>,
@@ -66,7 +68,8 @@ pub struct Connect {
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
-/// Function that returns the [`DialFn`] for the final settings. A host calls it again to restart a server.
+/// Function that returns the [`DialFn`] for the settings at the time of the connection. A host calls the function again
+/// to restart a server.
 type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
 
 impl Connect {
@@ -158,8 +161,8 @@ impl Connect {
         connect
     }
 
-    /// Obtains access tokens when the server requires authorization. This applies to HTTP connections only; servers on
-    /// stdio take credentials from their environment.
+    /// Obtains access tokens when the server requires authorization. Authorization applies to HTTP connections only;
+    /// servers on stdio read credentials from their environment.
     ///
     /// ```no_run
     /// # async fn example() -> mcp_exact::Result {
@@ -209,8 +212,8 @@ impl Connect {
         self
     }
 
-    /// Sets the idle timeout of requests: the time without a message about the request; progress restarts it. The
-    /// default is one minute.
+    /// Sets the idle timeout of requests: the maximum time without a message about the request. Progress notifications
+    /// restart the timeout. The default is one minute.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.set_idle_timeout(limit);
         self
@@ -223,18 +226,18 @@ impl Connect {
         self
     }
 
-    /// Validates structured results against the output schemas of their tools. A result that violates its schema is
-    /// [`ClientError::Result`].
+    /// Validates structured results against the output schemas of their tools. A call whose result violates the schema
+    /// fails with [`ClientError::Result`].
     #[cfg(feature = "validation")]
     pub fn validate_output(mut self) -> Self {
         self.handlers.validates_output = true;
         self
     }
 
-    /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
-    /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer its input requests, and
-    /// cancel it if they are dropped. [`Client::request`] returns the task itself, and can send the methods of tasks,
-    /// such as `tasks/get`.
+    /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on). The
+    /// futures of [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer its input
+    /// requests, and cancel the task when they are dropped. [`Client::request`] returns the task itself, and can send
+    /// the methods of tasks, such as `tasks/get`.
     pub fn tasks(mut self) -> Self {
         self.settings.add_tasks();
         self
@@ -279,14 +282,15 @@ impl Connect {
     }
 
     /// Sets the roots that the server may request and declares the capability `roots`. [`Client::set_roots`] replaces
-    /// them later.
+    /// the roots of a connected client.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.handlers.roots = Some(RootsList::new(roots.into_iter().collect()));
         self
     }
 
-    /// Declares a capability in the form of the newest revision and replaces the one derived from the handlers. An
-    /// example is `sampling` with `tools`, if the handler of [`on_sample`](Self::on_sample) passes tools to its model.
+    /// Declares a capability in the form of the newest revision, in place of the capability of this name that is
+    /// derived from the handlers. An example is `sampling` with `tools`, if the handler of
+    /// [`on_sample`](Self::on_sample) passes tools to its model.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.handlers.declared_capabilities.insert(name, value);
         self
@@ -317,7 +321,8 @@ impl Connect {
         Ok(client)
     }
 
-    /// Opens the connection; with authorization, waits for a sign-in and tries again.
+    /// Opens the connection. If that fails while the user is signing in, waits until the user has signed in and tries
+    /// again.
     #[cfg(feature = "oauth-client")]
     async fn open_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
         let Some(oauth) = self.oauth.take() else {

@@ -85,7 +85,7 @@ impl Settings {
 /// Options of one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestOptions {
-    /// Time without a message about the request; `None` for the default of the connection.
+    /// Maximum time without a message about the request; `None` for the default of the connection.
     pub(super) idle_timeout: Option<Duration>,
     /// Time limit that progress does not extend; `None` for the default of the connection.
     pub(super) total_timeout: Option<Duration>,
@@ -97,7 +97,7 @@ pub(super) struct RequestOptions {
     pub(super) repeats_tool: Option<JsonObject>,
 }
 
-/// Function that opens one connection with the final settings, a cached negotiation and an event handler.
+/// Function that opens one connection with session settings, a cached negotiation and an event handler.
 pub(super) type DialFn = Box<
     dyn FnOnce(
             Arc<ClientSettings>,
@@ -111,7 +111,7 @@ pub(super) type DialFn = Box<
 pub(super) struct ClientLink {
     /// Handle of the connection.
     handle: ClientHandle,
-    /// State that the events of the connection change.
+    /// State that is changed by the events of the connection.
     events: Arc<EventState>,
     /// Time limits of requests that set none.
     defaults: session::RequestTimeout,
@@ -209,6 +209,7 @@ impl ClientLink {
         self.handle.revision().unwrap_or(self.info.revision)
     }
 
+    /// Returns the result of the negotiation, for later connections.
     pub(super) fn negotiation(&self) -> CachedNegotiation {
         self.negotiation
     }
@@ -283,15 +284,18 @@ impl ClientLink {
         }
     }
 
+    /// Returns the output validators; `None` if the application does not validate structured results.
     #[cfg(feature = "validation")]
     pub(super) fn output_checks(&self) -> Option<&OutputChecks> {
         self.events.output_checks.as_ref()
     }
 
+    /// Returns the roots; `None` if the client does not declare the capability `roots`.
     pub(super) fn roots(&self) -> Option<&RootsList> {
         self.events.handlers.roots.as_ref()
     }
 
+    /// Returns the cache of list pages.
     pub(super) fn cache(&self) -> &PageCache {
         &self.events.cache
     }
@@ -319,6 +323,7 @@ impl ClientLink {
         self.closed_at().is_some()
     }
 
+    /// Returns the time at which the connection ended; `None` while the connection is open.
     pub(super) fn closed_at(&self) -> Option<SystemTime> {
         *lock_ignoring_poison(&self.events.closed_at)
     }
@@ -340,7 +345,7 @@ impl ClientLink {
         }
     }
 
-    /// Returns the subscriptions of the session (up to 2025-11-25).
+    /// Returns the subscriptions to resources in the session (up to 2025-11-25).
     pub(super) fn session_subscriptions(&self) -> &SubscriptionCounts {
         &self.events.session_subscriptions
     }
@@ -407,7 +412,8 @@ struct EventState {
     handlers: Handlers,
     /// Tasks that answer requests of the server, so that the server can cancel them.
     answer_tasks: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
-    /// Subscriptions that the server has acknowledged but the application has not observed yet.
+    /// Keys of the `subscriptions/listen` requests that the server has acknowledged and [`ClientLink::listen`] has not
+    /// returned yet.
     acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
     /// Notification for [`ClientLink::listen`], sent when `acknowledged_subscriptions` changes.
     acknowledgement_received: Notify,
@@ -415,7 +421,7 @@ struct EventState {
     closed_at: Mutex<Option<SystemTime>>,
     /// True once the first negotiation has succeeded.
     has_negotiated: AtomicBool,
-    /// Subscriptions of the session (up to 2025-11-25).
+    /// Subscriptions to resources in the session (up to 2025-11-25).
     session_subscriptions: SubscriptionCounts,
     /// Cached list pages.
     cache: PageCache,

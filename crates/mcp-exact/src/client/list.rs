@@ -54,13 +54,13 @@ impl Definition {
         &self.0
     }
 
-    /// Returns the value of a string member.
+    /// Returns the value of the member `name`; `None` if the member is missing or is not a string.
     fn text(&self, name: &str) -> Option<String> {
         let value = self.0.view().find(name)?;
         value.as_str().map(std::borrow::Cow::into_owned)
     }
 
-    /// Returns the value of an object member.
+    /// Returns the value of the member `name`; `None` if the member is missing or is not an object.
     fn member_object(&self, name: &str) -> Option<JsonObject> {
         let value = self.0.get(name)?;
         JsonObject::try_from(value).ok()
@@ -108,7 +108,7 @@ struct Page {
 enum Cursor {
     /// Before the first page.
     First,
-    /// After the page whose `nextCursor` this is.
+    /// After the page with this `nextCursor`.
     After(Json),
     /// After the last page.
     End,
@@ -181,10 +181,7 @@ impl List {
             {
                 // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
                 // beginning" (`server/utilities/caching`, "Interaction with Pagination").
-                self.client
-                    .link()
-                    .cache()
-                    .remove_resource_pages(self.method);
+                self.client.link().cache().remove_list_pages(self.method);
                 self.page_count = 0;
                 self.cursor = Cursor::First;
                 self.has_restarted = true;
@@ -243,7 +240,7 @@ impl List {
             .cache()
             .current_generation(link.authorization().token_version());
         if !self.ignores_cache
-            && let Some(page) = link.cache().page_of_generation(self.method, &key)
+            && let Some(page) = link.cache().unexpired_page(self.method, &key)
         {
             return Ok(page);
         }

@@ -198,8 +198,8 @@ impl Client {
         self.0.session().instructions
     }
 
-    /// Calls a tool with arguments of the type `A` and decodes its result as `R`, from the structured content or,
-    /// without it, from the text.
+    /// Calls a tool with arguments of the type `A` and decodes its result as `R`, from the structured content or, if
+    /// the result has none, from the text.
     ///
     /// Awaiting the call returns an `R` or a [`ClientError`]; a result with `isError` is [`ClientError::Tool`].
     pub fn call<A: Serialize + ?Sized, R: DeserializeOwned>(
@@ -211,7 +211,7 @@ impl Client {
         ClientCall::for_tool(self, tool, arguments_object(arguments), decode)
     }
 
-    /// Calls a tool; the output is its complete result, even if `isError` is set.
+    /// Calls a tool; the output is the complete result of the tool, even if `isError` is set.
     pub fn call_tool<A: Serialize + ?Sized>(
         &self,
         tool: &str,
@@ -249,7 +249,7 @@ impl Client {
         ClientCall::new(self, "resources/read", params, decode)
     }
 
-    /// Gets a prompt. Its arguments are strings.
+    /// Gets a prompt, filled in with string arguments.
     pub fn prompt<'a>(
         &self,
         name: &str,
@@ -322,7 +322,8 @@ impl Client {
     /// subscription is dropped.
     ///
     /// # Errors
-    /// [`ClientError`] if the server rejects the subscription to one of the URIs; then none of them is subscribed to.
+    /// [`ClientError`] if the server rejects the subscription to one of the URIs; the client is then subscribed to none
+    /// of the URIs.
     pub async fn subscribe<'u>(
         &self,
         uris: impl IntoIterator<Item = &'u str>,
@@ -358,7 +359,7 @@ impl Client {
         self.0.notify(method, params)
     }
 
-    /// Returns when the connection has ended.
+    /// Returns the time at which the connection ended; `None` while the connection is open.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(crate) fn closed_at(&self) -> Option<std::time::SystemTime> {
         self.0.closed_at()
@@ -369,7 +370,6 @@ impl Client {
         self.0.shut_down();
     }
 
-    /// Validates the structured result of a tool, if the client is configured to do so.
     #[cfg_attr(
         not(feature = "validation"),
         allow(
@@ -395,7 +395,7 @@ impl Client {
     }
 }
 
-/// Returns arguments as a JSON object.
+/// Returns the arguments of a call as a JSON object; the unit value becomes an empty object.
 pub(crate) fn arguments_object<A: Serialize + ?Sized>(
     arguments: &A,
 ) -> Result<JsonObject, ClientError> {

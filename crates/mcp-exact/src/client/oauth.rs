@@ -1,6 +1,7 @@
 //! Authorization of connections over HTTP.
 //!
-//! Explains requests that failed because no access token could be obtained.
+//! If a request has failed because no access token could be obtained, the authorization error replaces the error of the
+//! request.
 
 use super::ClientError;
 

@@ -164,13 +164,13 @@ impl CompletionOutput {
     }
 }
 
-/// Returns the objects in an array member of a result.
+/// Returns the elements of the array member `name` of a result, which must be objects.
 fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 fn block_text(object: &JsonObject, name: &str) -> Option<String> {
     object
         .view()

@@ -16,12 +16,13 @@ use super::link::{ClientLink, LIST_KINDS, RequestOptions, announces_changes};
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
-/// Subscription to updates of resources, from [`Client::subscribe`]. Dropping it ends the subscription
+/// Subscription to updates of resources, from [`Client::subscribe`]. Dropping the value ends the subscription
 /// (`server/resources`, "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except for URIs that
 /// another subscription still uses.
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,
+    /// Mechanism of the subscription.
     kind: SubscriptionKind,
 }
 
@@ -46,7 +47,8 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Subscriptions per URI in a session (up to 2025-11-25). The session itself subscribes to each URI once.
+/// Subscriptions to resources in a session (up to 2025-11-25). The session subscribes to each URI once, however many
+/// [`Subscription`]s use the URI.
 ///
 /// The lock is held while a request is in flight, because concurrent HTTP requests may arrive in any order.
 #[derive(Default)]
@@ -140,7 +142,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Ends the subscription to each URI that no other subscription uses.
+/// Sends `resources/unsubscribe` for each URI that no other subscription uses, and returns the pending requests.
 fn unsubscribe(
     link: &ClientLink,
     subscribed: &mut Subscriptions,
@@ -168,7 +170,8 @@ fn unsubscribe(
     requests
 }
 
-/// Waits for the answers, because dropping the future of a request cancels it.
+/// Waits for the answers to the requests, because dropping a pending request cancels the request; then releases the
+/// lock of the subscriptions.
 async fn await_all(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscriptions>) {
     for request in requests {
         request.await;
@@ -177,7 +180,7 @@ async fn await_all(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscr
 }
 
 impl Client {
-    /// Subscribes to changes of the server's lists, in revisions that require a subscription for them.
+    /// Subscribes to changes of the server's lists, in revisions that require a subscription for list changes.
     pub(super) async fn listen_to_lists(&self) -> Result<(), ClientError> {
         if lifecycle_of(self.revision()) == Lifecycle::Initialize {
             return Ok(());
@@ -200,9 +203,10 @@ fn filter_of_lists(capabilities: &JsonObject) -> JsonObject {
     announced.map(|(_, member, _)| (member, true)).collect()
 }
 
-/// Pause before the first attempt to subscribe again.
+/// Pause before an attempt to subscribe again, if the ended subscription lasted longer than [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum pause between two attempts to subscribe again; each pause is twice the previous one.
+/// Maximum pause before an attempt to subscribe again. The pause doubles after each failed attempt and each
+/// subscription that did not last longer than this maximum.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
@@ -292,7 +296,7 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
 }
 
 /// Subscribes by `resources/subscribe` after the server has changed to a revision before 2026-07-28, and reports the
-/// changes that may have been missed. In these revisions, lists need no subscription.
+/// changes that may have been missed. Before 2026-07-28, lists need no subscription.
 async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     let uris = subscribed_uris(params);
     if uris.is_empty() {

@@ -15,7 +15,7 @@ use crate::link::{ErrorObject, Json, JsonObject, PeerError};
 /// range.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
-/// Guard that cancels a task if the future that waits for it is dropped.
+/// Guard that cancels a task if the future that waits for the task is dropped.
 struct CancelOnDrop {
     client: Client,
     /// Id of the task; `None` once the task has ended.
@@ -74,7 +74,8 @@ impl Client {
         ended
     }
 
-    /// Polls a task until it ends, and answers its input requests.
+    /// Polls the task `id` until it ends, and answers its input requests; `created` is the task as the server created
+    /// it.
     async fn wait_for_task(
         &self,
         id: &str,
@@ -111,8 +112,8 @@ impl Client {
         }
     }
 
-    /// Answers the input requests of a task, each once ("Clients SHOULD deduplicate `inputRequests` keys across consecutive
-    /// polls").
+    /// Answers the input requests of a task whose keys are not in `answered`, and adds their keys ("Clients SHOULD
+    /// deduplicate `inputRequests` keys across consecutive polls").
     async fn answer_task_inputs(
         &self,
         id: &str,
@@ -158,13 +159,13 @@ impl Client {
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
-/// Returns the value of an object member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not an object.
 fn object_member(object: &JsonObject, name: &str) -> Option<JsonObject> {
     JsonObject::try_from(object.get(name)?).ok()
 }

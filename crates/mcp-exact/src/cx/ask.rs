@@ -16,11 +16,13 @@ use crate::link::{
 use crate::outgoing;
 use crate::replay::{InputOutcome, InputRequestId};
 
-/// Reason why a request to the client has no answer.
+/// Reason why an input request has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the client could not be asked ({method}): {kind}")]
 pub struct InputRequestError {
+    /// Method of the input request.
     method: &'static str,
+    /// Cause of the error.
     kind: InputRequestErrorKind,
 }
 
@@ -57,7 +59,7 @@ pub enum InputRequestErrorKind {
         "the client speaks {revision} and has not declared the capability `{capability}`; do without the answer or ask the user to update the client"
     )]
     Unsupported {
-        /// The capability, with dots between its parts.
+        /// The capability, with dots between its parts, such as `elicitation.url`.
         capability: &'static str,
         /// The revision of the request.
         revision: Revision,
@@ -76,7 +78,7 @@ pub enum InputRequestErrorKind {
     /// Clients cannot display the form.
     #[error(transparent)]
     UnsupportedForm(super::FormError),
-    /// The URL is not a page that a user can be sent to.
+    /// The URL is not one that a user can be asked to visit.
     #[error("{0}; give an absolute URL without a user name")]
     InvalidUrl(crate::visit::InvalidVisitUrl),
     /// The client answered with an error.
@@ -104,7 +106,8 @@ enum PendingState {
     },
     /// Waits for the answer to a request of the server.
     Waiting(PendingRequest),
-    /// Waits for the retry of the request, or for an answer to its task.
+    /// The input request was recorded, and the future waits for the retry of the request or, in a task, for
+    /// `tasks/update`.
     Recorded(InputRequestId),
     /// The input request cannot be sent.
     Failed(InputRequestErrorKind),
@@ -114,15 +117,16 @@ enum PendingState {
 
 /// Future of the raw result of an input request.
 ///
-/// An input request is numbered when the future is created, so that the order does not depend on the order in which
+/// An input request is numbered when the future is created, so that its number does not depend on the order in which
 /// futures are polled. The request is sent when the future is first polled and cancelled when the future is dropped.
 pub(super) struct PendingInputRequest {
     /// Context of the request whose handler sends the input request.
     cx: Cx,
     /// Method of the input request.
     method: &'static str,
+    /// State of the future.
     state: PendingState,
-    /// Timer of the time limit, used in tasks.
+    /// Timer of the time limit for the answer, for input requests of tasks only.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -185,13 +189,13 @@ impl PendingInputRequest {
             }
             error => InputRequestErrorKind::Inexpressible(error.to_string()),
         })?;
-        self.cx.count_waiting();
+        self.cx.increment_waiting_count();
         self.state = PendingState::Waiting(pending);
         Ok(())
     }
 
     /// Converts the outcome of a request of the server to the answer in the form of the home revision.
-    fn recorded_answer(&self, outcome: Outcome) -> Result<JsonObject, InputRequestErrorKind> {
+    fn answer_from_outcome(&self, outcome: Outcome) -> Result<JsonObject, InputRequestErrorKind> {
         match outcome {
             Outcome::Result(result) => {
                 let revision = self.cx.revision();
@@ -206,8 +210,8 @@ impl PendingInputRequest {
         }
     }
 
-    /// Returns true if the time limit of an input request has elapsed, and otherwise registers a wake-up. An input
-    /// request that ends its request needs no timer, because no future waits for the answer.
+    /// Returns true if the time limit of an input request has elapsed, and otherwise registers a wake-up. Outside
+    /// tasks, an input request needs no timer, because it ends the request and no future waits for the answer.
     fn is_timed_out(&mut self, deadline: Option<u64>, now: u64, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = deadline else {
             return false;
@@ -247,9 +251,9 @@ impl PendingInputRequest {
                     let Poll::Ready(outcome) = Pin::new(pending).poll(cx) else {
                         return Poll::Pending;
                     };
-                    self.cx.reset_waiting_count();
+                    self.cx.decrement_waiting_count();
                     self.state = PendingState::Done;
-                    return Poll::Ready(self.recorded_answer(outcome));
+                    return Poll::Ready(self.answer_from_outcome(outcome));
                 }
                 PendingState::Recorded(id) => {
                     let id = *id;
@@ -269,7 +273,7 @@ impl PendingInputRequest {
                     self.state = PendingState::Done;
                     return Poll::Ready(match answer {
                         InputOutcome::Result(result) => {
-                            self.recorded_answer(Outcome::Result(result.into()))
+                            self.answer_from_outcome(Outcome::Result(result.into()))
                         }
                         InputOutcome::TimedOut => Err(InputRequestErrorKind::TimedOut),
                     });
@@ -299,7 +303,7 @@ impl Drop for PendingInputRequest {
     fn drop(&mut self) {
         match &self.state {
             // Dropping the pending request cancels the input request.
-            PendingState::Waiting(_) => self.cx.reset_waiting_count(),
+            PendingState::Waiting(_) => self.cx.decrement_waiting_count(),
             PendingState::Recorded(id) => self.cx.handler_run().release_input_request(*id),
             _ => {}
         }

@@ -94,16 +94,16 @@ pub struct Elicit<T> {
 }
 
 impl<T> Elicit<T> {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
-    /// input request and a number. A client that knows the key can send the answer with its first request; then no
-    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
-    /// ignored.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
+    /// of the input request and a number, such as `elicitation-1`. A client that knows the key can send the answer with
+    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
+    /// that is already in use is ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.form.input_request.set_key(key);
         self
     }
 
-    /// Sets the time limit for the user's answer. By default there is no limit other than that of the client's request.
+    /// Sets the time limit for the user's answer. By default, only the time limit of the client's request applies.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.form.input_request.set_timeout(limit);
         self
@@ -168,10 +168,10 @@ pub struct ElicitUrl {
 }
 
 impl ElicitUrl {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
-    /// input request and a number. A client that knows the key can send the answer with its first request; then no
-    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
-    /// ignored.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
+    /// of the input request and a number, such as `elicitation-1`. A client that knows the key can send the answer with
+    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
+    /// that is already in use is ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.input_request.set_key(key);
         self
@@ -193,7 +193,7 @@ impl Future for ElicitUrl {
     }
 }
 
-/// Returns the values that the user has submitted, which conform to the schema of the form.
+/// Returns the values that the user has submitted, after validation against the schema of the form.
 fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Json>, String> {
     match user_action(result)? {
         Elicited::Accepted(()) => {
@@ -211,7 +211,7 @@ fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Jso
     }
 }
 
-/// Returns the `action` of the user.
+/// Returns the `action` of an elicitation result, without its content.
 fn user_action(result: &JsonObject) -> Result<Elicited<()>, String> {
     let action = result.get("action");
     match action.as_ref().map(Json::text) {

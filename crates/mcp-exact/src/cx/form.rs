@@ -21,12 +21,12 @@ pub enum FormError {
     UnsupportedField {
         /// Name of the field.
         field: String,
-        /// Kind of value that was found.
+        /// Kind of the field, such as `of type object`.
         found_kind: String,
     },
 }
 
-/// Returns the form schema of a type.
+/// Returns the form schema of a type, derived from its JSON Schema.
 pub(super) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormError> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err(FormError::NotAStruct);
@@ -136,7 +136,8 @@ fn list_schema(property: &Map<String, Value>) -> Result<Map<String, Value>, Stri
     ))
 }
 
-/// Returns the values and titles of an enum whose variants have documentation.
+/// Returns the options of an enum, each with a value and a title, from the array of variant schemas in the keyword
+/// `name`; `None` without such an array.
 fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     let variants = schema.get(name)?.as_array()?;
     let mut titled = Vec::new();
@@ -158,7 +159,7 @@ fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Va
     Some(titled)
 }
 
-/// Returns the schema of the value inside an `Option`.
+/// Returns the schema of the value inside an `Option`; `None` if the schema is not that of an `Option`.
 fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     let is_null = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("null");
     if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
@@ -185,7 +186,7 @@ fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     Some(Value::Object(inner))
 }
 
-/// Returns `base` with the members of `from` that have one of the names.
+/// Returns `base` with the members of `from` whose names are in `names` and whose values are not null.
 fn retained_members(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
     let Value::Object(mut field) = base else {
         return Map::new();
@@ -204,6 +205,7 @@ mod tests {
     use schemars::JsonSchema;
     use serde::Deserialize;
 
+    /// Form with a field of each supported kind.
     #[derive(Deserialize, JsonSchema)]
     #[allow(dead_code, reason = "the schema is all that is used")]
     struct Form {

@@ -77,14 +77,14 @@ impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// Handlers that send input requests therefore follow these rules:
 ///
 /// 1. *Repeat the same input requests with the same parameters.* An input request is recognised by its method and
-///    parameters; equal ones are distinguished by their order. If a handler sends a new input request without repeating
-///    its earlier ones, the request ends with an error that names both. Obtain values that change, such as the time,
-///    random numbers or rows of a database, through [`once`](Self::once).
+///    parameters; equal input requests are distinguished by their order. If a handler sends a new input request without
+///    repeating its earlier ones, the request ends with an error that names both. Obtain values that change, such as
+///    the time, random numbers or rows of a database, through [`once`](Self::once).
 /// 2. *Put effects into [`once`](Self::once)* when they happen before or between input requests. Code after the last
 ///    input request runs only once anyway.
-/// 3. *Input requests may be concurrent.* Those that wait at the same time (`tokio::join!`) are sent together. An input
-///    request is numbered when its method is called, so the order in which futures are polled does not matter. Call the
-///    methods in the handler's own task: the order of spawned tasks differs between runs.
+/// 3. *Input requests may be concurrent.* Input requests that wait at the same time (`tokio::join!`) are sent together.
+///    An input request is numbered when its method is called, so the order in which futures are polled does not matter.
+///    Call the methods in the handler's own task: the order of spawned tasks differs between runs.
 /// 4. *An input request waits for a running `once`*, so that the request does not end during an effect. An input
 ///    request inside an effect, or in a spawned task while an effect runs, fails; send it before the effect. Other
 ///    futures that run concurrently with an input request are dropped and run again; work that they have started
@@ -125,7 +125,7 @@ struct CxInner {
     has_ended: AtomicBool,
     /// Number of input requests that wait for their answers (up to 2025-11-25).
     waiting_count: AtomicUsize,
-    /// True if the handler may send requests to the client.
+    /// True if the handler may send input requests: handlers of tools, resources and prompts.
     can_send_requests: bool,
     /// Task state of the call.
     task: Mutex<TaskState>,
@@ -179,7 +179,7 @@ impl Cx {
         }))
     }
 
-    /// Locks the task state.
+    /// Locks the task state of the call.
     fn task_state(&self) -> MutexGuard<'_, TaskState> {
         self.0.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -230,7 +230,7 @@ impl Cx {
         matches!(*self.task_state(), TaskState::Created(_))
     }
 
-    /// Returns the record of the current run of the handler.
+    /// Locks the record of the current run of the handler.
     pub(crate) fn handler_run(&self) -> MutexGuard<'_, HandlerRun> {
         self.0
             .handler_run
@@ -238,7 +238,7 @@ impl Cx {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the input of the handler.
+    /// Returns the arguments, URI and states of the handler.
     pub(crate) fn input(&self) -> &CallInput {
         &self.0.input
     }
@@ -251,6 +251,7 @@ impl Cx {
         &self.0.request
     }
 
+    /// Returns true if the handler may send input requests.
     pub(crate) fn can_send_requests(&self) -> bool {
         self.0.can_send_requests
     }
@@ -261,12 +262,12 @@ impl Cx {
     }
 
     /// Increments the number of input requests that wait for their answers.
-    fn count_waiting(&self) {
+    fn increment_waiting_count(&self) {
         self.0.waiting_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Decrements the number of input requests that wait for their answers.
-    fn reset_waiting_count(&self) {
+    fn decrement_waiting_count(&self) {
         self.0.waiting_count.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -460,7 +461,7 @@ impl Cx {
     /// limit elapses ([`ServerBuilder::timeout`](crate::ServerBuilder::timeout)), or if an input request ends the
     /// request and a later run repeats the handler.
     ///
-    /// The handler's future is then dropped, unless the client has cancelled and the tool is
+    /// The server then drops the handler's future, unless the client has cancelled the request and the tool is
     /// [cooperative](crate::Tool::cooperative). Cooperative handlers and work that a handler has started elsewhere
     /// await this method.
     pub async fn cancelled(&self) {
@@ -494,8 +495,9 @@ impl Cx {
     ///
     /// After a restart with the same store, a server runs the handlers of unfinished tasks again, by the rules for
     /// input requests of [`Cx`]. Recorded answers and results of [`once`](Self::once) are reused; all other code is
-    /// repeated. Such a run has the arguments, the principal and the capabilities of the call, but no headers and no
-    /// access token claims of its HTTP request. An extractor that needs them ends the task as failed.
+    /// repeated. A run after a restart has the arguments, the principal and the capabilities of the call, but no
+    /// headers and no access token claims of its HTTP request. An extractor that needs headers or claims ends the task
+    /// as failed.
     ///
     /// # Errors
     /// [`TaskError`]; the call continues as an ordinary one.
@@ -520,7 +522,7 @@ impl Cx {
         .await
     }
 
-    /// Returns an error if the request has ended.
+    /// Returns an error if the run of the handler has ended or the client has cancelled the request.
     fn check_not_ended(&self) -> Result<(), RequestEnded> {
         if self.has_ended() {
             Err(RequestEnded)

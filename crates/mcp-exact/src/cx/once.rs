@@ -1,7 +1,7 @@
 //! Effects that a handler does not repeat when it runs again.
 //!
-//! The result of each effect is recorded in the `requestState`. This is not a durable store; [`Cx::once`] describes the
-//! guarantee.
+//! The result of each effect is recorded in the `requestState`. The `requestState` is not a durable store; [`Cx::once`]
+//! describes the guarantee.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::link::Json;
 use crate::replay::ExecutionContext;
 
-/// Error of [`Cx::once`]: its result cannot be recorded or read.
+/// Error of [`Cx::once`]: the result of the effect cannot be recorded or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnceError {
@@ -42,7 +42,7 @@ pub enum OnceError {
     },
 }
 
-/// Guard that counts a `once` as running until the guard is dropped.
+/// Guard that counts an effect of [`Cx::once`] as running until the guard is dropped.
 struct RunningEffect<'c> {
     cx: &'c Cx,
     /// Task or thread that runs the effect.
@@ -77,13 +77,13 @@ impl Drop for PollingGuard {
 }
 
 impl Cx {
-    /// Returns true if this thread polls an effect of [`once`](Self::once).
+    /// Returns true if this thread polls an effect of [`once`](Self::once) of this context.
     pub(super) fn is_in_effect(&self) -> bool {
         POLLED_EFFECT.get() == Arc::as_ptr(&self.0)
     }
 
-    /// Returns true if the caller runs outside of the handler's task while an effect runs in another task. Such an
-    /// effect may wait for the caller, and the request cannot end before the effect.
+    /// Returns true if the caller runs outside of the handler's task while an effect runs in another task. In this case
+    /// no input request is possible: the effect may wait for the caller, and the request cannot end before the effect.
     pub(super) fn has_other_effect(&self) -> bool {
         self.handler_run()
             .has_effect_elsewhere(ExecutionContext::current())
@@ -95,7 +95,7 @@ impl Cx {
     /// An effect that has returned `Ok` is not repeated by later retries of the request, and no input request ends the
     /// request while the effect runs. An error is not recorded, so the next run executes the effect again. If the
     /// process ends during the effect, or if a client sends an older `requestState` again, the effect may happen twice;
-    /// an application that must prevent this needs a store with an idempotency key.
+    /// an application that must prevent a repeated effect needs a store with an idempotency key.
     ///
     /// The key must be unique in the handler; a second call with the same key returns the first result. Up to
     /// 2025-11-25, handlers and their effects run once. In a task, the result has been written to the store when this

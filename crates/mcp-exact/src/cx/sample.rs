@@ -24,7 +24,7 @@ const SAMPLING_METHOD: &str = "sampling/createMessage";
 pub struct Sample {
     /// Messages of the conversation, in the form of the home revision.
     messages: Vec<JsonObject>,
-    /// Other params, by name.
+    /// Params other than `messages`, by name.
     params: JsonObject,
 }
 
@@ -113,7 +113,7 @@ impl Sampled {
         self.member("model")
     }
 
-    /// Returns why the message ended.
+    /// Returns the reason why the message ended (`stopReason`).
     pub fn stop_reason(&self) -> Option<String> {
         self.member("stopReason")
     }
@@ -123,7 +123,7 @@ impl Sampled {
         &self.result
     }
 
-    /// Returns the value of a string member of the result.
+    /// Returns the value of the member `name` of the result; `None` if the member is missing or is not a string.
     fn member(&self, name: &str) -> Option<String> {
         let value = self.result.view().find(name)?;
         value.as_str().map(std::borrow::Cow::into_owned)
@@ -152,10 +152,10 @@ pub struct SamplingRequest {
 }
 
 impl SamplingRequest {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
-    /// input request and a number. A client that knows the key can send the answer with its first request; then no
-    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
-    /// ignored.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
+    /// of the input request and a number, such as `sampling-1`. A client that knows the key can send the answer with
+    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
+    /// that is already in use is ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.input_request.set_key(key);
         self

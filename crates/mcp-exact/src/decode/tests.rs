@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::*;
 use crate::link::JsonObject;
 
+/// Struct with optional fields, fields with defaults, a list and a map.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Order {
     id: u32,
@@ -20,6 +21,7 @@ struct Order {
     tags: BTreeMap<u8, bool>,
 }
 
+/// Externally tagged enum with every kind of variant.
 #[derive(Debug, PartialEq, Deserialize)]
 enum Line {
     Rest,
@@ -28,9 +30,11 @@ enum Line {
     Item { count: u64, size: Size },
 }
 
+/// Newtype struct.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Size(f32);
 
+/// Internally tagged enum.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Shape {
@@ -38,7 +42,8 @@ enum Shape {
     Named(BTreeMap<String, serde_json::Value>),
 }
 
-/// Type of a program, whose arguments may be untagged; no type of the protocol is (invariant 5).
+/// Untagged enum, such as an application may define; generated types of the protocol are never untagged
+/// (`ARCHITECTURE.md`, invariant 5).
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Id {
@@ -47,6 +52,7 @@ enum Id {
     Nothing(()),
 }
 
+/// Struct with a flattened map of its other members.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Flat {
     name: String,
@@ -54,6 +60,7 @@ struct Flat {
     more: BTreeMap<String, serde_json::Value>,
 }
 
+/// Asserts that [`decode`] and `serde_json` return the same value, or the same error reason, for each text.
 fn check<T: DeserializeOwned + fmt::Debug + PartialEq>(texts: &[&str]) {
     for text in texts {
         let json: Json = text.parse().expect(text);
@@ -119,7 +126,7 @@ fn raw_values_keep_their_text() {
 }
 
 #[test]
-fn mismatches_name_their_place() {
+fn mismatches_name_the_json_pointer() {
     let place = |text: &str| {
         let json: Json = text.parse().expect(text);
         decode::<Order>(&json).expect_err(text).to_string()
@@ -130,13 +137,14 @@ fn mismatches_name_their_place() {
     expect_test::expect![[r#"missing field `id`"#]].assert_eq(&place("{}"));
 }
 
-/// A struct is an object in the schema that is advertised for it.
+/// A JSON array is not decoded as a struct, because the advertised schema of a struct is that of an object.
 #[test]
 fn structs_are_not_arrays() {
     let json: Json = "[1]".parse().expect("JSON");
     assert!(decode::<Order>(&json).is_err());
 }
 
+/// Numbers out of range, lone surrogates, variants with two members or none, and deep nesting are errors.
 #[test]
 fn impossible_values_are_refused() {
     for text in ["1e999", r#""\ud800""#, r#"{"a":1,"b":2}"#, "[]"] {

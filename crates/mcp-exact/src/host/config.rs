@@ -18,7 +18,7 @@ use crate::transport::http::client::{HttpEndpoint, HttpTransport};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {
-    /// The file cannot be read.
+    /// The file with this path cannot be read, for this reason.
     #[error("the configuration {0:?} cannot be read: {1}")]
     Read(String, String),
     /// The file contents do not have the format of a configuration.
@@ -91,7 +91,7 @@ impl ServerEntry {
     /// the other entries are still parsed.
     ///
     /// # Errors
-    /// [`ConfigFileError::InvalidFormat`] when the text has no such form.
+    /// [`ConfigFileError::InvalidFormat`] if the text does not have this form.
     pub fn parse_all(
         text: &str,
     ) -> Result<BTreeMap<String, Result<Self, ClientError>>, ConfigFileError> {
@@ -185,7 +185,7 @@ pub fn expand_variables(text: &str) -> Result<String, ClientError> {
     expand_with(text, |name| std::env::var(name).ok()).map_err(ClientError::Config)
 }
 
-/// Substitutes variables for `${NAME}` and `${NAME:-default}`.
+/// Substitutes variables for `${NAME}` and `${NAME:-default}`; `variable` returns the value of a variable.
 fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -215,6 +215,7 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
 mod tests {
     use super::*;
 
+    /// The servers may be the member `mcpServers` or the member `servers`.
     #[test]
     fn both_configuration_formats_are_read() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;

@@ -1,7 +1,7 @@
 //! Hosts: applications that use several servers at once, such as the servers of an `mcp.json` file.
 //!
-//! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the others. A tool
-//! is identified by its server and its name.
+//! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the other servers. A
+//! tool is identified by its server and its name.
 
 mod config;
 mod server;
@@ -45,11 +45,13 @@ const SEPARATOR: &str = "__";
 /// # }
 /// ```
 pub struct Host {
+    /// Servers by name, connected or not.
     servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
     tool_prefixes: BTreeMap<String, String>,
     /// Time limit for connecting a server and for listing its tools.
     timeout: Duration,
+    /// Policies that each call must satisfy.
     policies: Policies,
     /// Function that receives every executed or rejected call with its result.
     audit: Option<Arc<AuditFn>>,
@@ -96,7 +98,7 @@ pub struct HostCall<'c> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// No server of this name is connected.
+    /// No server is connected for the tool of this name.
     #[error("no server is connected for {0:?}; names are those of `Host::tools`")]
     UnknownServer(String),
     /// The policy of the host rejects the call.
@@ -189,7 +191,7 @@ impl Host {
         self.clients().map(|(name, _)| name)
     }
 
-    /// Returns the client of a server's current connection; [`restart`](Self::restart) replaces the client.
+    /// Returns the client of a server's latest connection; [`restart`](Self::restart) replaces the client.
     pub fn client(&self, server: &str) -> Option<Client> {
         self.servers.get(server)?.client()
     }
@@ -231,7 +233,8 @@ impl Host {
         })
     }
 
-    /// Lists the tools of all servers concurrently. A server that does not answer in time is a failure.
+    /// Lists the tools of all servers concurrently. A server that does not answer in time is one of the
+    /// [failures](HostTools::failures).
     pub async fn tools(&self) -> HostTools {
         let mut lists = JoinSet::new();
         for (server, client) in self.clients() {
@@ -311,8 +314,8 @@ impl Host {
         format!("{prefix}{SEPARATOR}{tool}")
     }
 
-    /// Splits a name into server and tool. The split is unique because a prefix neither contains the separator nor ends
-    /// with an underscore.
+    /// Splits a prefixed tool name into the server, its client and the tool's own name; `None` if no such server is
+    /// connected. The split is unique because a prefix neither contains the separator nor ends with an underscore.
     fn resolve_tool_name<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
         let (prefix, tool) = name.split_once(SEPARATOR)?;
         let mut prefixes = self.tool_prefixes.iter();
@@ -397,6 +400,7 @@ pub struct HostBuilder {
     servers: BTreeMap<String, Result<Connect, ClientError>>,
     /// Time limit for connecting a server and for listing its tools.
     timeout: Duration,
+    /// Policies that each call must satisfy.
     policies: Policies,
     /// Function that receives every executed or rejected call with its result.
     audit: Option<Arc<AuditFn>>,
@@ -485,8 +489,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets a function that configures every connection, such as with handlers for input requests. Its first argument
-    /// is the name of the server.
+    /// Sets a function that configures every connection, such as with handlers for input requests. The first argument
+    /// of the function is the name of the server.
     pub fn configure(
         mut self,
         configure: impl Fn(&str, Connect) -> Connect + Send + Sync + 'static,

@@ -14,7 +14,8 @@ pub enum ServerState {
     Connecting,
     /// The server is connected.
     Connected,
-    /// The server could not be connected, or its connection has ended; [`Host::restart`](super::Host::restart) connects it.
+    /// The server could not be connected, or its connection has ended; [`Host::restart`](super::Host::restart) connects
+    /// the server again.
     Disconnected,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct HostServer {
 struct ConnectionState {
     /// Client of the latest connection, which may be closed.
     client: Option<Client>,
-    /// Time of the last change that the host has caused.
+    /// Time at which the latest attempt to connect has started or ended.
     changed_at: SystemTime,
     /// Number of attempts to connect.
     attempt_count: u32,
@@ -135,9 +136,10 @@ impl HostServer {
     }
 }
 
-/// Attempt to connect. When it is dropped, which also happens if its future is dropped, it records its result in the
-/// connection state of the server.
+/// Attempt to connect, which records its result in the connection state of the server when it is dropped, even if the
+/// future of the attempt is dropped before it has completed.
 struct Attempt<'s> {
+    /// Server whose state is updated.
     server: &'s HostServer,
     /// Result of the attempt; an error until the attempt has succeeded.
     result: Result<Client, ClientError>,

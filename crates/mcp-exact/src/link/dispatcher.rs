@@ -1,4 +1,4 @@
-//! Events of the connections of a server: starts and cancels the tasks that answer requests.
+//! Handler of the events of a server's connections: starts and cancels the tasks that answer requests.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -16,12 +16,13 @@ use super::{PeerError, Reply, Request, RequestKey, RequestLink, lock_ignoring_po
 use crate::background;
 use crate::server::{Answer, Server, call_rule};
 
-/// A request in flight.
+/// Request in flight, with the handles that are needed to cancel it.
 struct RunningRequest {
     /// Handle of the connection that the request was received on.
     handle: ServerHandle,
     /// Handle that aborts the task of the handler.
     abort_handle: AbortHandle,
+    /// Request whose cancellation signal is set on cancellation.
     request: Arc<Request>,
     /// True if the handler continues after a cancellation.
     is_cooperative: bool,
@@ -42,7 +43,7 @@ impl RunningRequest {
 struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<RunningRequest>>>>);
 
 impl RunningRequests {
-    /// Adds a request.
+    /// Adds a request in flight.
     fn insert(&self, key: RequestKey, running: RunningRequest) {
         lock_ignoring_poison(&self.0)
             .entry(key)
@@ -50,7 +51,7 @@ impl RunningRequests {
             .push(running);
     }
 
-    /// Removes a request and returns it.
+    /// Removes the request of an endpoint and returns it; `None` if the request has ended.
     fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<RunningRequest> {
         let mut all = lock_ignoring_poison(&self.0);
         let same_key = all.get_mut(&key)?;

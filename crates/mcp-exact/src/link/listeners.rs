@@ -43,9 +43,9 @@ impl Listener {
         }
     }
 
-    /// Returns true if one of the client's subscriptions may be notified of a resource. If the application has answered
-    /// the `resources/subscribe` requests of a session itself, no request is recorded that visibility rules could be
-    /// applied to, and the result is true.
+    /// Returns true if `sees`, the visibility rule of a resource, accepts one of the client's subscription requests. If
+    /// the application has answered the `resources/subscribe` requests of a session itself, no request is recorded that
+    /// visibility rules could be applied to, and the result is true.
     fn is_subscribed_to(&self, sees: impl Fn(&Request) -> bool) -> bool {
         let subscriptions = self.subscriptions.iter().map(|one| &one.request);
         let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
@@ -77,7 +77,8 @@ impl Listeners {
         }
     }
 
-    /// Adds a task to those whose changes are sent to a subscription.
+    /// Adds a task to the tasks that a subscription is notified of. `link` is the link of the `subscriptions/listen`
+    /// request.
     pub(crate) fn watch_task(&self, link: &RequestLink, id: &str) {
         let Some(handle) = &link.handle else {
             return;
@@ -107,12 +108,13 @@ impl Listeners {
         }
     }
 
-    /// Returns the number of endpoints.
+    /// Returns the number of endpoints whose clients are notified of changes.
     pub(crate) fn len(&self) -> usize {
         lock_ignoring_poison(&self.by_endpoint).len()
     }
 
-    /// Notifies the subscriptions of a task whose senders still have access to the task.
+    /// Notifies the subscriptions to a task. `may_know` returns true if the sender of a subscription still has access
+    /// to the task.
     pub(crate) fn publish_task(
         &self,
         id: &str,

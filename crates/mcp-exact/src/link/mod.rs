@@ -83,8 +83,8 @@ pub(crate) fn tasks_extension() -> session::Extension {
     }
 }
 
-/// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Deadlines that one process has
-/// recorded are compared with this time by later processes.
+/// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Later processes compare the
+/// deadlines that an earlier process has recorded with the time of their clock.
 pub(crate) fn now_millis() -> u64 {
     /// Start of the clock: an instant and the time since the Unix epoch at that instant.
     static CLOCK_START: OnceLock<(Instant, Duration)> = OnceLock::new();

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cx::CancellationToken;
 
-/// A received request and the connection data of its sender.
+/// Received request, with the session and connection data of its sender.
 pub struct Request {
     /// Request as delivered by the session.
     pub(super) incoming: session::IncomingRequest<RequestContext>,
@@ -157,6 +157,7 @@ impl fmt::Debug for Request {
 pub(crate) enum Reply {
     /// Result in the form of the negotiated revision.
     Result(JsonObject),
+    /// Error that ends the request.
     Error(PeerError),
     /// Input requests that end the request (from 2026-07-28 on).
     InputRequired {

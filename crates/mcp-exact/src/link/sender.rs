@@ -115,8 +115,8 @@ impl RequestLink {
         self.handle()?.notify(scope, method, params).map(drop)
     }
 
-    /// Sends an input request as a request of the server (up to 2025-11-25). Dropping the returned value cancels the
-    /// request.
+    /// Sends an input request as a request of the server (up to 2025-11-25). The default time limit is one day.
+    /// Dropping the returned value cancels the request.
     pub(crate) fn send_server_request(
         &self,
         request: InputRequest,

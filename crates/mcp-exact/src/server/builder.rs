@@ -1,7 +1,7 @@
 //! Builder of servers, which collects definitions and handlers and reports every problem before the server starts.
 //!
-//! Handlers are type-erased when they are registered. [`build`](ServerBuilder::build) checks them, because states may
-//! be registered in any order.
+//! Handlers are type-erased when they are registered. [`build`](ServerBuilder::build) checks the handlers, because
+//! states may be registered in any order.
 
 use std::fmt;
 use std::sync::{Arc, RwLock};
@@ -29,7 +29,7 @@ use crate::task::Tasks;
 /// Function that runs when a server starts or shuts down.
 pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
 
-/// Erases the type of a hook.
+/// Converts a function to a [`Hook`].
 fn boxed_hook<F, Fut>(hook: F) -> Hook
 where
     F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -46,24 +46,31 @@ type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Proble
 pub struct ServerBuilder {
     /// Session configuration of the server.
     config: ServerConfig,
+    /// States that handlers receive, by type.
     states: States,
     /// Registrations that [`build`](Self::build) runs.
     registrations: Vec<Registration>,
+    /// Rules that decide which definitions a caller may see.
     visibility: Visibility,
     /// Layers around the handler of every tool, innermost first.
     tool_layers: Vec<LayerFn>,
     /// Maximum number of entries per page of a list.
     page_size: usize,
-    /// Time limit of handlers.
+    /// Time limit of handlers; `None` for no limit.
     timeout: Option<Duration>,
+    /// Icons of the server.
     icons: Vec<Icon>,
+    /// Keys that protect `requestState`; `None` for a random key.
     keys: Option<KeyRing>,
     /// Lists whose capabilities are declared although no entry is registered.
     declared_lists: Vec<&'static str>,
     /// True if the capability `logging` is declared.
     declares_logging: bool,
+    /// Options of tasks; `None` if the application has set none.
     tasks: Option<Tasks>,
+    /// Functions that run when the server starts, in this order.
     start_hooks: Vec<Hook>,
+    /// Functions that run when the server shuts down, in reverse order.
     shutdown_hooks: Vec<Hook>,
     /// Capabilities that the application declares itself.
     additional_capabilities: JsonObject,
@@ -104,8 +111,8 @@ impl ServerBuilder {
 
     /// Registers a tool: its definition, or only its name, and its handler (section `server/tools`).
     ///
-    /// The schema of the handler's [`Input`](crate::Input) becomes the input schema, the one of a [`Json`](crate::Json)
-    /// result the output schema.
+    /// The schema of the handler's [`Input`](crate::Input) becomes the input schema, and the schema of a
+    /// [`Json`](crate::Json) result becomes the output schema.
     pub fn tool<A: 'static, H: Handler<A, ToolResult>>(
         self,
         tool: impl Into<Tool>,
@@ -142,8 +149,8 @@ impl ServerBuilder {
     ///
     /// If several templates match a URI, the template that was registered first handles it.
     ///
-    /// Values come from the client, and [any text](crate::UriTemplate#values-are-untrusted) is possible in them: `..%2F..` is
-    /// `../..`. Check a value before it names a file.
+    /// Values come from the client, and [any text](crate::UriTemplate#values-are-untrusted) is possible in them:
+    /// `..%2F..` is `../..`. Check a value before you use it as the name of a file.
     pub fn template<A: 'static, H: Handler<A, Contents>>(
         self,
         template: impl Into<ResourceTemplate>,
@@ -288,11 +295,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the definitions that a caller may see and use: lists leave out hidden ones, and calls of them are answered
-    /// as if they did not exist, as are requests about their tasks. Subscribers are not notified of changes of hidden
-    /// resources, unless another process announces the change and the resource was hidden after the subscription. With
-    /// a visibility rule, list results are never marked as shareable between callers. If there are several rules, a
-    /// definition is visible only if all of them allow it.
+    /// Adds a rule that decides which definitions a caller may see and use. Lists omit hidden definitions; calls of
+    /// hidden definitions, and requests about the tasks of such calls, are answered as if the definition did not exist.
+    /// Subscribers are not notified of changes of hidden resources, unless another process announces the change and the
+    /// resource was hidden after the subscription. With a visibility rule, list results are never marked as shareable
+    /// between callers. If there are several rules, a definition is visible only if all of them allow it.
     pub fn visible(
         mut self,
         rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
@@ -318,7 +325,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the name for people (from 2025-06-18 on).
+    /// Sets the display name of the server (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.config.identity.title = Some(title.into());
         self
@@ -330,7 +337,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds an icon (from 2025-11-25 on).
+    /// Adds an icon of the server (from 2025-11-25 on).
     pub fn icon(mut self, icon: Icon) -> Self {
         self.icons.push(icon);
         self
@@ -379,8 +386,8 @@ impl ServerBuilder {
 
     /// Adds a function that runs when the server starts to serve ([`Server::serve_stdio`], [`Server::serve_http`]),
     /// before the first request, such as to connect to a database. Functions run in the order in which they were added;
-    /// if one of them fails, the server does not start. With other transports, such as inside an application or in
-    /// memory, the application must call [`Server::start`].
+    /// if one of them fails, the server does not start. Applications that use neither of these functions, such as those
+    /// with a server in memory, must call [`Server::start`].
     pub fn on_start<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -391,8 +398,8 @@ impl ServerBuilder {
     }
 
     /// Adds a function that runs when the server shuts down, after the last reply. Functions run in reverse order; an
-    /// error is logged with `tracing` and does not prevent the others from running. With other transports, the
-    /// application must call [`Server::shutdown`].
+    /// error is logged with `tracing` and does not prevent the others from running. Applications that use neither
+    /// [`Server::serve_stdio`] nor [`Server::serve_http`] must call [`Server::shutdown`].
     pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -406,7 +413,7 @@ impl ServerBuilder {
     /// tools, resources and prompts. The handler obtains the request by [`Cx::request_as`](crate::Cx::request_as) in
     /// the exact types of a revision, or untyped as [`RawRequest`](crate::RawRequest); its result must have the form of
     /// [`Cx::revision`](crate::Cx::revision), to which [`Cx::result_as`](crate::Cx::result_as) converts exact types.
-    /// Declare its capabilities with [`capability`](Self::capability).
+    /// Declare the capabilities that the handler needs with [`capability`](Self::capability).
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
         self.register_raw(ErasedHandler::new(handler))
     }
@@ -581,7 +588,7 @@ impl ServerBuilder {
 }
 
 impl Catalogue {
-    /// Adds the entries of another catalogue, with a prefix for names.
+    /// Adds the entries of another catalogue, with a prefix for the names of tools and prompts.
     fn merge_builder(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
         let prefixed = |name: &str| match prefix {
             Some(prefix) => format!("{prefix}_{name}"),

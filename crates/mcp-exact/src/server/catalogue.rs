@@ -37,7 +37,7 @@ pub(super) struct MethodEntry {
     pub(super) handler: ErasedHandler<JsonObject>,
 }
 
-/// Registered tool.
+/// Registered tool with its handler.
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: ErasedHandler<ToolResult>,
@@ -49,7 +49,7 @@ pub(super) struct ToolEntry {
     pub(super) mirrored_arguments: Vec<MirroredParam>,
 }
 
-/// Registered resource.
+/// Registered resource with its handler.
 pub(super) struct ResourceEntry {
     pub(super) resource: Resource,
     pub(super) handler: ErasedHandler<JsonObject>,
@@ -57,7 +57,7 @@ pub(super) struct ResourceEntry {
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
-/// Registered resource template.
+/// Registered resource template with its handler.
 pub(super) struct TemplateEntry {
     pub(super) template: ResourceTemplate,
     /// Parsed template.
@@ -69,7 +69,7 @@ pub(super) struct TemplateEntry {
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
-/// Registered prompt.
+/// Registered prompt with its handler.
 pub(super) struct PromptEntry {
     pub(super) prompt: Prompt,
     pub(super) handler: ErasedHandler<JsonObject>,
@@ -90,6 +90,7 @@ pub(super) enum Reference {
 
 /// Registered completion of an argument.
 pub(super) struct CompletionEntry {
+    /// Prompt or resource template of the completed argument.
     pub(super) reference: Reference,
     /// Name of the completed argument or variable.
     pub(super) argument: String,
@@ -109,6 +110,7 @@ impl Catalogue {
             .find(|entry| entry.prompt.name() == name)
     }
 
+    /// Returns the resource with a URI.
     pub(super) fn resource(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
         self.resources
             .iter()
@@ -303,7 +305,7 @@ impl Catalogue {
     }
 }
 
-/// Checks the arguments of a handler: at most one `Input`, and only states that were added.
+/// Checks the arguments of a handler: at most one `Input`, and only states that the server has.
 pub(super) fn check_signature(
     kind: &'static str,
     name: &str,
@@ -421,7 +423,7 @@ pub(super) fn resource_entry(
     })
 }
 
-/// Returns the handler of a resource whose contents have the media type of the definition, unless they name their own.
+/// Returns a handler whose contents have the media type of the definition, unless the contents set another one.
 fn with_media_type(
     handler: ErasedHandler<Contents>,
     media_type: Option<String>,

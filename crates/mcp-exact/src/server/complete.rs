@@ -87,7 +87,7 @@ impl CompletionRequest {
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 fn string_member(from: &JsonObject, name: &str) -> Option<String> {
     from.view()
         .find(name)?

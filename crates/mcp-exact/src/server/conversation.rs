@@ -7,11 +7,11 @@ use std::time::Instant;
 use crate::link::{JsonObject, Reply, Request};
 use crate::params::request_label;
 
-/// Log entry of a request that is being answered; does nothing if the log is disabled.
+/// Log of one request: the label of the request and the time at which it was received; `None` if the log is disabled.
 pub(super) struct RequestLog(Option<(String, Instant)>);
 
 impl RequestLog {
-    /// Logs a request and starts to measure its duration.
+    /// Logs a request that was received now.
     pub(super) fn write_request(request: &Request) -> Self {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return Self(None);
@@ -23,7 +23,7 @@ impl RequestLog {
         Self(Some((what, Instant::now())))
     }
 
-    /// Logs the answer and the duration.
+    /// Logs the answer and the time since the request was received.
     pub(super) fn write_response(self, reply: &Reply) {
         let Some((what, start)) = self.0 else {
             return;
@@ -31,7 +31,7 @@ impl RequestLog {
         let took = start.elapsed().as_secs_f64() * 1e3;
         match reply {
             Reply::Result(result) => {
-                tracing::debug!("-> {what}: {} after {took:.1} ms", error_kind(result));
+                tracing::debug!("-> {what}: {} after {took:.1} ms", result_kind(result));
                 tracing::trace!("-> {what}: {result}");
             }
             Reply::Error(error) => {
@@ -53,7 +53,7 @@ impl RequestLog {
 }
 
 /// Returns the kind of a result object for the log: error, task or other result.
-fn error_kind(result: &JsonObject) -> &'static str {
+fn result_kind(result: &JsonObject) -> &'static str {
     let found = |name: &str, text: &str| result.get(name).is_some_and(|value| value.text() == text);
     if found("isError", "true") {
         "result with isError"

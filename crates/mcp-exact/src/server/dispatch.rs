@@ -1,4 +1,4 @@
-//! Answers requests from the catalogue.
+//! Answers requests with the definitions and handlers of the catalogue.
 //!
 //! A request is answered in its own revision. Only this module dispatches methods.
 
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-/// State of one request in flight.
+/// Request that is being answered, with the link to its client and the catalogue.
 pub(super) struct ActiveRequest {
     pub(super) request: Arc<Request>,
     link: RequestLink,
@@ -183,7 +183,8 @@ impl Server {
         }
     }
 
-    /// Answers a list request with one page of the entries that the caller may see.
+    /// Answers a list request with one page of the entries that the caller may see. `member` is the member of the
+    /// result that contains the entries, and `key` returns the name or URI of an entry.
     fn answer_list<'e>(
         &self,
         request: &Request,
@@ -327,7 +328,7 @@ impl Server {
         )
     }
 
-    /// Calls a handler whose output is a result object, and polls it once.
+    /// Calls a handler whose output is a result object in the form `form`, and polls it once.
     fn begin_handler(
         &self,
         active: ActiveRequest,
@@ -366,7 +367,8 @@ impl Server {
         )
     }
 
-    /// Returns the handler of a URI and its variables. Fixed URIs have precedence over templates.
+    /// Returns the handler that reads a URI, and the variables that the URI contains. Fixed URIs have precedence over
+    /// templates.
     fn find_resource(
         &self,
         active: &ActiveRequest,
@@ -446,7 +448,8 @@ impl Server {
         CallInput::new(arguments, uri, self.0.states.clone())
     }
 
-    /// Creates the context of a request; for a retry, with the record of earlier runs.
+    /// Creates the context of a request; for a retry, with the record of earlier runs. `version` is the version that
+    /// the definition of the handler states.
     fn new_cx(
         &self,
         active: ActiveRequest,
@@ -521,7 +524,7 @@ fn first_poll_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// Converts the outcome of a run to a reply.
+/// Converts the end of a handler's run to a reply. `object` converts the output of the handler to a result object.
 fn finish_reply<O>(
     end: RunEnd<O>,
     cx: &Cx,
@@ -552,7 +555,7 @@ pub(super) fn convert_run_end<O>(end: RunEnd<O>, cx: &Cx) -> Result<Result<O, Er
     }
 }
 
-/// Returns the error for a handler that has sent other input requests than in its earlier run.
+/// Returns the error for a handler that has sent a new input request without repeating those of its earlier runs.
 fn divergence_error(error: &ReplayError, cx: &Cx) -> PeerError {
     tracing::error!(%error, method = cx.request().method(), "a handler diverged");
     PeerError::internal(error.to_string())
@@ -584,12 +587,13 @@ pub(super) fn tool_result_object(
     }
 }
 
-/// Returns the version of a handler, which is bound to sealed states and tasks.
+/// Returns the version of a handler: the version of the server, followed by `version`, which the definition of the
+/// handler states. Sealed states and tasks are valid only for the version that created them.
 pub(super) fn handler_version(server: &Server, version: &str) -> String {
     format!("{}/{version}", server.0.server_version)
 }
 
-/// Returns the arguments of a call.
+/// Returns the location of the arguments of a call. `given` is the value of `arguments` in `params`.
 pub(super) fn call_arguments(
     params: &JsonObject,
     given: Option<JsonRef<'_>>,
@@ -637,7 +641,7 @@ fn missing_capability_error(error: &Error, cx: &Cx) -> Option<PeerError> {
     (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
 }
 
-/// Returns the arguments of a prompt, which must be strings.
+/// Returns the arguments of a prompt, which must be strings, in the types of the handler's `Input`.
 fn prompt_arguments(
     params: Option<&JsonObject>,
     entry: &PromptEntry,
@@ -682,7 +686,7 @@ fn definition_uri(listed: ListedDefinition<'_>) -> &str {
     }
 }
 
-/// Returns the value of a string member of the params.
+/// Returns the value of the string member `name` of the params.
 ///
 /// # Errors
 /// The error to reply with, if the member is missing or has another type.

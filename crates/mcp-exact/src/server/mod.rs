@@ -61,13 +61,15 @@ pub struct Server(Arc<ServerInner>);
 struct ServerInner {
     /// Session configuration.
     settings: Settings,
-    /// Current catalogue; a change replaces it.
+    /// Current catalogue, which every change replaces by a changed copy.
     catalogue: RwLock<Arc<Catalogue>>,
+    /// States that handlers receive, by type.
     states: States,
+    /// Rules that decide which definitions a caller may see.
     visibility: Visibility,
     /// Maximum number of entries per page of a list.
     page_size: usize,
-    /// Time limit of handlers.
+    /// Time limit of handlers; `None` for no limit.
     timeout: Option<Duration>,
     /// Version of the server, which is part of the version of each handler.
     server_version: String,

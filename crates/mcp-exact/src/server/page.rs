@@ -18,7 +18,7 @@ pub(super) struct ListEntry<'e> {
     pub(super) definition: Arc<str>,
 }
 
-/// Returns one page of a list under `member`, such as `tools`.
+/// Returns one page of a list, with at most `size` entries in the member `member`, such as `tools`.
 ///
 /// # Errors
 /// The error to reply with: "Invalid cursors SHOULD result in an error with code -32602".
@@ -65,8 +65,9 @@ fn entry_name_of_cursor(cursor: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the names on the page after a cursor, or the error.
-    fn entry_names(cursor: Option<&str>) -> Result<String, String> {
+    /// Returns the JSON text of the page after a cursor, or the message of the error. Without a cursor, returns the
+    /// first page.
+    fn page_text(cursor: Option<&str>) -> Result<String, String> {
         let names = ["a", "b", "c"];
         let mut entries = names.iter().map(|name| ListEntry {
             name,
@@ -81,12 +82,13 @@ mod tests {
             .map_err(|error| error.message().to_owned())
     }
 
+    /// The cursor of the first page selects the second page.
     #[test]
     fn list_pages_follow_each_other() {
         let first = r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"Yg"}"#;
-        assert_eq!(entry_names(None).as_deref(), Ok(first));
+        assert_eq!(page_text(None).as_deref(), Ok(first));
         assert_eq!(
-            entry_names(Some("Yg")).as_deref(),
+            page_text(Some("Yg")).as_deref(),
             Ok(r#"{"tools":[{"name":"c"}]}"#)
         );
     }
@@ -95,7 +97,7 @@ mod tests {
     fn unknown_cursors_are_refused() {
         let error = "the cursor is not valid any more; list from the beginning".to_owned();
         for cursor in ["", "ZZ", "?"] {
-            assert_eq!(entry_names(Some(cursor)), Err(error.clone()));
+            assert_eq!(page_text(Some(cursor)), Err(error.clone()));
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum RunEnd<O> {
     Finished(Result<O, Error>),
     /// Input requests end the request; the client sends a retry.
     Suspended(Suspension),
-    /// The handler has sent other input requests than in its earlier run.
+    /// The handler has sent a new input request without repeating those of its earlier runs.
     Diverged(ReplayError),
     /// The handler has panicked with this message.
     Panicked(String),
@@ -79,7 +79,7 @@ impl<O> RunningHandler<O> {
     }
 
     /// Removes the time limit, because a task has a lifetime instead.
-    pub(super) fn without_time_limit(&mut self) {
+    pub(super) fn remove_time_limit(&mut self) {
         self.budget = None;
     }
 

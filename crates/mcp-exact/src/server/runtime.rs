@@ -29,7 +29,7 @@ impl Tools {
     /// Inserts a tool and replaces a tool of the same name.
     ///
     /// # Errors
-    /// The problem of its definition, [`Problem::NotDeclared`] if the server was built without tools, or
+    /// The [`Problem`] of the definition, [`Problem::NotDeclared`] if the server was built without tools, or
     /// [`Problem::NoTasks`].
     pub fn insert<A, H: Handler<A, ToolResult>>(
         &self,
@@ -76,7 +76,7 @@ impl Resources {
     /// Inserts a resource and replaces a resource of the same URI.
     ///
     /// # Errors
-    /// The problem of its definition, or [`Problem::NotDeclared`] if the server was built without resources.
+    /// The [`Problem`] of the definition, or [`Problem::NotDeclared`] if the server was built without resources.
     pub fn insert<A, H: Handler<A, Contents>>(
         &self,
         resource: impl Into<Resource>,
@@ -96,7 +96,7 @@ impl Resources {
             })
     }
 
-    /// Inserts a resource template and replaces an equal one.
+    /// Inserts a resource template and replaces a template with the same text.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).
@@ -138,7 +138,7 @@ impl Resources {
         )
     }
 
-    /// Notifies every client that is subscribed to a resource of a change.
+    /// Notifies every subscribed client that the resource has changed.
     pub fn updated(&self, uri: impl Into<String>) {
         self.0.publish(&Change::Resource(uri.into()));
     }
@@ -148,7 +148,7 @@ impl Prompts {
     /// Inserts a prompt and replaces a prompt of the same name.
     ///
     /// # Errors
-    /// The problem of its definition, or [`Problem::NotDeclared`] if the server was built without prompts.
+    /// The [`Problem`] of the definition, or [`Problem::NotDeclared`] if the server was built without prompts.
     pub fn insert<A, H: Handler<A, PromptResult>>(
         &self,
         prompt: impl Into<Prompt>,

@@ -1,7 +1,7 @@
 //! OAuth scopes that a message requires: those of the tools, resources and prompts that its requests name.
 //!
 //! The scopes are determined from the body of an HTTP request before the endpoint receives it. Requests about a task do
-//! not name its tool, so the scope is checked when the task is found.
+//! not name its tool, so the scope of the tool is checked when the task is found.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Server {
 struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
-    /// Adds the scopes of a label, which separates them by spaces.
+    /// Adds the scopes in `label`, which are separated by spaces.
     fn add_scopes(&mut self, label: Option<&str>) {
         for scope in label.into_iter().flat_map(str::split_whitespace) {
             if !self.0.iter().any(|known| known == scope) {
@@ -53,7 +53,8 @@ impl ScopeSet {
         }
     }
 
-    /// Adds the scopes of a message; returns `None` if the message names no definition with a scope.
+    /// Adds the scopes of a message; returns `None` if the message names no definition with a scope. `hides` is true if
+    /// the server has visibility rules.
     fn add_message(
         &mut self,
         message: &JsonObject,
@@ -89,7 +90,8 @@ impl ScopeSet {
         Some(())
     }
 
-    /// Adds the scopes of the resource and the templates that match a URI.
+    /// Adds the scopes of the resource with a URI. Also adds the scopes of the matching templates if there is no such
+    /// resource, or if a visibility rule may hide the resource (`hides`).
     fn add_resource(&mut self, uri: &str, catalogue: &Catalogue, hides: bool) {
         let fixed = catalogue.resource(uri);
         self.add_scopes(fixed.and_then(|entry| entry.resource.scope_label()));
@@ -101,7 +103,7 @@ impl ScopeSet {
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
 fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)

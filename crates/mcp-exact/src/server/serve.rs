@@ -13,18 +13,17 @@ use super::Server;
 use crate::link::{Dispatcher, ServerSettings};
 
 impl Server {
-    /// Returns the settings and the event handler that transports require. They are needed for transports that this
-    /// crate has no method for.
+    /// Returns the settings and the event handler of an endpoint, for transports that this crate has no method for.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         (self.0.settings.to_shared(), Dispatcher::new(self))
     }
 
     /// Runs the functions of [`on_start`](crate::ServerBuilder::on_start) and resumes the unfinished tasks of an
     /// earlier process. [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) call this method
-    /// themselves; applications with other transports must call it once, before the first request.
+    /// themselves; applications with other transports must call this method once, before the first request.
     ///
     /// # Errors
-    /// The error of the first function that fails; later ones do not run.
+    /// The error of the first function that fails; the later functions do not run.
     pub fn start(&self) -> impl Future<Output = crate::Result> + Send {
         boxed_future(async move {
             for hook in &self.0.start_hooks {
@@ -51,8 +50,8 @@ impl Server {
         }
     }
 
-    /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered
-    /// first, within the time limit of [`ConnectionOptions`].
+    /// Serves one client over a transport, until the input of the transport ends or the connection breaks. Calls in
+    /// flight are answered first, within the time limit of [`ConnectionOptions`].
     ///
     /// # Errors
     /// [`ServeError`].
@@ -81,10 +80,11 @@ impl Server {
     /// Returns a `tower` service for Streamable HTTP and HTTP+SSE, which an application can mount.
     ///
     /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and
-    /// prompts that have a [`scope`](crate::Tool::scope), subscriptions to such resources, and completions require this
-    /// scope: without it, they are rejected with status 403 before they reach the handler. Requests about the task of
-    /// such a tool are answered with an error. Other
-    /// [`required_scopes`](transport::http::server::HttpServerOptions::required_scopes) replace all of these checks.
+    /// prompts that have a [`scope`](crate::Tool::scope), subscriptions to such resources, and completions of such
+    /// prompts and templates require this scope: messages without the scope are rejected with status 403 before they
+    /// reach the handler. Requests about the task of such a tool are answered with an error if the scope was not
+    /// granted. If the options set [`required_scopes`](transport::http::server::HttpServerOptions::required_scopes),
+    /// that function replaces all of these checks.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,

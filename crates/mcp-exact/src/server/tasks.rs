@@ -36,7 +36,7 @@ enum TaskLookup {
 }
 
 /// Tasks of one server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks does
-/// not contain it.
+/// not contain the implementation.
 #[derive(Clone)]
 pub(crate) struct ServerTasks(Arc<dyn TaskService>);
 
@@ -114,7 +114,7 @@ impl TaskService for TaskRegistry {
     ) -> TaskWork<'a, ()> {
         Box::pin(async move {
             server
-                .send_task_state(&self, ids, request, subscription)
+                .send_task_states_in_service(&self, ids, request, subscription)
                 .await
         })
     }
@@ -134,11 +134,12 @@ impl Server {
         self.0.tasks.as_ref().map(|tasks| Arc::clone(&tasks.0))
     }
 
-    /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns how many.
+    /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns the number of
+    /// these tasks.
     ///
     /// [`start`](Self::start) calls this method, and so do [`serve_stdio`](Self::serve_stdio) and
-    /// [`serve_http`](Self::serve_http). A task is resumed at the latest when a client requests it. A handler that runs
-    /// again has no HTTP request; see [`Cx::become_task`].
+    /// [`serve_http`](Self::serve_http). A task is resumed at the latest when a client requests the task. A handler
+    /// that runs again has no HTTP request; see [`Cx::become_task`].
     ///
     /// # Errors
     /// [`TaskStoreError`] when the store cannot be read.
@@ -194,7 +195,7 @@ impl Server {
         let (Some(mut running), Some(record)) = (running.take(), saved.claim()) else {
             return Err(TaskError::NotConfigured);
         };
-        running.without_time_limit();
+        running.remove_time_limit();
         let live = LiveTask::new(record, cx, registry.store());
         let created = live.creation_result(registry.poll_interval());
         self.spawn_task(registry, live, Arc::clone(entry), running);
@@ -275,7 +276,7 @@ impl Server {
         self.listeners().publish_task(live.id(), &task, may_know);
     }
 
-    /// Sends the current state of its tasks to a new subscription, because earlier changes are not sent again.
+    /// Sends the current state of the tasks `ids` to a new subscription, because earlier changes are not sent again.
     pub(crate) async fn send_task_states(
         &self,
         ids: Vec<String>,
@@ -287,8 +288,8 @@ impl Server {
         }
     }
 
-    /// Sends the current state of one task to a subscription.
-    async fn send_task_state(
+    /// Implements [`send_task_states`](Self::send_task_states) for a server with tasks.
+    async fn send_task_states_in_service(
         &self,
         registry: &Arc<TaskRegistry>,
         ids: Vec<String>,
@@ -369,8 +370,8 @@ impl Server {
     }
 
     /// Checks that the sender of a request may use a task: the sender must be the principal of the call, must see the
-    /// tool and must have its scope. "Servers MUST perform authentication and authorization checks on each task-related
-    /// request" (section "Security Considerations").
+    /// tool, and must have been granted the scopes of the tool. "Servers MUST perform authentication and authorization
+    /// checks on each task-related request" (section "Security Considerations").
     fn check_task(&self, origin: &TaskOrigin, request: &Request) -> Result<(), PeerError> {
         let principal = request.principal().map(|principal| &*principal.0);
         let catalogue = self.catalogue();
@@ -463,7 +464,8 @@ fn unknown_task() -> PeerError {
     PeerError::invalid_params(message)
 }
 
-/// Checks that the sender of a request was granted the scopes of the labels.
+/// Checks that the sender of a request was granted all scopes in `labels`, each of which contains scopes separated by
+/// spaces.
 ///
 /// # Errors
 /// [`PeerError`] if a scope was not granted.

@@ -87,7 +87,7 @@ impl<'d> ListedDefinition<'d> {
         }
     }
 
-    /// Returns the label that was set with `scope` in the definition.
+    /// Returns the OAuth scopes that the definition requires, separated by spaces.
     pub fn scope(&self) -> Option<&'d str> {
         match self {
             Self::Tool(tool) => tool.scope_label(),

@@ -21,7 +21,7 @@ const WRITES_PER_SWEEP: u64 = 256;
 /// Age at which a temporary file is considered abandoned.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
-/// Store of tasks in a folder, for servers on one machine. On Unix only the owner can read its files.
+/// Store of tasks in a folder, for servers on one machine. On Unix, only the owner can read the files of the store.
 #[derive(Debug, Clone)]
 pub struct DirectoryTaskStore {
     /// Folder of the files.
@@ -68,7 +68,7 @@ impl DirectoryTaskStore {
         Ok(())
     }
 
-    /// Returns the paths of the files with an extension.
+    /// Returns the paths of the files in the folder that have an extension.
     fn task_files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -120,7 +120,8 @@ impl DirectoryTaskStore {
         written
     }
 
-    /// Returns the record of a task; removes the file if the record has expired.
+    /// Returns the record of a task; `None` if there is no record or it has expired. The file of an expired record is
+    /// removed.
     fn read(&self, id: &str) -> io::Result<Option<TaskRecord>> {
         let Some(path) = self.path_of_id(id) else {
             return Ok(None);
@@ -166,7 +167,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a record; `None` if the file does not exist, or is invalid, which is logged with `tracing`.
+/// Reads a record; `None` if the file does not exist or is invalid. An invalid file is logged with `tracing`.
 fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
     let text = match fs::read(path) {
         Ok(text) => text,

@@ -58,7 +58,7 @@ impl LiveTask {
         &self.cx
     }
 
-    /// Locks the state.
+    /// Locks the record and the pending input requests.
     fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,14 +73,15 @@ impl LiveTask {
         self.save_with(None).await
     }
 
-    /// Saves the end of the task, and publishes it once it is saved: "A record is saved before the client is informed
-    /// of its content" ([`TaskStore`]).
+    /// Saves the end of the task. Clients see the end only after it was saved: "A record is saved before the client is
+    /// informed of its content" ([`TaskStore`]).
     pub(crate) async fn finish(self: &Arc<Self>, end: &TaskEnd) -> Result<(), TaskStoreError> {
         self.save_with(Some(end.clone())).await
     }
 
-    /// Saves the record, with `end` as the end of the task if it is given. A separate Tokio task saves it, so a handler
-    /// that waits for this method is not polled meanwhile and must not hold a lock that the save requires.
+    /// Saves the record, with the end of the task if `end` is given. A separate Tokio task saves the record. A handler
+    /// that waits for the save must not hold a lock that the save requires, because the handler is not polled
+    /// meanwhile.
     async fn save_with(self: &Arc<Self>, end: Option<TaskEnd>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
         let (done, saved) = tokio::sync::oneshot::channel();
@@ -160,7 +161,7 @@ impl LiveTask {
         self.state().input_requests.clear();
     }
 
-    /// Returns the result that creates the task.
+    /// Returns the `CreateTaskResult`, with which the server answers the call that has become the task.
     pub(crate) fn creation_result(&self, poll_interval: Duration) -> JsonObject {
         let mut created = self.state().record.task_members(poll_interval, None);
         created.insert("resultType", Json::string("task"));

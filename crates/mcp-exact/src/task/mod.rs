@@ -52,8 +52,8 @@ pub struct Tasks {
     poll_interval: Duration,
     /// Maximum number of handlers that run as tasks concurrently.
     max_running: usize,
-    /// Constructor of the tasks of a server. Only programs with this configuration refer to it and contain the code of
-    /// tasks.
+    /// Constructor of the implementation of tasks. Programs that do not use [`Tasks`] neither refer to the constructor
+    /// nor contain the code of tasks.
     service_constructor: fn(Self) -> ServerTasks,
 }
 
@@ -85,7 +85,7 @@ impl Tasks {
         }
     }
 
-    /// Creates the tasks of a server with this configuration.
+    /// Creates the implementation of tasks with this configuration.
     pub(crate) fn new_service(self) -> ServerTasks {
         (self.service_constructor)(self)
     }
@@ -155,14 +155,14 @@ impl From<TaskStoreError> for TaskError {
 
 /// Task that a call has become, for the context of the call.
 pub(crate) trait CallTask: Send + Sync {
-    /// Sets the progress message of the handler.
+    /// Sets the status message of the task to a progress message of the handler.
     fn set_message(&self, message: String);
 
     /// Saves the answers and the results of `once` that the handler has obtained so far.
     fn save_progress(self: Arc<Self>) -> BoxFuture<Result<(), TaskStoreError>>;
 }
 
-/// Tasks of one server.
+/// Tasks of one server whose handlers run in this process, with their configuration.
 pub(crate) struct TaskRegistry {
     config: Tasks,
     /// Tasks whose handlers run in this process, by id.

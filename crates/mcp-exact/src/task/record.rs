@@ -45,7 +45,7 @@ pub struct TaskRecord {
 pub(crate) struct TaskOrigin {
     /// Name of the called tool.
     pub(crate) tool: String,
-    /// Label of the tool's `scope`.
+    /// OAuth scopes that the tool requires, separated by spaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
     /// Params of the call.
@@ -152,15 +152,18 @@ impl TaskRecord {
         &self.origin
     }
 
+    /// Returns the input requests with their answers, and the results of `once`.
     pub(crate) fn record(&self) -> &ReplayRecord {
         &self.record
     }
 
+    /// Sets the input requests with their answers, and the results of `once`.
     pub(crate) fn set_record(&mut self, record: ReplayRecord) {
         self.record = record;
         self.set_updated_now();
     }
 
+    /// Sets the status message.
     pub(crate) fn set_message(&mut self, message: Option<String>) {
         self.message = message;
         self.set_updated_now();
@@ -179,7 +182,8 @@ impl TaskRecord {
         self.updated_at = now_millis().max(self.updated_at);
     }
 
-    /// Returns the members of `Task`, including those that depend on the status. `input_requests` are the pending ones.
+    /// Returns the members of `Task`, including those that depend on the status. `input_requests` are the pending input
+    /// requests.
     pub(crate) fn task_members(
         &self,
         poll_interval: Duration,

@@ -28,7 +28,7 @@ pub enum TaskStoreError {
 ///
 /// A record is saved before the client is informed of its content, so a store must return only when the record is
 /// durable. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. Only one process at a time
-/// may run the tasks of a store; others may read it.
+/// may run the tasks of a store; other processes may read the store.
 pub trait TaskStore: Send + Sync + 'static {
     /// Saves a record and replaces a record of the same id.
     fn save(

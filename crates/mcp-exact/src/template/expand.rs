@@ -104,7 +104,7 @@ impl UriTemplate {
     }
 }
 
-/// Expands one variable.
+/// Expands one variable; `None` if the value counts as undefined.
 fn expand_value(
     variable: &Variable,
     value: &TemplateValue,

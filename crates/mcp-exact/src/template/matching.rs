@@ -58,8 +58,8 @@ impl UriTemplate {
         Ok(())
     }
 
-    /// Returns the percent-decoded values of a URI, in the order of the template; `None` when it does not match, or the
-    /// template [cannot be matched](Self::check_matchable).
+    /// Returns the percent-decoded values of a URI, in the order of the template; `None` if the URI does not match, or
+    /// the template [cannot be matched](Self::check_matchable).
     pub fn match_uri(&self, uri: &str) -> Option<Vec<(String, String)>> {
         self.check_matchable().ok()?;
         let tail = self
@@ -138,8 +138,8 @@ fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), Tem
     Err(TemplateError(message))
 }
 
-/// Returns the steps for matching the path. An operator that begins with a separator becomes literal text and a
-/// variable.
+/// Returns the steps for matching the path. An expression with a separator, such as `{/name}`, becomes literal text and
+/// a variable.
 fn match_steps(parts: &[TemplatePart]) -> Vec<MatchStep<'_>> {
     let mut steps = Vec::with_capacity(parts.len());
     for part in parts {
@@ -194,7 +194,8 @@ fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)
     rest.is_empty().then_some(found)
 }
 
-/// Matches the fragment of a URI.
+/// Matches the fragment of a URI, if `rest` begins with it, and appends the variable to `found`. Returns the unmatched
+/// rest of the URI; `None` if the fragment does not match.
 fn match_fragment<'u>(
     rest: &'u str,
     variables: &[Variable],
@@ -207,7 +208,8 @@ fn match_fragment<'u>(
     Some("")
 }
 
-/// Matches the parameters of one query expression, which may be in any order.
+/// Matches the parameters of one query expression, which may be in any order, and appends the variables to `found`.
+/// Returns the unmatched rest of the URI; `None` if a parameter does not match.
 fn match_query<'u>(
     rest: &'u str,
     operator: Operator,

@@ -32,8 +32,8 @@ pub use expand::TemplateValue;
 ///   optional.
 /// - A value ends at the first occurrence of the literal text that follows it; literal text at the end of the
 ///   template's path must be at the end of the URI's path.
-/// - `{?a,b}`, `{&a,b}` and `{#name}` must be at the end. Their variables are optional, and query parameters may be in
-///   any order. A URI with an unknown or repeated parameter does not match.
+/// - `{?a,b}`, `{&a,b}` and `{#name}` must be at the end. The variables of these expressions are optional, and query
+///   parameters may be in any order. A URI with an unknown or repeated parameter does not match.
 /// - In a URI, the path ends at the first delimiter (`?`, `&` or `#`) of such an expression of the template.
 /// - Values are percent-decoded; a URI does not match if a decoded value is not UTF-8.
 /// - Not supported: `{;name}`, the modifiers `:n` and `*`, several variables in an expression other than a query, and
@@ -42,7 +42,7 @@ pub use expand::TemplateValue;
 /// # Values are untrusted
 ///
 /// Values are decoded after matching, as RFC 6570 specifies: `{name}` matches `..%2F..%2Fetc%2Fpasswd`, and its value
-/// is `../../etc/passwd`. Check a value before it names a file:
+/// is `../../etc/passwd`. Check a value before you use it as the name of a file:
 ///
 /// ```
 /// use std::path::{Component, Path};
@@ -205,7 +205,7 @@ fn parse_expression(inner: &str) -> Result<TemplatePart, TemplateError> {
     ))
 }
 
-/// Parses a variable and its modifier.
+/// Parses a variable and its modifier. `inner` is the complete expression, for error messages.
 fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
     let (name, modifier) = match text.split_once(':') {
         Some((name, length)) => {

@@ -1,4 +1,5 @@
-//! Recordings of sessions: the messages of a client and a server, and the same client again against a newer server.
+//! Recordings of sessions: the messages of a client and a server, which can be replayed to a newer version of the
+//! server.
 //!
 //! A recording consists of lines of JSON, so that it can be stored alongside the tests and reviewed like code.
 
@@ -21,10 +22,10 @@ use crate::server::Server;
 
 /// Size of the buffer for each direction, in bytes.
 const PIPE_BYTES: usize = 256 << 10;
-/// Timeout for messages that the server has sent in the recording.
+/// Default time limit of a replay for each message that the server is expected to send.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Members whose strings differ between runs, such as sealed states, random ids and timestamps. If a client repeats
-/// such a value, the value that the server has sent in this run replaces it.
+/// Members whose strings differ between runs, such as sealed states, random ids and timestamps. If the recorded client
+/// has sent such a string back to the server, a replay sends the string that the server has sent in this run instead.
 const VOLATILE_MEMBERS: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
 
 /// One message of a session.
@@ -199,8 +200,8 @@ impl Recording {
         self
     }
 
-    /// Sends the recorded messages of the client to a server, and compares its answers with the recording. Consecutive
-    /// messages of the server may arrive in a different order.
+    /// Sends the recorded messages of the client to a server, and compares the messages of the server with the
+    /// recording. Consecutive messages of the server may arrive in a different order.
     ///
     /// # Errors
     /// [`Mismatch`] with the first message that differs.
@@ -244,10 +245,10 @@ impl ServerMessages {
     }
 }
 
-/// Receives one message for each expected one, in any order; pairs of volatile strings are added to `renamed`.
+/// Receives one message for each message in `expected`, in any order; pairs of volatile strings are added to `renamed`.
 ///
 /// # Errors
-/// [`Mismatch`] for a message that matches no expected one, or if no message is received in time.
+/// [`Mismatch`] for a message that matches no expected message, or if no message is received in time.
 async fn receive_messages(
     replies: &mut ServerMessages,
     expected: &mut Vec<Value>,
@@ -274,7 +275,7 @@ async fn receive_messages(
 }
 
 /// Returns true if two values are equal except for volatile strings, which are added to `names` in pairs: the recorded
-/// and the current string.
+/// and the current string. `member` is the name of the object member that contains the values, if any.
 fn matches_recording(
     before: &Value,
     now: &Value,

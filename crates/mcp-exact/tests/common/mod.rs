@@ -4,6 +4,7 @@
 
 use mcp_exact::JsonObject;
 
+/// Parses a JSON object.
 pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
 }

@@ -23,12 +23,14 @@ use serde::Deserialize;
 
 use common::object;
 
+/// Form that asks for a confirmation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Confirm {
     /// True if the run continues.
     yes: bool,
 }
 
+/// Form that asks for a name.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Name {
     name: String,
@@ -50,6 +52,7 @@ impl Counter {
     }
 }
 
+/// Returns the newest revision.
 fn newest() -> Revision {
     revisions().next_back().expect("a revision")
 }
@@ -82,6 +85,7 @@ fn connect(server: &Server) -> Connect {
         }])
 }
 
+/// One handler elicits a form in each revision that defines elicitation.
 #[tokio::test]
 async fn forms_work_in_every_elicitation_revision() {
     let runs = Counter::default();
@@ -114,6 +118,7 @@ async fn forms_work_in_every_elicitation_revision() {
     assert_eq!(runs.get(), 4);
 }
 
+/// Form that asks for a code of at most three capital letters.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Code {
     #[schemars(length(max = 3), regex(pattern = "^[A-Z]*$"))]
@@ -209,6 +214,8 @@ async fn every_revision_supports_sampling_and_roots() {
     .await;
 }
 
+/// An input request whose capability the client has not declared is an error: of the tool, or from 2026-07-28 on of the
+/// request.
 #[tokio::test]
 async fn undeclared_input_requests_name_the_capability() {
     let server = builder()
@@ -327,7 +334,8 @@ async fn tasks_of_effects_cannot_request_input() {
     .await;
 }
 
-/// An input request within `once` fails immediately, in every revision; a concurrent one outside of it is sent.
+/// An input request within `once` fails immediately, in every revision; a concurrent input request outside of the
+/// effect is sent.
 #[tokio::test]
 async fn effects_cannot_request_input() {
     let server = builder()
@@ -551,6 +559,8 @@ async fn dropped_input_requests_are_cancelled() {
     wait_for_count(&withdrawn, 2).await;
 }
 
+/// The error of a client that refuses a sampling request is an error of the input request up to 2025-11-25, and ends
+/// the call from 2026-07-28 on.
 #[tokio::test]
 async fn refused_sampling_is_an_error() {
     let server = builder()
@@ -576,6 +586,7 @@ async fn refused_sampling_is_an_error() {
     assert!(client.call_tool("sample", &()).await.is_err());
 }
 
+/// A context that outlives its request sends no messages.
 #[tokio::test]
 async fn context_calls_after_end_fail() {
     let kept = Arc::new(Mutex::new(None::<Cx>));
@@ -609,6 +620,7 @@ async fn context_calls_after_end_fail() {
     .await;
 }
 
+/// A `PeerError` of a tool's handler is the JSON-RPC error of the call.
 #[tokio::test]
 async fn protocol_errors_reach_the_client_unchanged() -> Result {
     let server = builder()

@@ -79,6 +79,7 @@ async fn once_effects_are_not_repeated() {
     );
 }
 
+/// An effect of `once` that has failed runs again in the next run of the handler.
 #[tokio::test]
 async fn failed_effects_are_retried() {
     let tries = Counter::default();
@@ -181,7 +182,8 @@ async fn replay_repeats_no_progress_or_logs() {
     }
 }
 
-/// A handler that sends a different input request when it runs again receives an error with the names of both.
+/// If a handler sends a different input request when it runs again, the request ends with an error that contains the
+/// key of the earlier input request.
 #[tokio::test]
 async fn divergent_replay_is_an_error() {
     let runs = Counter::default();

@@ -156,7 +156,8 @@ impl Authenticate for HeaderAuthenticator {
     }
 }
 
-/// Sends a call of `ask` by POST as a user, and returns the body of the response.
+/// Sends a call of `ask` by POST as a user, and returns the body of the response. `more` contains additional members of
+/// the params.
 async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
     let body = format!(

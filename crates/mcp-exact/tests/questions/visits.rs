@@ -22,6 +22,7 @@ fn server_requesting_url_elicitation() -> Server {
         .expect("a server")
 }
 
+/// The handler of `on_visit` receives a URL elicitation, and the tool receives the user's action.
 #[tokio::test]
 async fn url_elicitations_reach_their_handler() {
     let server = server_requesting_url_elicitation();

@@ -32,6 +32,7 @@ async fn tool_errors_become_error_results() {
     .await;
 }
 
+/// A [`PeerError`] of a handler, an unknown tool, and arguments other than an object are JSON-RPC errors.
 #[tokio::test]
 async fn protocol_errors_stay_protocol_errors() {
     let server = server();
@@ -62,6 +63,7 @@ async fn protocol_errors_stay_protocol_errors() {
     .await;
 }
 
+/// A call whose handler panics ends with an internal error, and the server answers later calls.
 #[tokio::test]
 async fn handler_panic_ends_only_its_request() {
     let server = server();

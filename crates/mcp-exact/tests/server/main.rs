@@ -27,6 +27,7 @@ struct Add {
     b: i64,
 }
 
+/// Structured result of the tool `add`.
 #[derive(Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 struct Sum {
     sum: i64,
@@ -45,6 +46,7 @@ struct Review {
     strict: Option<bool>,
 }
 
+/// Creates a server with a definition of every kind.
 fn server() -> Server {
     Server::builder("test", "1.0.0")
         .title("Test server")
@@ -116,8 +118,8 @@ fn server() -> Server {
         .expect("a server")
 }
 
-/// One handler serves every revision: with structured content and an output schema from 2025-06-18 on, with text
-/// before.
+/// One handler serves every revision: with structured content and an output schema from 2025-06-18 on, with text in
+/// earlier revisions.
 #[tokio::test]
 async fn structured_results_reach_every_revision() {
     let server = server();
@@ -143,6 +145,7 @@ async fn structured_results_reach_every_revision() {
     .await;
 }
 
+/// A client collects the entries of all pages, and an invalid cursor is an error.
 #[tokio::test]
 async fn lists_are_paginated() {
     let server = server();
@@ -171,6 +174,7 @@ async fn lists_are_paginated() {
     .await;
 }
 
+/// A handler receives a state of the server and the context of the request.
 #[tokio::test]
 async fn handlers_extract_state_and_context() {
     let server = server();
@@ -208,6 +212,7 @@ async fn newer_content_is_converted() {
     .await;
 }
 
+/// Resources and resource templates are read by URI, and an unknown URI is an error.
 #[tokio::test]
 async fn resources_are_read_by_uri() {
     let server = server();
@@ -247,8 +252,9 @@ async fn resources_are_read_by_uri() {
     .await;
 }
 
+/// String arguments of a prompt are parsed as the types of the handler's `Input`, and a missing argument is an error.
 #[tokio::test]
-async fn prompts_take_strings() {
+async fn prompt_arguments_are_parsed_from_strings() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),
@@ -318,6 +324,7 @@ async fn completions_have_at_most_100_values() {
     .await;
 }
 
+/// A server declares the capabilities of its registered definitions.
 #[tokio::test]
 async fn capabilities_are_derived_from_registrations() {
     let server = server();
@@ -337,6 +344,7 @@ async fn capabilities_are_derived_from_registrations() {
     .await;
 }
 
+/// The title and the annotations of a tool are advertised in the form of each revision.
 #[tokio::test]
 async fn definitions_are_converted_to_negotiated_revision() {
     let server = server();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Tools of a merged builder have the prefix in their names, and their handlers receive the builder's state.
 #[tokio::test]
 async fn merged_servers_have_prefixes() -> Result {
     let math = Server::builder("math", "1")
@@ -27,7 +28,7 @@ async fn merged_servers_have_prefixes() -> Result {
     Ok(())
 }
 
-/// Merging keeps the start and shutdown functions and the layers of a builder; its layers wrap only its own tools.
+/// A merged builder keeps its start functions and its layers; the layers wrap only the tools of this builder.
 #[tokio::test]
 async fn merged_servers_keep_their_layers() -> Result {
     let started = Arc::new(AtomicBool::new(false));

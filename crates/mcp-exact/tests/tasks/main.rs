@@ -27,11 +27,13 @@ use tokio::time::sleep;
 use common::object;
 use restart::Folder;
 
+/// Form that asks for a confirmation.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
     yes: bool,
 }
 
+/// Returns the newest revision.
 fn newest() -> Revision {
     revisions().next_back().expect("a revision")
 }
@@ -68,13 +70,13 @@ fn params_of(task: &JsonObject) -> JsonObject {
     JsonObject::from_iter([("taskId", task.get("taskId").expect("an id"))])
 }
 
-/// Sends `tasks/get`.
+/// Sends `tasks/get`, and returns the task.
 async fn get_task(client: &Client, task: &JsonObject) -> JsonObject {
     let task = client.request("tasks/get", Some(params_of(task))).await;
     task.expect("a task")
 }
 
-/// Polls a task until it has a status.
+/// Polls a task until it has the status `status`, and returns the task.
 async fn poll_until(client: &Client, task: &JsonObject, status: &str) -> JsonObject {
     loop {
         let now = get_task(client, task).await;
@@ -91,7 +93,7 @@ async fn poll_until(client: &Client, task: &JsonObject, status: &str) -> JsonObj
     }
 }
 
-/// Returns the value of a string member.
+/// Returns the value of the string member `name`, which must exist.
 fn text(object: &JsonObject, name: &str) -> String {
     let value = object.get(name);
     let value = value.unwrap_or_else(|| panic!("no {name:?} in {object}"));
@@ -366,7 +368,7 @@ async fn undeclared_tasks_are_refused() {
 
 /// A Tokio task that the handler has spawned can convert the call to a task.
 #[tokio::test]
-async fn long_running_work_becomes_a_task() {
+async fn spawned_work_converts_calls_to_tasks() {
     let server = builder()
         .tool("later", |cx: Cx| async move {
             let is_task = tokio::spawn(async move { cx.become_task().await }).await??;

@@ -14,6 +14,7 @@ use super::{Confirm, client, connect, create_task, get_task, object, params_of, 
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
+    /// Returns a path for a folder that does not exist, in the folder for temporary files.
     pub(super) fn new(name: &str) -> Self {
         let name = format!("mcp-exact-tasks-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -129,7 +130,7 @@ async fn tasks_survive_a_restart() {
     assert_eq!(printed(), "page 1\npage 2\npage 3\n");
 }
 
-/// Waits until a task has a new input request, and returns the key of the request.
+/// Waits until a task has an input request whose key is not in `before`, and returns its key.
 async fn wait_for_input_request(client: &Client, task: &JsonObject, before: &[String]) -> String {
     loop {
         let waiting = poll_until(client, task, "input_required").await;

@@ -36,8 +36,9 @@ impl Authenticate for HeaderAuthenticator {
     }
 }
 
+/// Without the scope of a definition, requests about its tasks, subscriptions and reads are rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_requests_need_the_scope_too() {
+async fn all_requests_require_the_scope() {
     let server = builder()
         .tool(
             Tool::new("forever").scope("admin").task(),

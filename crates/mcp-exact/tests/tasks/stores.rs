@@ -21,7 +21,7 @@ type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>>
 #[derive(Clone)]
 struct GatedStore(Arc<StoreGate>);
 
-/// State of a gated store.
+/// State of a [`GatedStore`], shared by its clones.
 struct StoreGate {
     /// Store that contains the records.
     store: MemoryTaskStore,
@@ -36,6 +36,7 @@ struct StoreGate {
 }
 
 impl GatedStore {
+    /// Creates a store that delays the writes of the records for which `waits` returns true.
     fn new(waits: fn(&TaskRecord) -> bool) -> Self {
         Self(Arc::new(StoreGate {
             store: MemoryTaskStore::default(),
@@ -174,7 +175,7 @@ async fn panics_of_extractors_end_resumed_tasks() {
     poll_until(&client(&next).await, &task, "failed").await;
 }
 
-/// Files of expired tasks are removed while the store is used, and files of unfinished writes when it is opened.
+/// Files of expired tasks are removed while the store is used, and files of unfinished writes when the store is opened.
 #[tokio::test]
 async fn expired_task_files_are_removed() -> Result {
     let folder = Folder::new("sweep");
