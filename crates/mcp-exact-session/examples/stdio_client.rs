@@ -1,5 +1,5 @@
 //! Client without an async runtime: starts the server that the arguments specify, uses all its features, and prints one
-//! line per step; the last line is the negotiated revision. The exit code is not 0 if a step fails.
+//! line per step; the last line is the negotiated revision. If a step fails, the exit code is not 0.
 //!
 //! `stdio_client [--offer REVISION,…] COMMAND…`
 

@@ -1,6 +1,7 @@
 //! Notifications that endpoints read and write themselves: `cancelled`, `progress` and `message`.
 //!
-//! The readers return the decoded parameters, or `None` if the parameters do not match the schema.
+//! The functions that read a notification return the decoded parameters, or `None` if the parameters do not match the
+//! schema.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Decode, Json, JsonObject, JsonRef, Number, ProgressToken, RequestId};
@@ -33,15 +34,16 @@ fn optional_param<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     }
 }
 
-/// Parameters of `notifications/cancelled`.
+/// Decoded parameters of `notifications/cancelled`.
 pub(crate) struct CancelledParams {
     /// Id of the cancelled request.
     pub(crate) id: RequestId,
-    /// Reason that the sender has given.
+    /// Reason of the cancellation, as the sender has given it; may be absent.
     pub(crate) reason: Option<String>,
 }
 
 impl CancelledParams {
+    /// Decodes the parameters of a received notification; `None` if they do not match the schema.
     pub(crate) fn from_call(call: &Call) -> Option<Self> {
         Some(Self {
             id: typed_param(call, "requestId")?,
@@ -49,6 +51,7 @@ impl CancelledParams {
         })
     }
 
+    /// Creates the notification that cancels the request with this id.
     pub(crate) fn to_call(id: impl Into<Json>, reason: &str) -> Call {
         let params =
             JsonObject::from_iter([("requestId", id.into()), ("reason", Json::string(reason))]);
@@ -56,8 +59,8 @@ impl CancelledParams {
     }
 }
 
-/// Reads `notifications/message`.
-pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
+/// Decodes the parameters of `notifications/message`; `None` if the parameters do not match the schema.
+pub(crate) fn decode_log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
     let [level, logger, data] = params?.view().find_each(["level", "logger", "data"]);
     let level: Level = level?.as_str()?.parse().ok()?;
     let logger = match logger {
@@ -72,15 +75,16 @@ pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
     })
 }
 
-/// Parameters of `notifications/progress`.
+/// Decoded parameters of `notifications/progress`.
 pub(crate) struct ProgressParams {
     /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
     pub(crate) request_id: Option<u64>,
-    /// Reported progress.
+    /// Reported progress: amount of work done, total and description.
     pub(crate) progress: Progress,
 }
 
 impl ProgressParams {
+    /// Decodes the parameters of a received notification; `None` if they do not match the schema.
     pub(crate) fn from_call(call: &Call) -> Option<Self> {
         let number = |number: Number| number.as_f64();
         let token = match typed_param(call, "progressToken")? {

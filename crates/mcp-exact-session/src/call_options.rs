@@ -1,6 +1,6 @@
 //! Options of a request: timeout, progress, and members that a gateway adds.
 //!
-//! Both roles use these plain data types.
+//! Client and server use these plain data types.
 
 use mcp_exact_wire::{Json, JsonObject};
 
@@ -28,7 +28,8 @@ pub struct CallOptions {
     /// Definition of the called tool, as listed by the server, if the caller allows the call to be executed twice.
     ///
     /// If the tool has the annotation `idempotentHint` and the server has ended the session of the `tools/call` (HTTP
-    /// 404), the call is sent again in the next session. In all other cases a call is never repeated.
+    /// 404), the call is sent again in the next session. Without this definition, and for tools without the annotation,
+    /// a call is never repeated.
     pub repeatable_tool: Option<JsonObject>,
 }
 

@@ -21,7 +21,7 @@ enum Node<'a> {
 
 /// Parser of text that is already known to be one JSON value.
 struct ScannedText<'a> {
-    /// The JSON text.
+    /// JSON text to parse.
     text: &'a str,
     /// Offset of the next unread byte.
     offset: usize,
@@ -208,6 +208,8 @@ pub(crate) fn canonical_object(object: &JsonObject, left_out: &[&str]) -> String
 mod tests {
     use super::*;
 
+    /// Equal JSON values in different spellings have the same canonical text, and different values have different
+    /// texts.
     #[test]
     fn equal_values_have_equal_texts() {
         let of = |text: &str| canonical_object(&text.parse().expect(text), &[]);

@@ -38,15 +38,17 @@ impl DeclaredNames {
     }
 }
 
-/// Capabilities that a peer has declared.
+/// Capability object of a peer, with a precomputed lookup of frequently required capabilities.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeclaredCapabilities<'a> {
+    /// Capability object as the peer has declared it.
     pub(crate) object: &'a JsonObject,
     /// Precomputed lookup, if the capability object belongs to a session.
     index: Option<DeclaredNames>,
 }
 
 impl<'a> DeclaredCapabilities<'a> {
+    /// Creates a view of a capability object, with a precomputed lookup if present.
     pub(crate) fn new(object: &'a JsonObject, names: Option<DeclaredNames>) -> Self {
         Self {
             object,
@@ -54,7 +56,7 @@ impl<'a> DeclaredCapabilities<'a> {
         }
     }
 
-    /// Returns true if the capability at a path was declared.
+    /// Returns true if the peer has declared the capability at a path of nested names, such as `elicitation`, `url`.
     pub(crate) fn is_declared(self, path: &[&str]) -> bool {
         let known = match path {
             [name] => self.index.and_then(|names| names.is_declared(name)),
@@ -70,12 +72,12 @@ impl<'a> From<&'a JsonObject> for DeclaredCapabilities<'a> {
     }
 }
 
-/// Returns true if the capability at a path is an object or `true`.
+/// Returns true if a capability object contains an object or `true` at a path of nested names.
 pub(crate) fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
     is_declared_in(capabilities.view(), path)
 }
 
-/// Returns true if the capability at a path is an object or `true`.
+/// Returns true if a capability object contains an object or `true` at a path of nested names.
 fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
     let [name, rest @ ..] = path else {
         return true;
@@ -93,6 +95,7 @@ fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
 mod tests {
     use super::*;
 
+    /// The precomputed lookup and a search in the capability object give the same answers.
     #[test]
     fn names_agree_with_the_object() {
         let object =
@@ -110,6 +113,7 @@ mod tests {
         }
     }
 
+    /// Only an object or `true` declares a capability.
     #[test]
     fn object_or_true_declares_a_capability() {
         let declares = |text: &str, path: &[&str]| is_declared(&text.parse().expect(text), path);

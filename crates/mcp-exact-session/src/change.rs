@@ -8,13 +8,13 @@ use mcp_exact_wire::{Json, JsonObject};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools has changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts has changed.
     Prompts,
-    /// The list of resources.
+    /// The list of resources has changed.
     Resources,
-    /// The resource with this URI.
+    /// The resource with this URI has changed.
     Resource(String),
 }
 
@@ -42,7 +42,7 @@ impl Change {
         }
     }
 
-    /// Returns the parameters of the notification.
+    /// Returns the parameters of the notification that announces the change: the URI of a resource; `None` for a list.
     pub(crate) fn params(&self) -> Option<JsonObject> {
         match self {
             Self::Resource(uri) => Some(JsonObject::from_iter([("uri", Json::string(uri))])),
@@ -71,7 +71,7 @@ pub struct Progress {
     pub done: f64,
     /// Total amount of work, if known.
     pub total: Option<f64>,
-    /// Description (from 2025-03-26 on).
+    /// Description of the progress for users (from 2025-03-26 on).
     pub message: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Progress {
         self
     }
 
-    /// Sets the description.
+    /// Sets the description of the progress.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());

@@ -16,14 +16,14 @@ use crate::input_request;
 use crate::rules;
 
 /// Method of elicitation requests.
-const ELICITATION_CAPABILITY: &str = "elicitation/create";
+const ELICITATION_METHOD: &str = "elicitation/create";
 
 /// Ids of a session's elicitations that are not completed.
 #[derive(Debug)]
 pub(crate) struct Elicitations {
-    /// Ids, oldest first.
+    /// Ids of the elicitations, oldest first.
     ids: VecDeque<String>,
-    /// Maximum number of ids.
+    /// Maximum number of recorded ids.
     count_limit: usize,
     /// Maximum length of an id in bytes.
     bytes_limit: usize,
@@ -34,6 +34,7 @@ pub(crate) struct Elicitations {
 }
 
 impl Elicitations {
+    /// Creates an empty set of ids with these limits.
     pub(crate) fn new(count_limit: usize, bytes_limit: usize) -> Self {
         Self {
             ids: VecDeque::new(),
@@ -112,8 +113,8 @@ impl Elicitations {
         self.has_unsaved_changes = true;
     }
 
-    /// Removes the elicitation that a completion names; returns true if the elicitation belongs to this session and was
-    /// not completed before.
+    /// Removes the elicitation that a completion notification names; returns true if the elicitation belongs to this
+    /// session and was not completed before.
     ///
     /// If not all ids of the session are known, completions of unknown elicitations are accepted.
     pub(crate) fn complete(&mut self, params: Option<&JsonObject>) -> bool {
@@ -131,7 +132,7 @@ impl Elicitations {
 }
 
 /// Checks an error before it is sent: if it requires elicitations, it must list at least one, each must be by URL and
-/// have an id, and the client must have declared this mode.
+/// have an id, and the client must have declared the URL mode.
 pub(crate) fn check_error(
     error: &PeerError,
     spec: &RevisionSpec,
@@ -144,14 +145,14 @@ pub(crate) fn check_error(
     }
     if spec.has_elicitation_complete() {
         check_required_elicitations(error, spec).map_err(|reason| SendError::Params {
-            method: ELICITATION_CAPABILITY.to_owned(),
+            method: ELICITATION_METHOD.to_owned(),
             reason,
         })?;
     }
     let path = ["elicitation", "url"];
     if spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
         Err(SendError::Capability {
-            method: ELICITATION_CAPABILITY.to_owned(),
+            method: ELICITATION_METHOD.to_owned(),
             capability: joined(&path, "."),
         })
     } else {
@@ -159,7 +160,7 @@ pub(crate) fn check_error(
     }
 }
 
-/// Checks the elicitations that an error requires.
+/// Checks the elicitations that an error requires: at least one, each by URL and with an id.
 fn check_required_elicitations(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> {
     let demanded = required_elicitations(error).unwrap_or_default();
     if demanded.is_empty() {

@@ -113,12 +113,12 @@ impl PeerError {
         self.object.code.as_i64()
     }
 
-    /// Returns the short description.
+    /// Returns the short description of the error.
     pub fn message(&self) -> &str {
         &self.object.message
     }
 
-    /// Returns the additional data.
+    /// Returns the additional data of the error.
     pub fn data(&self) -> Option<&Json> {
         self.object.data.as_ref()
     }
@@ -192,51 +192,52 @@ pub enum ReceiveError {
     UnknownStream,
 }
 
-/// Reason why an endpoint does not send a message. Nothing was sent.
+/// Reason why an endpoint does not send a message. A function that returns this error has sent nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// No revision is negotiated yet.
     #[error("no revision is negotiated yet; wait for the event `SessionInfo`")]
     NotReady,
-    /// The endpoint is closed.
+    /// The session or the endpoint is closed.
     #[error("the session is closed; start a new one")]
     Closed,
     /// The revision has no such method in this direction.
     #[error("revision {revision} has no `{method}` in this direction")]
     Method {
-        /// The method.
+        /// Method of the message.
         method: String,
-        /// The negotiated revision.
+        /// Negotiated revision.
         revision: Revision,
     },
     /// The endpoint sends messages of this method itself, or has a dedicated function for them.
     #[error("the endpoint sends `{method}`; use `cancel`, `send_progress` or the handshake")]
     Reserved {
-        /// The method.
+        /// Method of the message.
         method: String,
     },
-    /// The notification is not allowed on the chosen stream (from 2026-07-28 on): logs and progress are sent on the stream of
-    /// their request, changes on a subscription that includes them.
+    /// The notification is not allowed on the chosen stream (from 2026-07-28 on): log messages and progress must be
+    /// sent on the stream of their request, and changes on the stream of a subscription whose filter includes the
+    /// change.
     #[error(
         "`{method}` does not belong there; send it during its request, or `publish` the change"
     )]
     Placement {
-        /// The method.
+        /// Method of the message.
         method: String,
     },
     /// The client does not support the type of the result (from 2026-07-28 on).
     #[error("`{method}` cannot be answered by a result of type {kind:?}")]
     ResultType {
-        /// The method of the request.
+        /// Method of the request.
         method: String,
-        /// The value of `resultType`.
+        /// Value of `resultType` of the result.
         kind: String,
     },
     /// [`CheckResult`](crate::CheckResult) has rejected the result. The request still waits for a reply.
     #[error("the result of `{method}` does not conform: {reason}")]
     Result {
-        /// The method of the request.
+        /// Method of the request.
         method: String,
         /// Deviation from the schema.
         reason: String,
@@ -244,9 +245,9 @@ pub enum SendError {
     /// One of the peers has not declared the capability that the message needs.
     #[error("`{method}` needs the capability `{capability}`, which was not declared")]
     Capability {
-        /// The method.
+        /// Method of the message.
         method: String,
-        /// The capability, with dots between its parts.
+        /// Name of the capability, with dots between its parts.
         capability: String,
     },
     /// The request is unknown or was answered before.
@@ -273,7 +274,7 @@ pub enum SendError {
     /// The parameters do not match the method.
     #[error("the parameters do not fit `{method}`: {reason}")]
     Params {
-        /// The method.
+        /// Method of the message.
         method: String,
         /// Deviation from the expected type.
         reason: String,
@@ -305,8 +306,8 @@ pub enum BadTool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A document that is not a message. It was answered with an error if its id could be read or the revision has
-    /// errors without id.
+    /// A document that is not a JSON-RPC message. The document was answered with an error if its id could be read or
+    /// the revision has errors without id.
     #[error("no message: {0}")]
     InvalidMessage(MessageError),
     /// A response to a request that was never sent.
@@ -330,9 +331,9 @@ pub enum Violation {
     /// A method whose capability was not declared.
     #[error("`{method}` came without the capability `{capability}`")]
     Capability {
-        /// The method.
+        /// Method of the message.
         method: String,
-        /// The capability, with dots between its parts.
+        /// Name of the capability, with dots between its parts.
         capability: String,
     },
     /// A notification whose parameters do not match the schema.
@@ -356,7 +357,7 @@ pub enum Violation {
     /// A tool whose header annotations are invalid; the tool was removed from the list (from 2026-07-28 on, over HTTP).
     #[error("the tool {name:?} was taken out of the list: {reason}")]
     Tool {
-        /// Name of the tool.
+        /// Name of the invalid tool.
         name: String,
         /// Reason why the annotations are invalid.
         reason: BadTool,
@@ -366,7 +367,7 @@ pub enum Violation {
     Subscription(String),
 }
 
-/// Joins values for an error message.
+/// Joins values with commas for an error message.
 fn join_list<T: ToString>(revisions: &[T]) -> String {
     match revisions {
         [] => "none".to_owned(),
@@ -378,7 +379,8 @@ fn join_list<T: ToString>(revisions: &[T]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NegotiationError {
-    /// The server answers with a revision that this client does not offer, or that is older than the oldest it accepts.
+    /// The server answers with a revision that this client does not offer, or that is older than the oldest revision
+    /// that this client accepts.
     #[error(
         "the server speaks revision {answered}, this client {}; update the older one of the two",
         join_list(offered)
@@ -433,7 +435,7 @@ pub enum ConfigError {
     /// The configuration offers no revision.
     #[error("no revision is offered; name at least one that is known and not below the floor")]
     NoRevision,
-    /// The revision is unknown.
+    /// The configuration names a revision that this crate does not know.
     #[error("revision {0} is not known; use one of `revisions()`")]
     UnknownRevision(String),
     /// The client declares elicitation without a supported mode.

@@ -20,14 +20,15 @@ pub enum ExtensionPolicy {
     AllowAll,
 }
 
-/// Methods and result types that no revision defines. Messages of these methods are not checked against capabilities.
+/// Methods and result types that no revision defines. Messages of the listed methods are not checked against
+/// capabilities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// Requests that the local peer sends or answers.
     pub requests: Vec<String>,
     /// Notifications that the local peer sends or accepts.
     pub notifications: Vec<String>,
-    /// Values of `resultType` that the local peer sends or accepts, in addition to those of the revisions.
+    /// Values of `resultType`, other than those of the revisions, that the local peer sends or accepts.
     pub result_types: Vec<String>,
     /// Extensions that are negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
     pub negotiated: Vec<Extension>,
@@ -92,13 +93,13 @@ impl Extensions {
 /// the extension, too. The types are defined in the extension's own crate, such as `mcp-ext-tasks`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// Identifier, such as `io.modelcontextprotocol/tasks`.
+    /// Identifier of the extension, such as `io.modelcontextprotocol/tasks`.
     pub id: String,
     /// Declared settings of the extension; an empty object if there are no settings.
     pub settings: JsonObject,
     /// Client requests that the extension adds.
     pub requests: Vec<String>,
-    /// Parameter of these requests that `Mcp-Name` mirrors over HTTP.
+    /// Name of the parameter of the extension's requests that the header `Mcp-Name` mirrors over HTTP.
     pub name_param: Option<String>,
     /// Server notifications that the extension adds.
     pub notifications: Vec<String>,

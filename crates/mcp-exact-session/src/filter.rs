@@ -30,7 +30,7 @@ pub struct Filter {
     /// URIs of the resources to whose changes the client subscribes.
     pub uris: Vec<String>,
     /// Filter members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends the
-    /// notifications for them.
+    /// notifications for these members.
     pub extension_members: JsonObject,
 }
 

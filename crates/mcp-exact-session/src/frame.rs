@@ -1,4 +1,4 @@
-//! Line framing of stdio: one message per line, no line break inside (`basic/transports`).
+//! Line framing of stdio: one message per line, no line break within a message (`basic/transports`).
 //!
 //! [`Lines`] splits received bytes into lines, and [`end_line`] terminates an outgoing frame. The module does no IO. At
 //! most one line and the bytes after it are buffered. Only the beginning and the end of a line above the limit are
@@ -35,7 +35,7 @@ pub struct Oversized<'a> {
     pub tail: &'a [u8],
 }
 
-/// Result of [`Lines::next_line`].
+/// Line that [`Lines::next_line`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A non-empty line without its line end.
@@ -47,7 +47,7 @@ pub enum Line<'a> {
 /// Splits received bytes into lines. Empty lines are skipped.
 #[derive(Debug)]
 pub struct Lines {
-    /// Received bytes.
+    /// Received bytes; the bytes before `start` were already returned.
     buffer: Vec<u8>,
     /// Offset of the first byte in the buffer that was not returned.
     start: usize,
@@ -74,7 +74,7 @@ impl Lines {
         }
     }
 
-    /// Adds received bytes.
+    /// Adds received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.scanned_bytes -= self.start;
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Returns the lines of the pieces.
+    /// Returns the lines that a splitter with this size limit finds in the pieces of its input.
     fn lines(limit: usize, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut found = Vec::new();
@@ -179,6 +179,7 @@ mod tests {
         found
     }
 
+    /// The lines do not depend on the places at which the received bytes are divided.
     #[test]
     fn lines_are_joined_from_any_parts() {
         let text = "{\"a\":1}\r\n\n  \n{}\n{\"b\":\"\u{e9}\"}\nrest";
@@ -189,6 +190,7 @@ mod tests {
         }
     }
 
+    /// Only the first and the last bytes of a line above the limit are kept, and the following line is read as usual.
     #[test]
     fn oversized_lines_keep_their_ends() {
         let whole = ["<12345678|12345678>", "abc"];
@@ -207,6 +209,7 @@ mod tests {
         assert_eq!(lines(3, &[one, other]), [kept]);
     }
 
+    /// `split_line` removes the line end that `end_line` appends.
     #[test]
     fn end_line_and_split_line_agree() {
         let mut buffer = b"{}".to_vec();

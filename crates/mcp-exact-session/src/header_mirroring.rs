@@ -100,7 +100,7 @@ struct SchemaVisitor<'a> {
     text: &'a str,
     /// Reader of the text.
     reader: Reader<'a>,
-    /// Mirrored parameters so far.
+    /// Mirrored parameters that were found so far.
     params: Vec<MirroredParam>,
     /// Number of bytes that are available for further parameters.
     room: usize,
@@ -113,6 +113,7 @@ struct SchemaVisitor<'a> {
 }
 
 impl<'a> SchemaVisitor<'a> {
+    /// Creates a visitor at the beginning of the text; `room` is the number of bytes that the parameters may use.
     fn new(text: &'a str, room: usize) -> Self {
         Self {
             text,
@@ -184,7 +185,8 @@ impl<'a> SchemaVisitor<'a> {
         Ok(())
     }
 
-    /// Visits the values of an object that cannot contain mirrored parameters.
+    /// Visits the subschemas in an object with arbitrary member names, such as `$defs`; the subschemas cannot describe
+    /// mirrored parameters.
     fn visit_named(&mut self) -> Result<(), BadTool> {
         if !self.is_object()? {
             return self.skip_value();
@@ -261,11 +263,13 @@ impl<'a> SchemaVisitor<'a> {
         self.last_annotation >= Some(start)
     }
 
+    /// Returns true if the next value of the text is an object.
     fn is_object(&mut self) -> Result<bool, BadTool> {
         let kind = self.reader.kind().map_err(syntax_error)?;
         Ok(kind == Kind::Object)
     }
 
+    /// Skips the next value of the text.
     fn skip_value(&mut self) -> Result<(), BadTool> {
         self.reader.skip().map_err(syntax_error)
     }
@@ -314,7 +318,7 @@ fn is_token(byte: u8) -> bool {
 
 /// Value of a mirrored parameter before its encoding.
 struct HeaderValue {
-    /// The value as text.
+    /// Value of the parameter as text.
     text: String,
     /// True if the text is a number, which may be spelled differently in the header.
     is_number: bool,
@@ -420,12 +424,15 @@ mod tests {
         text.parse().expect(text)
     }
 
+    /// Returns the mirrored parameters of a tool whose input schema has these `properties`.
     fn tool(properties: &str) -> Result<Vec<MirroredParam>, BadTool> {
         mirrored_params(&object(&format!(
             r#"{{"type":"object","properties":{properties}}}"#
         )))
     }
 
+    /// Annotations are found in nested `properties`; a property named like the annotation, and values that are not
+    /// schemas, are no annotations.
     #[test]
     fn params_are_found_through_properties_only() {
         let found = tool(
@@ -439,6 +446,7 @@ mod tests {
         assert_eq!(found[1].path, ["inner", "n"]);
     }
 
+    /// Each kind of invalid annotation is reported as the matching [`BadTool`].
     #[test]
     fn invalid_annotations_make_bad_tools() {
         let annotation = |value: &str| {
@@ -518,6 +526,7 @@ mod tests {
         assert!(one.size() >= 100 * (size_of::<String>() + 16));
     }
 
+    /// Headers may spell an integer parameter differently (`42.0` for `42`), but must equal a string parameter exactly.
     #[test]
     fn string_params_are_not_numbers() {
         let tool = tool(
@@ -533,6 +542,7 @@ mod tests {
         assert!(!check("42.0", "42"));
     }
 
+    /// The headers that a client computes pass the check of a server; changed, missing and additional headers fail it.
     #[test]
     fn param_headers_match_their_arguments() {
         let tool = tool(

@@ -120,6 +120,8 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// Every encoded value consists of allowed characters and is decoded to the original string; invalid encodings are
+    /// refused.
     #[test]
     fn encoded_values_are_decoded() {
         for text in [

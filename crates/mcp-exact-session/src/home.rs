@@ -123,7 +123,7 @@ impl<C> IncomingRequest<C> {
     ///
     /// # Errors
     ///
-    /// The error to reply with instead, if the other revision has a result for it.
+    /// The error to reply with instead, if the other revision has a result in place of the error.
     pub fn error_as<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
         let uri = self.params().and_then(|params| params.get("uri"));
         let uri: Option<String> = uri.and_then(|uri| from_str(uri.text()).ok());
@@ -205,14 +205,15 @@ impl<C> IncomingRequest<C> {
     }
 }
 
-/// Metadata that a session adds to each request for a home revision in which each request describes its client.
+/// Members of `_meta` that describe the client of a session. The members are added to a request that is converted to a
+/// home revision in which every request describes its client.
 ///
 /// The metadata is the same for all requests of the session.
 #[derive(Debug)]
 pub(crate) struct SessionMeta {
     /// Home revision of the metadata.
     home: KnownRevision,
-    /// Text of the member `_meta`.
+    /// JSON text of the member `_meta`, with its name.
     member: String,
     /// Losses of the conversion.
     losses: Vec<Loss>,
@@ -236,7 +237,8 @@ impl SessionMeta {
         })
     }
 
-    /// Returns the losses to report for a request that names `subject`; `None` if the policy refuses them.
+    /// Returns the losses to report for a request about `subject`, such as a tool; `None` if the policy refuses the
+    /// losses.
     fn losses(&self, policy: LossPolicy, subject: Option<Arc<str>>) -> Option<Vec<Loss>> {
         let is_lossy = || self.losses.iter().any(|loss| loss.kind.is_lossy());
         match policy {
@@ -266,7 +268,8 @@ impl ClientContext {
         known
     }
 
-    /// Returns the metadata for a home revision; `None` if it cannot be converted, or belongs to another home revision.
+    /// Returns the metadata for a home revision; `None` if the conversion fails, or the metadata was created for
+    /// another home revision.
     fn session_meta(&self, home: KnownRevision) -> Option<&SessionMeta> {
         let meta = self
             .meta

@@ -52,8 +52,8 @@ pub(crate) fn version_header(http: &HttpRequest) -> Result<&str, Refusal> {
 
 /// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body.
 ///
-/// Only names may be encoded: the method is compared without decoding, so that the server and a gateway that reads only
-/// headers use the same method.
+/// Only the value of `Mcp-Name` may be encoded: `Mcp-Method` is compared without decoding, so that the server and a
+/// gateway that reads only headers use the same method.
 pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,

@@ -14,7 +14,7 @@ use crate::outcome::{Outcome, RawResult, encode_params};
 pub struct InputRequest {
     /// Method: `sampling/createMessage`, `roots/list` or `elicitation/create`.
     pub method: String,
-    /// Parameters of the request.
+    /// Parameters of the input request.
     pub params: Option<JsonObject>,
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn check_sampling(
     Ok(())
 }
 
-/// Checks that a member is present and has a type.
+/// Checks that a member is present and has the JSON type `kind`.
 fn require_member(params: &JsonObject, name: &str, kind: Kind) -> Result<(), String> {
     match params.view().find(name).map(JsonRef::kind) {
         Some(found) if found == kind => Ok(()),

@@ -9,9 +9,9 @@
 //!
 //! An application is written for one revision, its home revision, and serves peers of every revision.
 //! [`IncomingRequest::typed_as`] decodes a request by the types of the home revision, and [`IncomingRequest::reply_as`]
-//! creates the reply from a result of the home revision. Both convert between the revisions, and report or refuse what
-//! a conversion loses ([`LossPolicy`]). [`IncomingRequest::typed`] decodes by the types of the negotiated revision
-//! instead.
+//! creates the reply from a result of the home revision. The two functions convert between the revisions, and report or
+//! refuse the information that a conversion loses ([`LossPolicy`]). [`IncomingRequest::typed`] decodes by the types of
+//! the negotiated revision instead.
 //!
 //! ```
 //! use mcp_2025_11_25::{CallToolResult, ClientRequest, TextContent, V2025_11_25 as Home};
@@ -85,9 +85,10 @@
 //!
 //! # What the endpoints do
 //!
-//! - **Negotiation.** The endpoints support the handshake of 2024-11-05 to 2025-11-25, the self-describing requests of 2026-07-28
-//!   and later, and peers that support both. [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a
-//!   probe. On a server each request has its own revision; one handler serves clients of all of them.
+//! - **Negotiation.** The endpoints support the handshake of 2024-11-05 to 2025-11-25, the self-describing requests of
+//!   2026-07-28 and later, and peers that support both. [`Offer`] lists revisions in the order of preference,
+//!   [`CachedNegotiation`] saves a probe. On a server each request has its own revision; one handler serves clients of
+//!   all revisions.
 //! - **Rules.** One table defines for each method its sender, direction, lifecycle, stream and required capability.
 //!   Sending a message that a rule forbids fails with a [`SendError`], and nothing is sent; a received message that a
 //!   rule forbids is refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
@@ -95,14 +96,14 @@
 //!   at most once, and is not answered after its cancellation.
 //! - **Input** during a request is requested with [`Reply::InputRequired`] in every revision. In 2026-07-28 the reply
 //!   is a result of type `input_required`, and a [`Seal`] of the application protects the request state that the client
-//!   echoes. To older clients the endpoint sends separate requests. In both cases the request is delivered again with
-//!   the responses.
+//!   echoes. To older clients the endpoint sends separate requests. Once the client has responded, the endpoint
+//!   delivers the request again, together with the responses.
 //! - **Changes** are sent to every interested client by [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
 //!   change concerns.
 //! - **Limits** on all memory and queues that a peer can cause to grow are set in [`Limits`]. Each stream has its own queue
 //!   limit.
 //! - **Principals.** A session belongs to the [`Principal`] that sent `initialize`; frames of other principals are refused.
-//! - **Sessions that outlive their process** by [`Snapshot`].
+//! - **Snapshots.** Another process can resume a session from its [`Snapshot`].
 //!
 //! # HTTP
 //!

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 /// Limits of one endpoint. A message that exceeds a limit is refused with an error that names the limit; see [`Limit`].
 ///
-/// Memory of an endpoint stays below `in_flight_bytes` (requests of the peer) + `queued_bytes` (output) + `reserved_bytes`
-/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and what the local application adds itself: its
-/// answers to requests that were admitted while there was room, at most `in_flight` of them, and, from 2026-07-28 on, the
-/// parameters of its own requests, which are kept for a retry until the request has ended, at most `pending` of them.
+/// The memory that a peer can cause an endpoint to use stays below `in_flight_bytes` (requests of the peer) +
+/// `queued_bytes` (output) + `reserved_bytes` (refusals) + `queued_bytes` (events) + `subscription_bytes` + one
+/// message. The local application adds at most `in_flight` answers to admitted requests and, from 2026-07-28 on, the
+/// parameters of at most `pending` own requests, which are kept for a retry until the request has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size in bytes of one message or batch, and of the body of an HTTP status that a client reads.
@@ -33,8 +33,9 @@ pub struct Limits {
     /// are recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
     /// is delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Maximum number of streams that a client opens at a server and that are open or have queued output. Above it a server
-    /// accepts some further POSTs, so that responses and cancellations arrive, and refuses the requests in them.
+    /// Maximum number of streams that a client opens at a server and that are open or have queued output. Above this
+    /// limit, a server accepts some further POSTs, so that responses and cancellations arrive, and refuses the requests
+    /// in these POSTs.
     pub streams: usize,
     /// Maximum number of queued outgoing messages and, separately, of queued events. Beyond the limit, notifications
     /// are dropped and requests are refused.
@@ -111,6 +112,7 @@ impl Limits {
     }
 }
 
+/// Defines [`Limit`] with one variant for each listed field of [`Limits`].
 macro_rules! limits {
     ($($variant:ident $field:ident,)*) => {
         /// Name of a limit.

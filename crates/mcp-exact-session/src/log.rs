@@ -10,17 +10,17 @@ use mcp_exact_wire::Json;
 /// Severity of a log message, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Details for debugging.
+    /// Detailed information for debugging.
     Debug,
-    /// General information.
+    /// General information about the operation of the server.
     Info,
     /// A normal but significant condition.
     Notice,
-    /// A warning.
+    /// A warning condition, such as the use of a deprecated feature.
     Warning,
-    /// An error.
+    /// An error condition, such as the failure of an operation.
     Error,
-    /// A critical condition.
+    /// A critical condition, such as the failure of a component.
     Critical,
     /// Action must be taken immediately.
     Alert,
@@ -85,7 +85,7 @@ impl FromStr for Level {
 pub struct LogMessage {
     /// Severity of the message.
     pub level: Level,
-    /// Name of the logger.
+    /// Name of the logger that has created the message.
     pub logger: Option<String>,
     /// Data to log: any JSON value.
     pub data: Json,

@@ -51,7 +51,7 @@ const LOCATED_PARAMS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2
 /// Names of the members that are located while a result is scanned; the last name is that of the result's kind.
 const LOCATED_MEMBERS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], RESULT_TYPE];
 
-/// Result of any request.
+/// Result of any request, whose members remain JSON text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Body {
     /// The result as a JSON object.
@@ -256,10 +256,12 @@ pub(crate) type ParsedMessage = Result<Message<Untyped>, MessageError>;
 /// A message of a batch, or the exceeded limit and the head of the message.
 pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
 
-/// Content of a frame.
+/// Parsed content of a frame.
 #[derive(Debug)]
 pub(crate) enum ParsedFrame {
+    /// One message.
     Single(ParsedMessage),
+    /// Messages of a batch.
     Batch(Vec<ParsedItem>),
     /// The exceeded limit, and the head of the message.
     OverLimit(Limit, OversizedHead),
@@ -297,8 +299,8 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     }
 }
 
-/// Reads the heads of the requests and responses in a batch with too many messages, at most as many as refusals can be
-/// queued.
+/// Reads the heads of the requests and responses in a batch with too many messages, at most as many heads as refusals
+/// can be queued.
 fn read_batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     let max_items = limits.queued.max(limits.batch_items);
     let mut heads = Vec::new();
@@ -480,9 +482,9 @@ pub(crate) fn parse_wire_id(id: &RequestId) -> Option<u64> {
 
 /// Outgoing request, encoded from its parts.
 struct OutgoingRequest<'a, P> {
-    /// Method of the request.
+    /// Method of the outgoing request.
     method: &'a str,
-    /// Parameters of the request.
+    /// Parameters of the outgoing request.
     params: Option<P>,
 }
 
@@ -578,7 +580,7 @@ pub(crate) fn answer_id(answer: &[u8]) -> Option<RequestId> {
 
 /// Returns the text of a received request or, without id, of a notification, whose parts were scanned when received.
 ///
-/// `added` is the text of members that are appended to the parameters; it must be empty if the message has extra
+/// `added` is the text of members that are appended to the parameters, and must be empty if the message has extra
 /// members.
 pub(crate) fn message_text(id: Option<&RequestId>, call: &Call, added: &str) -> String {
     if !call.has_extra() {
@@ -597,6 +599,7 @@ pub(crate) fn message_text(id: Option<&RequestId>, call: &Call, added: &str) -> 
 mod tests {
     use super::*;
 
+    /// Only brackets outside of strings count for the nesting depth.
     #[test]
     fn depth_counts_brackets_outside_of_strings() {
         assert!(!is_deeper_than(b"[[[]]]", 3));
@@ -605,6 +608,7 @@ mod tests {
         assert!(!is_deeper_than(b"[[],[],[],[],[]]", 2));
     }
 
+    /// Only a frame that is a complete array is parsed as a batch.
     #[test]
     fn non_array_frame_is_one_message() {
         let limits = Limits::default();
@@ -622,7 +626,7 @@ mod tests {
     /// The parser of the common form agrees with the decoder, for messages and for every text that differs from a message by
     /// one change.
     #[test]
-    fn usual_parser_agrees_with_decoder() {
+    fn common_form_parser_agrees_with_decoder() {
         let limits = Limits::default();
         let check = |text: &[u8]| {
             if let Some(message) = parse_common_form(text, &limits) {
@@ -652,6 +656,7 @@ mod tests {
         }
     }
 
+    /// A frame that exceeds a limit is reported with the name of the limit.
     #[test]
     fn exceeded_limits_are_named() {
         let limits = Limits {

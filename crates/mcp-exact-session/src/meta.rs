@@ -27,7 +27,7 @@ pub fn is_key(key: &str) -> bool {
     }
 }
 
-/// Returns true if a text is a label of a prefix.
+/// Returns true if a text is a valid label in the prefix of a `_meta` key.
 fn is_label(label: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     label.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -35,7 +35,7 @@ fn is_label(label: &str) -> bool {
         && label.bytes().all(inner)
 }
 
-/// Returns true if a text is a name after the prefix.
+/// Returns true if a text is a valid name in a `_meta` key, that is, the part after the prefix.
 fn is_name(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends = |c: char| c.is_ascii_alphanumeric();

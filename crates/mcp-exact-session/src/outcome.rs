@@ -1,6 +1,6 @@
 //! Outcomes of requests: raw results, errors, timeouts, cancellations and losses.
 //!
-//! Plain data; a result is decoded only when the application asks.
+//! The types are plain data; a result is decoded only when the application requests the decoding.
 
 use mcp_exact_wire::{
     Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, JsonRef, Request, from_str,
@@ -67,7 +67,7 @@ impl RawResult {
         &self.object
     }
 
-    /// Returns the result as an untyped object.
+    /// Converts the result into an untyped object.
     pub fn into_object(self) -> JsonObject {
         self.object
     }

@@ -1,7 +1,8 @@
 //! Messages above the size limit: detection of the affected request from the first and last bytes of a message.
 //!
-//! The framing keeps only the beginning and the end of such a message. Only members of the outermost object are read.
-//! An id is found if it is at the beginning or the end of the message, where all known implementations write it.
+//! The framing keeps only the beginning and the end of a message above the limit. Only members of the outermost object
+//! are read. An id is found if it is at the beginning or the end of the message, where all known implementations write
+//! it.
 
 use std::fmt::{self, Write as _};
 
@@ -185,7 +186,7 @@ fn is_scalar(byte: u8) -> bool {
 
 /// Returns the length of an id in bytes, without quotes.
 pub(crate) fn id_length(id: &RequestId) -> usize {
-    /// Writer that counts bytes.
+    /// Writer that counts bytes and discards them.
     struct LengthCounter(usize);
     impl fmt::Write for LengthCounter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -222,6 +223,8 @@ mod tests {
         assert_eq!(read_oversized(&message, &Limits::default()), *expected);
     }
 
+    /// The id of a message is found at the beginning and at the end of the outermost object, for requests and
+    /// responses.
     #[test]
     fn ids_at_both_ends_are_found() {
         let long = "x".repeat(500);
@@ -243,6 +246,7 @@ mod tests {
         }
     }
 
+    /// An id that is in the dropped part, or not a member of the outermost object, is not found.
     #[test]
     fn ids_in_dropped_part_are_unknown() {
         let long = "x".repeat(500);

@@ -29,7 +29,7 @@ pub enum Refusal {
     /// The batch contains no messages.
     #[error("a batch holds at least one message")]
     BatchEmpty(Option<Revision>),
-    /// A limit is reached.
+    /// A limit of the receiver is reached.
     #[error("the limit `{0}` is exceeded; try again later")]
     Limit(Limit),
     /// Another request with this id is in flight (`basic`, "Requests").
@@ -53,9 +53,9 @@ pub enum Refusal {
     /// The receiver has not declared the capability that the request needs.
     #[error("the {} has not declared `{capability}`", role_name(*receiver))]
     MissingCapability {
-        /// The receiver.
+        /// Role of the receiver.
         receiver: Side,
-        /// The capability, with dots between its parts.
+        /// Name of the capability, with dots between its parts.
         capability: String,
         /// The error code: -32602 if the request needs the capability only because of its parameters, otherwise -32601.
         code: i64,
@@ -63,9 +63,9 @@ pub enum Refusal {
     /// The sender has not declared the capability that its notification needs.
     #[error("`{method}` needs the capability `{capability}`")]
     UndeclaredNotification {
-        /// The notification.
+        /// Method of the notification.
         method: String,
-        /// The capability, with dots between its parts.
+        /// Name of the capability, with dots between its parts.
         capability: String,
     },
     /// The client has not declared the extension that the request needs (from 2026-07-28 on).
@@ -294,7 +294,7 @@ impl From<MessageError> for Refusal {
 mod tests {
     use super::*;
 
-    /// Returns the error of a malformed message.
+    /// Returns the refusal of a document that is not a message.
     fn malformed_error() -> Refusal {
         let text = br#"{"jsonrpc":"2.0","id":1}"#;
         let read = mcp_exact_wire::decode_message::<crate::message::Untyped>(text, &|_| None);
@@ -462,6 +462,7 @@ mod tests {
 -32603 503 503 202 - -: the server is shutting down; try another one
 ";
 
+    /// Each refusal has the expected error code, HTTP statuses, violation and error message.
     #[test]
     fn every_refusal_has_its_answer() {
         let line = |cause: &Refusal| {
@@ -498,6 +499,7 @@ mod tests {
         }
     }
 
+    /// The error data of an unsupported revision contain the requested revision and the supported revisions.
     #[test]
     fn unsupported_version_lists_supported_ones() {
         let cause = Refusal::UnsupportedVersion {

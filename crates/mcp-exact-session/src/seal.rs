@@ -28,7 +28,7 @@ pub(crate) struct Payload {
     pub(crate) retries: u32,
     /// Time at which the state expires.
     pub(crate) expires_at: Time,
-    /// State of the application.
+    /// State that the application has supplied.
     pub(crate) state: Option<String>,
 }
 
@@ -85,6 +85,7 @@ pub(crate) fn seal_context(
 mod tests {
     use super::*;
 
+    /// A payload that was written as text is parsed to an equal payload.
     #[test]
     fn payload_is_read_as_written() {
         let payload = Payload {
@@ -96,6 +97,7 @@ mod tests {
         assert_eq!(Payload::from_text("{}"), None);
     }
 
+    /// The seal context is the same for all retries of a request, and different for other principals and other params.
     #[test]
     fn context_is_equal_for_retries() {
         let params = |text: &str| text.parse::<JsonObject>().expect(text);

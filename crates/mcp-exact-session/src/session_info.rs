@@ -8,7 +8,7 @@ use mcp_exact_wire::{Json, JsonObject, Revision, from_str};
 
 use crate::error::ConfigError;
 
-/// Negotiated session, as one of its peers describes it.
+/// Revision of a negotiated session, with the capabilities and the identity that the remote peer has declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The negotiated revision.

@@ -1,6 +1,7 @@
 //! Snapshots: the state from which another process resumes a session of the lifecycle with handshake.
 //!
-//! Plain data with a text form (JSON) and serde. A snapshot contains no messages: the transport keeps the event log.
+//! A snapshot is plain data, with a JSON text form and implementations of the serde traits. A snapshot contains no
+//! messages: the transport keeps the event log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +14,8 @@ use crate::http_request::Principal;
 use crate::log::Level;
 use crate::session_info::SessionInfo;
 
-/// State of a session at one time. Changes that wait for a standalone stream are not part of the snapshot. A resumed endpoint
-/// does not have these changes, so the application has to publish again everything that may have changed.
+/// State of a session at one time. A snapshot does not contain the changes that wait for a standalone stream, so the
+/// application must publish every possible change again after the session is resumed.
 ///
 /// A store must replace the snapshot of a session only if the stored version is lower (compare and set). A resumed endpoint uses
 /// the next version, and its first snapshot is due immediately; if two processes resume the same session, one of them therefore
@@ -23,7 +24,7 @@ use crate::session_info::SessionInfo;
 pub struct Snapshot {
     /// Version, which increases with each snapshot of a session.
     pub version: u64,
-    /// Negotiated session.
+    /// Negotiated revision, and capabilities and identity of the client.
     pub info: SessionInfo,
     /// Principal to which the session belongs.
     pub principal: Option<Principal>,
@@ -154,6 +155,7 @@ impl Snapshot {
 }
 
 impl SnapshotRequest {
+    /// Returns the JSON form of the request.
     fn to_json(&self) -> JsonObject {
         JsonObject::from_iter([
             ("stream", Json::from(self.stream)),
@@ -162,6 +164,7 @@ impl SnapshotRequest {
         ])
     }
 
+    /// Parses the JSON form of a request.
     fn from_json(json: JsonRef<'_>) -> Result<Self, ConfigError> {
         let json = json.object().ok_or_else(|| invalid_snapshot("requests"))?;
         let id = json.find("id").and_then(|id| id.decode_as().ok());
@@ -187,7 +190,7 @@ fn number_member(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> 
     number.ok_or_else(|| invalid_snapshot(member))
 }
 
-/// Returns a value that must be a string; `member` is its name for the error.
+/// Returns a value that must be a string; the error names `member`.
 fn string_member(value: JsonRef<'_>, member: &str) -> Result<String, ConfigError> {
     let text = value.as_str().ok_or_else(|| invalid_snapshot(member))?;
     Ok(text.into_owned())
@@ -232,6 +235,7 @@ impl<'de> Deserialize<'de> for Snapshot {
 mod tests {
     use super::*;
 
+    /// A snapshot that was written as text, or by serde, is parsed to an equal snapshot.
     #[test]
     fn snapshot_is_read_as_written() {
         let info = r#"{"revision":"2025-06-18","capabilities":{"roots":{}},"info":{"name":"x"}}"#;

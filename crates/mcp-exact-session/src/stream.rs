@@ -1,11 +1,11 @@
 //! Streams, request keys, and the output of endpoints.
 //!
-//! Both roles and every transport use these plain data types.
+//! Clients, servers and every transport use these plain data types.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Revision;
 
-/// Logical stream of messages, which outlives a TCP connection.
+/// Id of a logical stream of messages; the stream can outlive its TCP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(crate) u64);
 
@@ -39,7 +39,7 @@ pub enum Binding {
     HttpSse,
 }
 
-/// Purpose of a stream.
+/// Purpose of a stream: the messages that it carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamKind {
     /// All messages of a duplex transport.
@@ -50,12 +50,12 @@ pub enum StreamKind {
     Standalone,
 }
 
-/// End of a stream.
+/// Reason why a stream has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamEnd {
     /// The peer ended the stream.
     Clean,
-    /// The connection was lost.
+    /// The connection of the stream was lost.
     Lost,
     /// The session of the stream has ended.
     SessionEnded,
@@ -71,7 +71,7 @@ pub enum DetachOutcome {
     Closed,
 }
 
-/// Output of an endpoint.
+/// Output of an endpoint for the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transmit {
@@ -98,7 +98,7 @@ pub enum Transmit {
     },
     /// The end of a stream: the transport closes it.
     Close {
-        /// The stream.
+        /// The stream to close.
         stream: StreamId,
     },
     /// The end of a session that has an id: the transport of a client sends DELETE (2025-03-26 to 2025-11-25,

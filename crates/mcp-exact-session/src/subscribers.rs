@@ -73,7 +73,7 @@ impl<K: Ord + Clone> Subscribers<K> {
         self.interests.insert(key, interests);
     }
 
-    /// Removes a client.
+    /// Removes a client and its filter from the registry.
     pub fn remove(&mut self, key: &K) {
         let Some(interests) = self.interests.remove(key) else {
             return;
@@ -117,6 +117,7 @@ impl<K: Ord + Clone> Subscribers<K> {
 mod tests {
     use super::*;
 
+    /// Only clients whose current filter includes a change are returned.
     #[test]
     fn changes_reach_interested_clients_only() {
         let mut all = Subscribers::new();

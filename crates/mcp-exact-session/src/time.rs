@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Time(Duration);
 
 impl Time {
-    /// The start time.
+    /// Timestamp of the start time.
     pub const ZERO: Self = Self(Duration::ZERO);
 
     /// Returns the timestamp `elapsed` after the start time.

@@ -16,7 +16,7 @@ const MAX_VALUE_BYTES: usize = 8192;
 /// Context of a distributed trace that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Valid `traceparent`.
+    /// Value of `traceparent`, which was checked.
     traceparent: String,
     /// State of tracing systems, passed unchanged.
     pub tracestate: Option<String>,
@@ -95,8 +95,10 @@ mod tests {
 
     use super::*;
 
+    /// Valid `traceparent` of version 00.
     const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
+    /// Valid `traceparent` values of this and later versions are accepted, and malformed values are rejected.
     #[test]
     fn traceparents_are_checked() {
         let later = TRACEPARENT.replacen("00", "01", 1);
@@ -117,6 +119,7 @@ mod tests {
         }
     }
 
+    /// A context that was written to members of `_meta` is read as an equal context.
     #[test]
     fn members_are_read_as_written() {
         let mut context = TraceContext::new(TRACEPARENT).expect("valid");

@@ -1,7 +1,7 @@
 //! Typed views: received messages, decoded as the types of the negotiated revision or of a revision that the application names.
 //!
-//! This is the only module of the crate that uses the type crates, which are optional features. Messages are decoded on demand
-//! from the JSON text that the endpoints keep.
+//! No other module of the crate uses the type crates, which are optional features. Messages are decoded on demand from
+//! the JSON text that the endpoints keep.
 
 use std::fmt::Debug;
 
@@ -27,9 +27,11 @@ pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
     /// The type in one revision.
     type InRevision<R: RevisionTypes>: Debug + Clone + PartialEq;
 
+    /// Received message or result, before the decoding.
     #[doc(hidden)]
     type Received<'a>;
 
+    /// Decodes the received value by the types of the revision `R`.
     #[doc(hidden)]
     fn decode<R: RevisionTypes>(from: Self::Received<'_>)
     -> Result<Self::InRevision<R>, PeerError>;
@@ -41,6 +43,7 @@ pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
 pub struct ReceivedCall<'a> {
     /// The id, if the message is a request.
     pub(crate) id: Option<&'a RequestId>,
+    /// Method and parameters, as received.
     pub(crate) call: &'a Call,
     /// Text of members that are added to the parameters; may be empty.
     pub(crate) added: &'a str,
@@ -185,6 +188,7 @@ macro_rules! revisions {
         }
 
         impl<V: View> Negotiated<V> {
+            /// Decodes a received value by the types of a revision; an error if the types are not enabled.
             #[allow(unused_variables, reason = "without a feature, no revision has types")]
             fn decode(revision: Revision, from: V::Received<'_>) -> Result<Self, PeerError> {
                 match revision.as_str() {

@@ -13,7 +13,7 @@ pub struct Usage {
     pub in_flight_bytes: usize,
     /// Number of the requests in flight that are subscriptions, which last until one of the peers ends them; zero in a client.
     pub subscription_requests: usize,
-    /// Number of unanswered batches.
+    /// Number of batches with unanswered requests.
     pub batches: usize,
     /// Total size in bytes of the answers that wait for other answers of their batch.
     pub batch_bytes: usize,

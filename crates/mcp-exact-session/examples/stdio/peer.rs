@@ -20,9 +20,11 @@ pub type AnyError = Box<dyn error::Error>;
 
 /// Running server process with its client endpoint.
 pub struct Peer {
+    /// Client endpoint of the session.
     client: ClientEndpoint,
     /// Program of the server and its arguments.
     command_line: Vec<String>,
+    /// Process of the server.
     child: Child,
     /// Standard input of the server; `None` after it was closed.
     input: Option<ChildStdin>,
@@ -36,6 +38,7 @@ pub struct Peer {
 
 /// Outcome of a request, with the events that preceded it.
 pub struct RequestOutcome {
+    /// Result, error or other end of the request.
     pub outcome: Outcome,
     /// Values of the progress notifications, in order.
     pub progress: Vec<f64>,
@@ -115,7 +118,8 @@ impl Peer {
         Ok(items)
     }
 
-    /// Sends a request and waits for its outcome; with `cancel`, cancels it at its first progress notification.
+    /// Sends a request and waits for its outcome; if `cancel` is true, cancels the request at its first progress
+    /// notification.
     pub fn call_tool(
         &mut self,
         method: &str,

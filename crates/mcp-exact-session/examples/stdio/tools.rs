@@ -19,7 +19,9 @@ const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Running call of the slow tool: its progress, and the time of its next step.
 pub struct SlowCall {
+    /// Key for the reply to the call.
     pub key: RequestKey,
+    /// Time at which the next step is due.
     pub next_step_at: Instant,
     /// Number of completed steps.
     step: u32,
@@ -97,7 +99,7 @@ fn to_result(result: Value) -> Reply {
     )
 }
 
-/// Returns the reply that requires, at the same time, every kind of input that the client supports.
+/// Returns a reply with one input request for every kind of input that the client supports.
 ///
 /// The endpoint delivers the same request again with the responses.
 fn require_input(request: &IncomingRequest<()>) -> Reply {

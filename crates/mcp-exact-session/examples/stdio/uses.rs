@@ -1,4 +1,4 @@
-//! Calls that the example client makes, and its answers to requests of the server.
+//! Steps of the example client: calls of tools, resources and prompts, and answers to requests of the server.
 //!
 //! A step fails if the response does not have the expected content.
 
@@ -82,7 +82,7 @@ fn is_unknown_method(error: &AnyError) -> bool {
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-/// Lists the prompts and gets each of them.
+/// Lists the prompts and gets each prompt.
 pub fn use_prompts(peer: &mut Peer) -> Result<(), AnyError> {
     for prompt in peer.list_all("prompts/list", "prompts")? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();

@@ -97,7 +97,7 @@ impl ClientEndpoint {
         self.request(Q::METHOD, params, options, now)
     }
 
-    /// Returns the negotiated session.
+    /// Returns the negotiated session; an error if no revision is negotiated or the session has ended.
     pub(super) fn session(&self) -> Result<Arc<NegotiatedSession>, SendError> {
         match &self.state {
             State::Operating(session) => Ok(Arc::clone(session)),
@@ -136,7 +136,8 @@ impl ClientEndpoint {
         self.core.queue_frame(frame);
     }
 
-    /// Cancels a request. [`Outcome::Cancelled`] follows, and a late answer is ignored. Nothing happens if the request has ended.
+    /// Cancels a request. [`Outcome::Cancelled`] follows, and a late answer is ignored. The function has no effect if
+    /// the request has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance_clock(now);
         let program =
@@ -277,7 +278,7 @@ impl ClientEndpoint {
         Ok(self.send_notification(Call::new(method, params), None))
     }
 
-    /// Queues a notification; over HTTP, it is sent in a separate POST.
+    /// Queues a notification, which may belong to the server request `about`; over HTTP, it is sent in a separate POST.
     pub(super) fn send_notification(
         &mut self,
         call: Call,

@@ -1,6 +1,6 @@
 //! Values that a client's application receives: events, requests and notifications of the server.
 //!
-//! These types are plain data and do not change the endpoint.
+//! The event types are plain data, so a change of an event does not change the endpoint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub struct ServerRequestKey {
     pub(super) client_request: Option<RequestKey>,
 }
 
-/// Result of a negotiation with a server, for the next connection to it (2026-07-28, `basic/versioning`).
+/// Result of a negotiation with a server, for the next connection to the same server (2026-07-28, `basic/versioning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachedNegotiation {
     /// Lifecycle that the server uses.
@@ -65,23 +65,25 @@ impl FromStr for CachedNegotiation {
 /// Failure to deliver a message to the server, or its answer to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportFailure {
-    /// The HTTP response has an error status.
+    /// The server has answered the POST of the message with an HTTP error status.
     Status {
-        /// HTTP status code.
+        /// HTTP status code of the response.
         code: u16,
         /// Body of the HTTP response.
         body: Vec<u8>,
     },
-    /// The connection was lost.
+    /// The connection to the server was lost.
     Lost,
-    /// The process has exited.
+    /// The server process has exited.
     Exited,
 }
 
 /// Request of the server.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
+    /// Properties of the revision of the request.
     pub(crate) spec: &'static RevisionSpec,
+    /// Method and parameters, as received.
     pub(crate) call: Call,
 }
 
@@ -105,12 +107,14 @@ impl ServerRequest {
 /// Notification of the server for the application.
 #[derive(Debug, Clone)]
 pub struct ServerNotification {
+    /// Properties of the revision of the notification.
     pub(crate) spec: &'static RevisionSpec,
+    /// Method and parameters, as received.
     pub(crate) call: Call,
 }
 
 impl ServerNotification {
-    /// Returns the method.
+    /// Returns the method of the notification.
     pub fn method(&self) -> &str {
         &self.call.method
     }
@@ -126,11 +130,11 @@ impl ServerNotification {
     }
 }
 
-/// Event of a client.
+/// Event for the application of a client.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// Requests can be sent. Keep the [`CachedNegotiation`] for the next connection.
+    /// The negotiation has succeeded, and requests can be sent. Keep the [`CachedNegotiation`] for the next connection.
     ///
     /// The event occurs again if the server stops supporting the negotiated revision and another one was negotiated.
     Negotiated(SessionInfo, CachedNegotiation),
@@ -140,9 +144,9 @@ pub enum ClientEvent {
     /// [`ClientEndpoint::handle_restart`](super::ClientEndpoint::handle_restart).
     RestartServer,
     /// The server may support only HTTP with SSE (2024-11-05): open a GET, and create an endpoint with
-    /// [`Binding::HttpSse`](crate::Binding::HttpSse) if its first event is `endpoint`.
+    /// [`Binding::HttpSse`](crate::Binding::HttpSse) if the first event of that GET's response is `endpoint`.
     UseHttpSse,
-    /// A request has ended.
+    /// A request of the application has ended with this outcome.
     Completed(RequestKey, Outcome),
     /// Progress of a request was received.
     Progress {
@@ -157,7 +161,7 @@ pub enum ClientEvent {
     Request {
         /// Key for the answer.
         key: ServerRequestKey,
-        /// The client request during which the server sent this request, if known.
+        /// Client request during which the server sent this request, if known.
         during: Option<RequestKey>,
         /// The request of the server.
         request: ServerRequest,
@@ -166,9 +170,9 @@ pub enum ClientEvent {
     RequestCancelled(ServerRequestKey),
     /// The server has sent a log message.
     Log {
-        /// The request to which the log message belongs, if known.
+        /// Request of the client to which the log message belongs, if known.
         related_request: Option<RequestKey>,
-        /// The message.
+        /// The received log message.
         message: LogMessage,
         /// Parameters of the received notification, unchanged.
         params: JsonObject,
@@ -179,7 +183,7 @@ pub enum ClientEvent {
     Changed {
         /// The subscription that reports the change (from 2026-07-28 on), or the request whose stream carried the notification.
         subscription: Option<RequestKey>,
-        /// The change.
+        /// The change that the server has announced.
         change: Change,
         /// Parameters of the received notification, unchanged.
         params: Option<JsonObject>,

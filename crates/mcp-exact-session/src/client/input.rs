@@ -136,7 +136,7 @@ impl ClientEndpoint {
         Ok((calls, state.map(JsonRef::to_json)))
     }
 
-    /// Records the application's answer to an input request.
+    /// Records the application's answer to the input request `to`, which belongs to the client request `of`.
     pub(super) fn answer_input(
         &mut self,
         of: RequestKey,
@@ -230,7 +230,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends a request of the application.
+    /// Reports the outcome of a request to the application.
     pub(super) fn complete_request(&mut self, key: RequestKey, outcome: Outcome) {
         self.core.push_event(ClientEvent::Completed(key, outcome));
     }

@@ -46,9 +46,9 @@ use tools::Tools;
 /// Purpose of a request that the client sends.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// `server/discover`, to detect the lifecycle of the server.
+    /// `server/discover` in this revision, sent to detect the lifecycle of the server.
     Probe(&'static RevisionSpec),
-    /// The request `initialize`.
+    /// `initialize`, which starts a session.
     Initialize,
     /// `server/discover` in this revision, to detect whether the server still uses the lifecycle without handshake.
     LifecycleCheck(&'static RevisionSpec),
@@ -80,15 +80,17 @@ impl Role for ClientRole {
 /// Client endpoint of a session, or of a series of requests without a session.
 #[derive(Debug)]
 pub struct ClientEndpoint {
+    /// Checked configuration of the client.
     settings: Arc<ClientSettings>,
+    /// State that client and server endpoints share.
     core: Core<ClientRole>,
-    /// State of the lifecycle.
+    /// State of the negotiation and of the session.
     state: State,
     /// Session before the latest renegotiation; its subscriptions continue.
     previous_session: Option<Arc<NegotiatedSession>>,
-    /// Unfinished tasks of the client's requests.
+    /// Unfinished tasks that requests of this client have created (2025-11-25).
     tasks: Tasks,
-    /// Tools with mirrored parameters.
+    /// Tools of the server whose parameters are mirrored into HTTP headers.
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     is_endpoint_known: bool,
@@ -100,7 +102,8 @@ impl ClientEndpoint {
     /// Creates an endpoint and starts the negotiation: with a probe if the configuration offers both lifecycles, with
     /// `initialize` otherwise.
     ///
-    /// `cached` is the negotiation result of an earlier endpoint for the same server; with it no probe is sent.
+    /// `cached` is the negotiation result of an earlier endpoint for the same server; if `cached` is present, no probe
+    /// is sent.
     pub fn new(
         settings: Arc<ClientSettings>,
         binding: Binding,
@@ -395,7 +398,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns the negotiated session, after the negotiation.
+    /// Returns information about the negotiated session; `None` until the negotiation has succeeded.
     pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.session().map(|session| &session.session_info)
     }
@@ -410,7 +413,7 @@ impl ClientEndpoint {
         matches!(self.state, State::Ended)
     }
 
-    /// Returns the configuration.
+    /// Returns the checked configuration of the client.
     pub fn settings(&self) -> &Arc<ClientSettings> {
         &self.settings
     }
@@ -430,7 +433,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends the session from the client.
+    /// Ends the session at the request of the application: pending requests end with [`Outcome::Closed`], and queued
+    /// messages are still sent.
     pub fn shutdown(&mut self, now: Time) {
         self.core.advance_clock(now);
         if self.is_closed() {
@@ -473,7 +477,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the end of the session by the server.
+    /// Closes the endpoint because the server has ended the session.
     fn lose_session(&mut self) {
         if !self.is_closed() {
             self.core.push_event(ClientEvent::SessionLost);
@@ -530,7 +534,7 @@ impl ClientEndpoint {
             Purpose::Probe(spec) => self.handle_probe_outcome(spec, outcome),
             Purpose::Initialize => self.handle_initialize_outcome(outcome),
             Purpose::LifecycleCheck(spec) => {
-                self.lifecycle_checked(spec, refuses_discovery(&outcome));
+                self.end_lifecycle_check(spec, refuses_discovery(&outcome));
             }
             Purpose::Application(mut outbound) => {
                 outbound.final_deadline = Some(final_deadline);

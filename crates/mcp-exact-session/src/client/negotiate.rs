@@ -197,7 +197,8 @@ impl ClientEndpoint {
         self.core.queue_frame(frame);
     }
 
-    /// Handles the outcome of the probe.
+    /// Handles the outcome of the probe: enters the session, tries another revision, falls back to `initialize`, or
+    /// ends the negotiation with an error.
     pub(super) fn handle_probe_outcome(&mut self, spec: &'static RevisionSpec, outcome: Outcome) {
         let State::ExpectDiscovery(_) = self.state else {
             return;
@@ -244,7 +245,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the result of `server/discover`.
+    /// Enters the session with the most preferred revision that the result of `server/discover` lists, or sends
+    /// `initialize` if the result lists no common revision without handshake.
     fn handle_discovery(&mut self, discovered: DiscoverResult) {
         let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
             discovered
@@ -263,7 +265,8 @@ impl ClientEndpoint {
         self.send_deferred();
     }
 
-    /// Selects the most preferred revision without handshake that the server lists.
+    /// Selects the most preferred revision without handshake that the server lists; `tried` is the revision of the
+    /// answered probe.
     ///
     /// A server that refuses a revision but lists it as supported is probed once more: "The client SHOULD select a
     /// mutually supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
@@ -305,7 +308,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the outcome of `initialize`.
+    /// Handles the outcome of `initialize`: enters the session, tries another revision, or ends the negotiation with an
+    /// error.
     pub(super) fn handle_initialize_outcome(&mut self, outcome: Outcome) {
         let State::ExpectInitializeResult(_) = self.state else {
             return;
@@ -416,7 +420,7 @@ impl ClientEndpoint {
         Ok(NegotiatedSession::new(spec, info, &self.settings))
     }
 
-    /// Ends the negotiation and notifies the application.
+    /// Ends the negotiation, and reports the negotiated session to the application.
     pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
         let cached = CachedNegotiation::from_revision(session.spec);
         let info = session.session_info.clone();
@@ -449,11 +453,11 @@ pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
     data.find("supported")?.decode_as().ok()
 }
 
-/// Result of `server/discover`.
+/// Decoded result of `server/discover`.
 struct DiscoverResult {
     /// Revisions that the server supports.
     supported_revisions: Vec<String>,
-    /// Information about the server.
+    /// Capabilities, identity and instructions of the server.
     server_info: SessionInfo,
 }
 

@@ -1,4 +1,4 @@
-//! Requests of a client's application, from creation to their single end, over all retries.
+//! Requests of a client's application, from their creation over all retries to their end.
 //!
 //! Each request has one record, whose phase determines whether the request waits for an answer, input, another revision or a list
 //! of tools.
@@ -12,7 +12,7 @@ use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
 
-/// Request of the application.
+/// Request of the application, with its parameters, options and state.
 #[derive(Debug)]
 pub(crate) struct OutboundRequest {
     pub(super) method: String,
@@ -22,7 +22,7 @@ pub(crate) struct OutboundRequest {
     pub(super) params: Option<JsonObject>,
     /// True if the parameters contain none of the members that the endpoint adds.
     pub(super) is_plain: bool,
-    /// Options from the application.
+    /// Options that the application has set for the request.
     pub(super) options: CallOptions,
     /// Deadline of the request over all attempts.
     pub(super) final_deadline: Option<Time>,
@@ -38,6 +38,7 @@ pub(crate) struct OutboundRequest {
     pub(super) was_relisted: bool,
     /// True if the request was resent, or waits to be resent, because the server changed its revision.
     pub(super) was_renegotiated: bool,
+    /// Answer, input or other event for which the request waits.
     pub(super) phase: Phase,
 }
 
@@ -77,6 +78,7 @@ pub(super) struct AwaitedInput {
 /// Input request that the application answers.
 #[derive(Debug)]
 pub(super) struct AwaitedRequest {
+    /// Name of the input request in `inputRequests`.
     pub(super) name: String,
     /// Key for the application's answer.
     pub(super) key: ServerRequestKey,
@@ -84,14 +86,14 @@ pub(super) struct AwaitedRequest {
     pub(super) response: Option<JsonObject>,
 }
 
-/// State of a repeated `tools/list` request.
+/// State of a repeated `tools/list` request, which is sent because the server refused the headers of a call.
 #[derive(Debug)]
 pub(super) struct Relisting {
     /// Error with which the server refused the headers.
     pub(super) error: PeerError,
     /// Name of the called tool.
     pub(super) tool: String,
-    /// Number of pages that were requested.
+    /// Number of pages of the tool list that were requested.
     pub(super) fetched_pages: u32,
 }
 

@@ -13,7 +13,7 @@ use super::outbound::{OutboundRequest, Phase};
 use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, ClientRole, Purpose};
 use crate::builtin_notifications::{
-    CancelledParams, ProgressParams, is_progress_token, log_message,
+    CancelledParams, ProgressParams, decode_log_message, is_progress_token,
 };
 use crate::change::{Change, ChangeKind};
 use crate::core::{
@@ -167,7 +167,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Delivers a request of the server to the application.
+    /// Delivers to the application a request of the server that was received on the stream `came_on`.
     fn deliver_request(
         &mut self,
         arrival: Arrival,
@@ -216,7 +216,8 @@ impl ClientEndpoint {
         found.map(|request| request.key)
     }
 
-    /// Records the task information of an answer (2025-11-25).
+    /// Starts or ends the recording of a task, if the answer to a request of the application creates, reports or ends
+    /// one (2025-11-25).
     fn record_task(&mut self, request: &PendingRequest<Purpose>, outcome: &Outcome) {
         let Purpose::Application(outbound) = &request.purpose else {
             return;
@@ -366,6 +367,8 @@ impl ClientEndpoint {
         true
     }
 
+    /// Handles a notification that was received on the stream `came_on`; `handler` is the handler that the rules
+    /// determine.
     fn handle_notification(
         &mut self,
         spec: &'static RevisionSpec,
@@ -404,7 +407,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles a progress notification.
+    /// Handles a progress notification: restarts the timeout of its request, and reports the progress to the
+    /// application.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
         let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
@@ -433,9 +437,9 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles a log message.
+    /// Reports to the application a log message that was received on the stream `came_on`.
     fn handle_log(&mut self, came_on: StreamId, call: Call) -> Result<(), Refusal> {
-        let message = log_message(call.params.as_ref());
+        let message = decode_log_message(call.params.as_ref());
         let message = message.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         self.check_event_room()?;
         let about = self.request_of_stream(came_on);
@@ -447,7 +451,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// Handles a notification of a change.
+    /// Reports to the application a change that the server has announced.
     fn handle_changed(
         &mut self,
         kind: ChangeKind,
@@ -502,7 +506,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the acknowledgement of a subscription.
+    /// Marks a subscription as acknowledged, removes its deadline, and reports the acknowledgement to the application.
     fn handle_acknowledged(&mut self, key: Option<RequestKey>, call: &Call) -> Result<(), Refusal> {
         let filter = call.param("notifications").and_then(JsonRef::object);
         let (Some(filter), Some(key)) = (filter.and_then(Filter::from_object), key) else {

@@ -20,7 +20,7 @@ use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 use crate::stream::{Binding, RequestKey, StreamId, StreamKind};
 
-/// First request of a renegotiation that leaves the lifecycle or the session.
+/// First request of a renegotiation that changes the lifecycle or starts a new session.
 enum FirstRequest {
     /// `server/discover` in this revision.
     Probe(&'static RevisionSpec),
@@ -60,8 +60,8 @@ impl ClientEndpoint {
     /// Returns true if an error means that the server does not support the revision of a request.
     ///
     /// In a session, -32022 must list other revisions, because a server may forward the error of another server. Over
-    /// Streamable HTTP, a server of 2026-07-28 answers requests of a session whose revision has no header
-    /// `MCP-Protocol-Version` with -32020.
+    /// Streamable HTTP, a server of 2026-07-28 answers requests without the header `MCP-Protocol-Version` with -32020,
+    /// so this code refuses a revision that does not define the header.
     fn refuses_revision(&self, outbound: &OutboundRequest, error: &PeerError) -> bool {
         let spec = outbound.spec;
         let in_session = spec.lifecycle() == Lifecycle::Initialize;
@@ -167,7 +167,7 @@ impl ClientEndpoint {
 
     /// Ends a lifecycle check. If the server requires a handshake, the client starts it; otherwise the requests that wait for
     /// the check end with their errors.
-    pub(super) fn lifecycle_checked(&mut self, spec: &'static RevisionSpec, has_handshake: bool) {
+    pub(super) fn end_lifecycle_check(&mut self, spec: &'static RevisionSpec, has_handshake: bool) {
         let State::Operating(session) = &self.state else {
             return;
         };
@@ -219,8 +219,9 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends a session as if the server had ended it, because its transport supports none of the common revisions. A request
-    /// that may be repeated is lost with the session, and any other request ends with the error.
+    /// Ends a session as if the server had ended the session, because the transport supports none of the revisions that
+    /// both peers support. A request that may be repeated is lost with the session, and any other request ends with the
+    /// error.
     fn leave_transport(&mut self, key: RequestKey, outbound: &OutboundRequest, error: PeerError) {
         let outcome = if self.is_repeatable(&outbound.method) {
             Outcome::Lost
@@ -292,8 +293,8 @@ impl ClientEndpoint {
 
     /// Sends a refused request in the new revision.
     ///
-    /// The request ends with its error if the new revision does not allow it, or if it is not repeatable and the server
-    /// may have executed it.
+    /// The request ends with the error that refused it if the new revision does not allow the request, or if the
+    /// request is not repeatable and the server may have executed it.
     fn resend_request(
         &mut self,
         key: RequestKey,

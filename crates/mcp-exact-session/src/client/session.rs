@@ -14,7 +14,7 @@ use crate::meta;
 use crate::rules::Rules;
 use crate::session_info::SessionInfo;
 
-/// State of the lifecycle.
+/// State of a client: negotiating, operating or ended.
 #[derive(Debug)]
 pub(super) enum State {
     /// The client waits for the answer to a probe.
@@ -32,7 +32,9 @@ pub(super) enum State {
 /// Negotiated revision, capabilities and identities of a session.
 #[derive(Debug)]
 pub(super) struct NegotiatedSession {
+    /// Properties of the negotiated revision.
     pub(super) spec: &'static RevisionSpec,
+    /// Negotiated revision, and capabilities and identity of the server.
     pub(super) session_info: SessionInfo,
     /// Precomputed lookup of the server's capabilities.
     declared_capabilities: DeclaredNames,
@@ -40,7 +42,7 @@ pub(super) struct NegotiatedSession {
     pub(super) sender_meta: Option<SenderMeta>,
 }
 
-/// State of a negotiation.
+/// Revisions that were offered and probes that were sent so far in a negotiation.
 #[derive(Debug, Default)]
 pub(super) struct NegotiationProgress {
     /// Revisions that were already offered to the server.
@@ -97,7 +99,7 @@ impl NegotiatedSession {
         self.spec.lifecycle() == Lifecycle::Discover
     }
 
-    /// Returns the rules of the messages that the client sends to this server and receives from it.
+    /// Returns the rules for the messages between the client and this server.
     pub(super) fn rules_for_server<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -118,7 +120,7 @@ impl NegotiatedSession {
 /// Members of `_meta` that describe the sender in every request (2026-07-28: `basic`, "_meta").
 #[derive(Debug)]
 pub(super) struct SenderMeta {
-    /// Revision of the requests.
+    /// Revision of the requests, as JSON string.
     version: Json,
     /// Capabilities of the client.
     capabilities: JsonObject,
@@ -129,6 +131,7 @@ pub(super) struct SenderMeta {
 }
 
 impl SenderMeta {
+    /// Creates the metadata of requests in this revision from the configuration of the client.
     pub(super) fn new(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
         let version = Json::string(spec.id());
         let capabilities = settings.capabilities_for(spec);
@@ -153,8 +156,8 @@ impl SenderMeta {
 
     /// Returns the `_meta` of a request with the members of the application.
     ///
-    /// The application may replace the client information, but not the revision. It can replace the capabilities only
-    /// by [`CallOptions::capabilities`](crate::CallOptions::capabilities).
+    /// The application may replace the client information, but not the revision. The application can replace the
+    /// capabilities only by [`CallOptions::capabilities`](crate::CallOptions::capabilities).
     pub(super) fn merged_meta<'a>(
         &'a self,
         app_meta: ObjectRef<'a>,

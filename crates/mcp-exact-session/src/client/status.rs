@@ -15,7 +15,8 @@ use crate::outcome::Outcome;
 use crate::stream::{Binding, StreamId};
 
 impl ClientEndpoint {
-    /// Handles an HTTP response with an error status.
+    /// Handles the HTTP error status of a POST by the purpose of the request in the POST; with status 404 in a session,
+    /// the session ends, too.
     pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
         let fits = body.len() <= self.core.limits.message_bytes;
         if !fits {
@@ -38,7 +39,7 @@ impl ClientEndpoint {
                 Purpose::Initialize => self.handle_initialize_status(status, error),
                 Purpose::LifecycleCheck(spec) => {
                     let has_handshake = indicates_initialize_lifecycle(status, error.as_ref());
-                    self.lifecycle_checked(spec, has_handshake);
+                    self.end_lifecycle_check(spec, has_handshake);
                 }
                 Purpose::Application(_) => self.handle_application_status(request, status, error),
             }

@@ -11,7 +11,7 @@ use super::session::string_member;
 use crate::core::ProgressTarget;
 use crate::stream::RequestKey;
 
-/// Unfinished task.
+/// Unfinished task that a request of this client has created.
 #[derive(Debug)]
 struct Task {
     /// Id of the task.
@@ -27,6 +27,7 @@ struct Task {
 /// Unfinished tasks of the client's requests.
 #[derive(Debug)]
 pub(super) struct Tasks {
+    /// Unfinished tasks, oldest first.
     unfinished: VecDeque<Task>,
     /// Maximum number of remembered tasks.
     count_limit: usize,
@@ -94,14 +95,14 @@ impl Tasks {
         ProgressTarget::Request(task.key)
     }
 
-    /// Handles the status of a task.
+    /// Forgets a task if its received status is final; `task` is the object that contains the id and the status.
     pub(super) fn handle_status(&mut self, task: &JsonObject) {
         if let Some(id) = string_member(task, "taskId").filter(|_| is_final_status(task.view())) {
             self.remove_task(&id);
         }
     }
 
-    /// Handles the end of a `tasks/result` request: forgets the task that its params name.
+    /// Forgets the task that the params of an answered `tasks/result` request name.
     pub(super) fn handle_result_request(&mut self, params: Option<&JsonObject>) {
         if let Some(id) = params.and_then(|params| string_member(params, "taskId")) {
             self.remove_task(&id);
@@ -114,7 +115,7 @@ impl Tasks {
     }
 }
 
-/// Returns true if the task has a final status.
+/// Returns true if the status of the task is `completed`, `failed` or `cancelled`.
 fn is_final_status(task: ObjectRef<'_>) -> bool {
     let status = task.find("status").and_then(JsonRef::as_str);
     matches!(

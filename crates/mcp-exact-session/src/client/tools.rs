@@ -28,10 +28,10 @@ const LIST_METHOD: &str = "tools/list";
 /// Maximum number of pages of a list that are searched for one tool.
 const MAX_PAGES: u32 = 100;
 
-/// Tools with mirrored parameters.
+/// Tools of the server whose parameters are mirrored into HTTP headers.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    /// Tools by name.
+    /// Known tools by their names.
     by_name: BTreeMap<String, KnownTool>,
     /// Number of tool lists whose recording has started. Tools of older lists are forgotten if memory is needed.
     list_count: u64,
@@ -41,14 +41,14 @@ pub(super) struct Tools {
     bytes: usize,
 }
 
-/// Tool with mirrored parameters.
+/// Tool whose parameters are mirrored into HTTP headers.
 #[derive(Debug)]
 struct KnownTool {
     /// Number of the list that contained the tool.
     list_number: u64,
-    /// Mirrored parameters.
+    /// Parameters that are mirrored into headers.
     parameters: Vec<MirroredParam>,
-    /// Approximate memory in bytes.
+    /// Approximate memory of the tool in bytes.
     bytes: usize,
 }
 
@@ -58,7 +58,7 @@ impl Tools {
         self.by_name.len()
     }
 
-    /// Forgets a tool.
+    /// Forgets the tool with this name.
     fn remove(&mut self, name: &str) {
         if let Some(known) = self.by_name.remove(name) {
             self.bytes -= known.bytes;
@@ -101,7 +101,8 @@ impl Tools {
 }
 
 impl ClientEndpoint {
-    /// Returns true if calls have mirrored headers in this session.
+    /// Returns true if the headers of a `tools/call` mirror its arguments: over Streamable HTTP, in revisions with
+    /// mirrored headers.
     fn mirrors_headers(&self, spec: &RevisionSpec) -> bool {
         self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
@@ -148,7 +149,7 @@ impl ClientEndpoint {
         self.record_page(result)
     }
 
-    /// Records the tools of one page.
+    /// Records the tools of one page, and returns the page without the tools that must not be called.
     fn record_page(&mut self, result: RawResult) -> RawResult {
         let tools = result.object().view().find("tools");
         let Some(tools) = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok()) else {
@@ -204,8 +205,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Requests the tool list again, once, because the headers of a call were refused (the same page, "Client
-    /// Behavior").
+    /// Requests the tool list again, once, because the server refused the headers of a call (2026-07-28,
+    /// `basic/transports/streamable-http`, "Client Behavior").
     ///
     /// Returns the error if the list cannot be requested again.
     pub(super) fn request_list_again(

@@ -14,7 +14,7 @@ use crate::extensions::{Extensions, check_names};
 use crate::limits::{Limits, RequestTimeout};
 use crate::rules::capability;
 
-/// Configuration of a client.
+/// Configuration of a client, which [`build`](Self::build) checks.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// Revisions that the client offers.
@@ -24,7 +24,7 @@ pub struct ClientConfig {
     /// Capabilities of the client, in the form of the newest revision. In each revision, only the capabilities that the revision
     /// defines are declared.
     pub capabilities: JsonObject,
-    /// Extensions and methods in addition to those that the revisions define.
+    /// Extensions, and vendor-specific methods that no revision defines.
     pub extensions: Extensions,
     /// True if a result of type `input_required` ends its request, and the application repeats the request with
     /// [`CallOptions::input`](crate::CallOptions::input) (from 2026-07-28 on).
@@ -78,6 +78,7 @@ impl ClientConfig {
 /// Checked configuration of a client; any number of endpoints can share one instance.
 #[derive(Debug)]
 pub struct ClientSettings {
+    /// The checked configuration.
     config: ClientConfig,
     /// Precomputed lookup of the declared capabilities.
     pub(crate) declared_capabilities: DeclaredNames,

@@ -10,12 +10,13 @@ use crate::error::ConfigError;
 pub struct Offer {
     /// Revisions by descending preference.
     pub revisions: Vec<Revision>,
-    /// Oldest acceptable revision; older revisions in `revisions` are ignored. Unknown revisions are neither older nor newer.
+    /// Oldest acceptable revision; older revisions in `revisions` are ignored. If this revision is unknown, no revision
+    /// is offered.
     pub oldest: Option<Revision>,
 }
 
 impl Default for Offer {
-    /// All known revisions, the newest first, without an oldest acceptable one.
+    /// Offers all known revisions, the newest first, without a limit for the oldest acceptable revision.
     fn default() -> Self {
         Self {
             revisions: crate::revisions().rev().collect(),

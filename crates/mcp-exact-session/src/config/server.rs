@@ -46,7 +46,7 @@ pub enum InputMode {
     PassThrough,
 }
 
-/// Configuration of a server.
+/// Configuration of a server, which [`build`](Self::build) checks.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Revisions that the server offers.
@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub capabilities: JsonObject,
     /// Instructions for the use of the server.
     pub instructions: Option<String>,
-    /// Extensions and methods in addition to those that the revisions define.
+    /// Extensions, and vendor-specific methods that no revision defines.
     pub extensions: Extensions,
     /// Minimum level of the log messages that are sent until the client chooses a level (up to 2025-11-25).
     pub log_level: Level,
@@ -71,7 +71,7 @@ pub struct ServerConfig {
     pub result_check: Option<Arc<dyn CheckResult>>,
     /// Protects request states that the client echoes (from 2026-07-28 on); without a seal, replies cannot carry a state.
     pub seal: Option<Arc<dyn Seal>>,
-    /// Handling of input requests (from 2026-07-28 on).
+    /// Handling of input requests and request states (from 2026-07-28 on).
     pub input: InputMode,
     /// Source of the header-mirrored parameters of each tool, so that the endpoint compares headers and arguments (from
     /// 2026-07-28 on, over HTTP); without it the application calls [`check_params`](crate::http::check_params).
@@ -86,7 +86,7 @@ pub struct ServerConfig {
     /// True if error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and
     /// undefined codes from -32020 to -32099 become -32603.
     pub keeps_error_codes: bool,
-    /// Time for which a sealed state is valid.
+    /// Time for which a sealed request state is valid.
     pub state_lifetime: Duration,
     /// Timeout of the requests that the server sends.
     pub request_timeout: RequestTimeout,
@@ -197,7 +197,7 @@ pub(crate) struct ResultDefaults {
     scope: Json,
     /// True if a `cacheScope` that the application sets is kept.
     keeps_scope: bool,
-    /// Result of `server/discover`.
+    /// Complete result of `server/discover`.
     discover_result: JsonObject,
 }
 
@@ -207,20 +207,21 @@ const DEFAULT_MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"]
 /// Members of an application's result to which defaults apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultMembers<'a> {
-    /// The member `resultType`.
+    /// Value of the member `resultType`.
     pub(crate) kind: Option<JsonRef<'a>>,
-    /// The member `ttlMs`; present only for results with cache hints.
+    /// Value of the member `ttlMs`; present only for results with cache hints.
     pub(crate) ttl: Option<JsonRef<'a>>,
-    /// The member `cacheScope`; present only for results with cache hints.
+    /// Value of the member `cacheScope`; present only for results with cache hints.
     scope: Option<JsonRef<'a>>,
-    /// The member `_meta`.
+    /// Value of the member `_meta`.
     meta: Option<JsonRef<'a>>,
-    /// Requirement of the request's rule on cache hints.
+    /// Requirement on cache hints in the request's row of the rule table.
     cache_policy: CachePolicy,
 }
 
 impl<'a> ResultMembers<'a> {
-    /// Finds the members in a result for a request of this rule row; without a row, the result has no cache hints.
+    /// Finds the members in a result; `rule` is the request's row of the rule table, and without a row the result has
+    /// no cache hints.
     pub(crate) fn find(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
         let cached = rule.map_or(CachePolicy::Never, |rule| rule.cache_policy);
         let [name, .., meta] = DEFAULT_MEMBERS;
@@ -252,6 +253,7 @@ impl<'a> ResultMembers<'a> {
 }
 
 impl ResultDefaults {
+    /// Creates the default members of results in this revision from the configuration of the server.
     fn new(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
         let scope = if config.cache.is_public {
             "public"

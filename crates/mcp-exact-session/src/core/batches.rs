@@ -9,7 +9,7 @@ use super::ordered::OrderedMap;
 use crate::message;
 use crate::stream::StreamId;
 
-/// Number of a batch.
+/// Number that identifies a batch within the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BatchId(u64);
 
@@ -18,7 +18,7 @@ pub(crate) struct BatchId(u64);
 struct Batch {
     /// Stream on which the batch was received.
     stream: StreamId,
-    /// Number of unanswered requests.
+    /// Number of requests of the batch that are not answered yet.
     open_requests: usize,
     /// True if all messages of the batch were dispatched.
     is_dispatched: bool,
@@ -33,6 +33,7 @@ struct Batch {
 /// Batch whose requests are all answered or cancelled.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FinishedBatch {
+    /// Stream on which the batch was received.
     pub(crate) stream: StreamId,
     /// The array of the answers; `None` if there are none.
     pub(crate) bytes: Option<Vec<u8>>,
@@ -141,6 +142,7 @@ impl Batches {
             .any(|(_, batch)| batch.stream == stream)
     }
 
+    /// Removes all batches and their collected answers.
     pub(crate) fn clear(&mut self) {
         self.unfinished = OrderedMap::default();
         self.bytes = 0;
@@ -175,6 +177,7 @@ impl Batch {
 mod tests {
     use super::*;
 
+    /// The answers of a batch are returned as one array after the last answer, without requests that need no answer.
     #[test]
     fn batch_answers_share_one_array() {
         let mut batches = Batches::default();
@@ -191,6 +194,7 @@ mod tests {
         assert_eq!(batches.bytes(), 0);
     }
 
+    /// A batch that contains no requests is finished without an array of answers.
     #[test]
     fn batch_without_answers_is_not_answered() {
         let mut batches = Batches::default();

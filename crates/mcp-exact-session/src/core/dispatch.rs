@@ -1,7 +1,7 @@
 //! Message handling that both roles share: parsing, dispatch, acceptance or refusal, and exactly one answer.
 //!
-//! A role implements the required functions of [`Endpoint`]. The provided functions do not depend on methods and
-//! revisions; the module `rules` decides about them.
+//! A role implements the required functions of [`Endpoint`]. The provided functions do not compare methods or
+//! revisions; only the module `rules` does.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{
@@ -41,15 +41,17 @@ impl Arrival {
 
 /// Endpoint of either role: client or server.
 pub(crate) trait Endpoint: Sized {
+    /// Client or server.
     type Role: Role;
     /// Information of the transport about a frame.
     type Context;
 
     /// Returns the state that both roles share.
     fn core(&mut self) -> &mut Core<Self::Role>;
+    /// Returns the state that both roles share.
     fn core_ref(&self) -> &Core<Self::Role>;
 
-    /// Returns the negotiated revision.
+    /// Returns the negotiated revision; `None` before the negotiation.
     fn spec(&self) -> Option<&'static RevisionSpec>;
 
     /// Returns true if the local peer may send answers: from 2026-07-28 on, a client may not.
@@ -97,7 +99,7 @@ pub(crate) trait Endpoint: Sized {
         self.dispatch_parsed(stream, parsed, context);
     }
 
-    /// Handles a parsed frame.
+    /// Handles a parsed frame by its kind: a message, a malformed message, a batch, or a message above a limit.
     fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, context: &Self::Context) {
         let arrival = Arrival::unbatched(stream);
         match parsed {
@@ -165,7 +167,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Handles one message.
+    /// Counts a message for its rate limit, and handles the message by its kind: request, notification or response.
     fn dispatch_message(
         &mut self,
         arrival: Arrival,
@@ -351,7 +353,8 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Refuses a request, and reports a violation to the application if the request was not allowed.
+    /// Refuses a request, and reports a violation to the application if the request was not allowed. The HTTP status
+    /// depends on `in_session`.
     fn refuse_request(
         &mut self,
         arrival: Arrival,
@@ -365,7 +368,7 @@ pub(crate) trait Endpoint: Sized {
         self.refuse_silently(arrival, id, refusal, in_session);
     }
 
-    /// Refuses a request without reporting a violation to the application.
+    /// Refuses a request without reporting a violation to the application. The HTTP status depends on `in_session`.
     fn refuse_silently(
         &mut self,
         arrival: Arrival,
@@ -396,7 +399,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Sends an answer that the endpoint has generated.
+    /// Queues an answer that the endpoint has generated, or adds it to the answers of its batch.
     fn send_answer(&mut self, arrival: Arrival, answer: Vec<u8>, status: u16) {
         match arrival.batch {
             Some(batch) => self.core().batches.add_answer(batch, answer),
@@ -407,7 +410,8 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Ends a request of the remote peer with the answer of the application.
+    /// Ends a request of the remote peer with the answer of the application; `status` is the HTTP status of a response
+    /// that consists of this answer alone.
     fn finish_request(
         &mut self,
         key: RequestKey,
@@ -430,7 +434,7 @@ pub(crate) trait Endpoint: Sized {
         self.core().queue_frame(frame)
     }
 
-    /// Sends the answers of a finished batch.
+    /// Queues the array of the answers of a finished batch, or ends the POST of the batch if there are no answers.
     fn finish_batch(&mut self, finished: Option<FinishedBatch>) {
         let Some(finished) = finished else {
             return;
@@ -484,7 +488,7 @@ pub(crate) trait Endpoint: Sized {
 
 /// Request of the peer that was cancelled.
 pub(crate) struct CancelledRequest<R: Role> {
-    /// The cancelled request.
+    /// Record of the cancelled request.
     pub(crate) request: super::InFlightRequest<R::RequestState>,
     /// Local requests that belong to the cancelled request and were never sent.
     pub(crate) withdrawn: Vec<RequestKey>,

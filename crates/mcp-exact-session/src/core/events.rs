@@ -24,12 +24,14 @@ impl<E: HeapSize> EventQueue<E> {
         }
     }
 
+    /// Appends an event.
     pub(crate) fn push(&mut self, event: E) {
         let size = EVENT_SIZE + event.heap_size();
         self.bytes += size;
         self.queue.push_back((size, event));
     }
 
+    /// Removes and returns the oldest event.
     pub(crate) fn pop(&mut self) -> Option<E> {
         let (size, event) = self.queue.pop_front()?;
         self.bytes -= size;
@@ -41,10 +43,12 @@ impl<E: HeapSize> EventQueue<E> {
         self.queue.shrink_to_fit();
     }
 
+    /// Returns the number of queued events.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
+    /// Returns the total size of the queued events in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -67,6 +67,7 @@ pub(crate) struct InFlightRequest<T> {
 /// All requests of the remote peer that are in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
+    /// Requests in flight by the keys that the endpoint has assigned.
     by_key: OrderedMap<RequestKey, Box<InFlightRequest<T>>>,
     /// Keys by scope and id. A sorted vector suits the small number of requests; a tree would allocate a node for each.
     by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
@@ -92,6 +93,7 @@ impl<T> InFlightRequests<T> {
         self.by_key.len()
     }
 
+    /// Returns the total size of the requests in flight in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -170,7 +172,7 @@ impl<T> InFlightRequests<T> {
         self.cancelled_keys.order.len()
     }
 
-    /// Returns true if the request was cancelled, so that an answer to it is late and not invalid.
+    /// Returns true if the request was cancelled, so that an answer to this request is late and not invalid.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
         self.cancelled_keys.members.get(key.0).is_some()
     }
@@ -189,6 +191,7 @@ impl<T> InFlightRequests<T> {
 mod tests {
     use super::*;
 
+    /// Beyond its limit, the set keeps only the most recently inserted numbers.
     #[test]
     fn tombstones_are_bounded() {
         let mut tombstones = Tombstones::new(2);

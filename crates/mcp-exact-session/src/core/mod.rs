@@ -49,19 +49,23 @@ pub(crate) trait Role: fmt::Debug {
 /// State of an endpoint that does not depend on its role.
 #[derive(Debug)]
 pub(crate) struct Core<R: Role> {
+    /// Kind of transport that carries the messages.
     pub(crate) binding: Binding,
     /// Limits, which all endpoints of a server may share.
     pub(crate) limits: Arc<Limits>,
-    /// Latest timestamp.
+    /// Latest timestamp that the application has supplied.
     pub(crate) now: Time,
     /// Number of the last assigned request key.
     last_key: u64,
+    /// Streams with their queued output.
     pub(crate) streams: Streams,
     /// Requests of the local peer.
     pub(crate) pending: PendingRequests<R::Purpose>,
     /// Requests of the remote peer.
     pub(crate) in_flight: InFlightRequests<R::RequestState>,
+    /// Batches with unanswered requests.
     pub(crate) batches: Batches,
+    /// Events for the application.
     pub(crate) events: EventQueue<R::Event>,
     /// URL elicitations that are not completed.
     pub(crate) elicitations: Elicitations,
@@ -124,10 +128,12 @@ impl<R: Role> Core<R> {
         RequestKey(self.last_key)
     }
 
+    /// Queues an event for the application.
     pub(crate) fn push_event(&mut self, event: R::Event) {
         self.events.push(event);
     }
 
+    /// Queues a violation by the remote peer as an event for the application.
     pub(crate) fn push_violation(&mut self, violation: Violation) {
         self.events.push(violation.into());
     }
@@ -179,6 +185,7 @@ impl<R: Role> Core<R> {
             .or_else(batches)
     }
 
+    /// Removes and returns the oldest output of all attached streams; the bytes of a frame are appended to `out`.
     pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         let (transmit, bytes) = self.streams.pop()?;
         if out.is_empty() {
@@ -189,6 +196,7 @@ impl<R: Role> Core<R> {
         Some(transmit)
     }
 
+    /// Returns the resource usage that client and server endpoints share.
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             in_flight: self.in_flight.len(),

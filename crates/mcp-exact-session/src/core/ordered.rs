@@ -1,4 +1,4 @@
-//! Map for keys that are mostly inserted in order: a sorted vector that keeps its capacity.
+//! Map whose keys are mostly inserted in ascending order: a sorted vector that keeps its capacity.
 //!
 //! The map is efficient for few small values whose keys the endpoint chooses. Unlike a tree, it does not allocate and
 //! free a node for each request of an endpoint that handles one request at a time.
@@ -33,6 +33,7 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
         }
     }
 
+    /// Removes a key and returns its value.
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         let at = self.index_of(key).ok()?;
         Some(self.0.remove(at).1)
@@ -58,6 +59,7 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
         self.0.shrink_to_fit();
     }
 
+    /// Iterates over the keys and values in ascending order of the keys.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
@@ -71,6 +73,7 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
 mod tests {
     use super::*;
 
+    /// The map behaves like a `BTreeMap` for any sequence of insertions and removals.
     #[test]
     fn keys_stay_in_order() {
         let mut map = OrderedMap::default();

@@ -1,4 +1,4 @@
-//! Requests of the local peer, from creation to their single end, with ids, progress tokens and deadlines.
+//! Requests of the local peer, from their creation to their end, with ids, progress tokens and deadlines.
 //!
 //! Each request has one record, found by its key. The record has a wire id while the request waits for an answer, and
 //! no wire id while the request waits for anything else, such as input for a retry. This module does not depend on
@@ -12,6 +12,7 @@ use crate::stream::{RequestKey, StreamId};
 /// Request of the local peer that has not ended.
 #[derive(Debug)]
 pub(crate) struct PendingRequest<P> {
+    /// Key of the request within the endpoint.
     pub(crate) key: RequestKey,
     /// Stream on which the answer is awaited.
     pub(crate) stream: StreamId,
@@ -31,10 +32,12 @@ pub(crate) struct PendingRequest<P> {
 }
 
 impl<P> PendingRequest<P> {
+    /// Returns the last progress value; `None` if no progress was received.
     pub(crate) fn last_progress(&self) -> Option<f64> {
         self.last_progress.flatten()
     }
 
+    /// Returns the wire id; `None` while the request is suspended.
     pub(crate) fn wire_id(&self) -> Option<u64> {
         self.wire_id
     }
@@ -47,13 +50,17 @@ impl<P> PendingRequest<P> {
 
 /// Request that is about to be sent.
 pub(crate) struct NewRequest<P> {
+    /// Key of the request within the endpoint.
     pub(crate) key: RequestKey,
+    /// Stream on which the answer is awaited.
     pub(crate) stream: StreamId,
+    /// Timeout of the request.
     pub(crate) timeout: RequestTimeout,
     /// Time at which the request ends regardless of progress, if an earlier attempt has set it.
     pub(crate) final_deadline: Option<Time>,
     /// True if progress notifications are requested.
     pub(crate) with_progress: bool,
+    /// Purpose of the request, defined by the role.
     pub(crate) purpose: P,
 }
 
@@ -76,7 +83,9 @@ pub(crate) enum ProgressTarget {
 pub(crate) struct PendingRequests<P> {
     /// Last assigned wire id.
     last_id: u64,
+    /// Pending requests by their keys.
     by_key: OrderedMap<RequestKey, Box<PendingRequest<P>>>,
+    /// Keys of the requests that wait for an answer, by wire id.
     by_wire_id: OrderedMap<u64, RequestKey>,
     /// Requests with deadlines, ordered by deadline.
     deadlines: OrderedMap<(Time, RequestKey), ()>,
@@ -93,6 +102,7 @@ impl<P> PendingRequests<P> {
         }
     }
 
+    /// Returns the last assigned wire id.
     pub(crate) fn last_id(&self) -> u64 {
         self.last_id
     }
@@ -182,7 +192,8 @@ impl<P> PendingRequests<P> {
         self.by_key.insert(key, Box::new(request));
     }
 
-    /// Returns true if the request with this wire id has ended, so that an answer to it is late and not invalid.
+    /// Returns true if the request with this wire id has ended, so that an answer to this request is late and not
+    /// invalid.
     pub(crate) fn has_ended(&self, id: u64) -> bool {
         (1..=self.last_id).contains(&id) && self.by_wire_id.get(id).is_none()
     }
@@ -250,7 +261,7 @@ impl<P> PendingRequests<P> {
         }
     }
 
-    /// Removes the oldest request.
+    /// Removes and returns the oldest request.
     pub(crate) fn remove_oldest(&mut self) -> Option<PendingRequest<P>> {
         let key = self.by_key.first()?;
         self.remove(key)
@@ -278,12 +289,14 @@ mod tests {
         pending
     }
 
+    /// Timeout of 10 s without progress and of 15 s in total.
     const TIMEOUT: RequestTimeout = RequestTimeout {
         idle: Duration::from_secs(10),
         reset_on_progress: true,
         total: Duration::from_secs(15),
     };
 
+    /// Progress must increase and belong to a known token; progress of an ended request is late.
     #[test]
     fn progress_must_increase() {
         let mut pending = open_request(TIMEOUT, true);
@@ -299,6 +312,7 @@ mod tests {
         assert_eq!(late, ProgressTarget::Ended);
     }
 
+    /// Progress of a request that has not asked for progress belongs to an unknown token.
     #[test]
     fn unrequested_progress_is_unknown() {
         let mut pending = open_request(TIMEOUT, false);
@@ -306,6 +320,7 @@ mod tests {
         assert_eq!(target, ProgressTarget::Unknown);
     }
 
+    /// Progress restarts the idle timeout, but does not extend the total timeout.
     #[test]
     fn progress_restarts_timeout_until_deadline() {
         let mut pending = open_request(TIMEOUT, true);
@@ -318,7 +333,8 @@ mod tests {
         assert_eq!(pending.next_deadline(), None);
     }
 
-    /// A listen request lasts until one of the peers ends it (2026-07-28, `basic/patterns/subscriptions`).
+    /// Progress does not restore the removed deadline of a subscription, which lasts until one of the peers ends it
+    /// (2026-07-28, `basic/patterns/subscriptions`).
     #[test]
     fn progress_restores_no_lifted_deadline() {
         let mut pending = open_request(TIMEOUT, true);

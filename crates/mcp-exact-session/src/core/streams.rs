@@ -12,6 +12,7 @@ use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
 /// Frame that is queued for the transport.
 #[derive(Debug)]
 pub(crate) struct Frame {
+    /// Stream that carries the frame.
     pub(crate) stream: StreamId,
     /// The message, without a line end.
     pub(crate) bytes: Vec<u8>,
@@ -28,6 +29,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// Creates a frame that belongs to no request and is not the last output of its stream.
     pub(crate) fn new(stream: StreamId, bytes: Vec<u8>) -> Self {
         Self {
             stream,
@@ -68,7 +70,7 @@ impl Frame {
 /// Queued output of a stream.
 #[derive(Debug)]
 enum Output {
-    /// A message.
+    /// A message in a frame.
     Frame(Frame),
     /// An HTTP status without a body.
     Status(u16),
@@ -76,9 +78,10 @@ enum Output {
     Close,
 }
 
-/// State of a stream.
+/// State and queued output of a stream.
 #[derive(Debug)]
 struct Stream {
+    /// Purpose of the stream.
     kind: StreamKind,
     /// True if the connection is lost; the stream may be resumed on a new connection.
     is_detached: bool,
@@ -110,6 +113,7 @@ pub(crate) enum QueueError {
 pub(crate) struct Streams {
     /// Number of the last stream.
     last_id: u64,
+    /// Streams that are open or have queued output.
     by_id: OrderedMap<StreamId, Stream>,
     /// Attached streams with output, ordered by the position of their oldest output.
     ready: OrderedMap<(u64, StreamId), ()>,
@@ -240,7 +244,7 @@ impl Streams {
         newest(false).or_else(|| newest(true))
     }
 
-    /// Queues a frame.
+    /// Queues a frame on its stream.
     pub(crate) fn push(&mut self, frame: Frame, limits: &Limits) -> Result<(), QueueError> {
         let id = frame.stream;
         if !self.is_open(id) {
@@ -596,6 +600,7 @@ impl Streams {
         self.queued_outputs + self.deferred_requests.len()
     }
 
+    /// Returns the size in bytes of the queued frames of all streams and of the deferred requests.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.bytes + self.deferred_bytes
     }

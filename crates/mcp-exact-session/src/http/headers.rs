@@ -1,7 +1,7 @@
 //! Headers of a client's HTTP requests, and the content type of a server's responses (`basic/transports` of 2025-03-26 to
 //! 2026-07-28).
 //!
-//! The headers are computed from the hints of a frame. The transport adds session ids and credentials.
+//! The headers are computed from the [`HttpHints`] of a frame. The transport adds session ids and credentials.
 
 use mcp_exact_wire::Revision;
 

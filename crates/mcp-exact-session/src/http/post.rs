@@ -34,7 +34,7 @@ pub enum RequestTarget {
     /// The server answers [`Refusal::NoSession`] if the session does not exist, so that the client starts a new
     /// session, and otherwise this refusal.
     UnsupportedRevision(String, Refusal),
-    /// The request is refused.
+    /// The server refuses the request with this error.
     Refused(Refusal),
 }
 
@@ -100,6 +100,7 @@ impl<'a> PostBody<'a> {
         classify_message(http, head, offer)
     }
 
+    /// Returns the parsed messages of the body.
     pub(crate) fn into_parsed(self) -> ParsedFrame {
         self.parsed
     }
@@ -237,6 +238,7 @@ mod tests {
     /// Request of a revision with a handshake.
     const HANDSHAKE_REQUEST: &str =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":1}}}"#;
+    /// Request `initialize` without parameters.
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 
     /// Classifies a POST with these headers for a server with this offer.
@@ -252,8 +254,9 @@ mod tests {
         posted
     }
 
+    /// An offer whose oldest acceptable revision is unknown offers no revision.
     #[test]
-    fn unknown_floor_excludes_all_revisions() {
+    fn unknown_oldest_excludes_all_revisions() {
         let belongs = |floor: &'static str| {
             let offer = Offer {
                 oldest: Some(Revision::new(floor)),
@@ -266,6 +269,8 @@ mod tests {
         assert_eq!(belongs("nonsense"), RequestTarget::Stateless);
     }
 
+    /// The method, `_meta`, the session id and the header `MCP-Protocol-Version` together determine the target of a
+    /// POST.
     #[test]
     fn headers_and_meta_decide_the_endpoint() {
         let both = ["2026-07-28", "2025-11-25", "2025-06-18"];
@@ -322,6 +327,7 @@ mod tests {
         );
     }
 
+    /// A malformed session id, an unsupported revision in the header and a malformed body are refused with status 400.
     #[test]
     fn session_id_and_version_are_checked() {
         let status = |headers: &[(&str, &str)], body: &str| match classify_post(
@@ -355,6 +361,7 @@ mod tests {
         assert_eq!(status(&[], "{"), Some(400));
     }
 
+    /// [`PostBody::classify`] and [`classify`] return the same target; [`classify_post`] compares the two.
     #[test]
     fn parsed_bodies_are_classified_alike() {
         let headers: [&[(&str, &str)]; 4] = [

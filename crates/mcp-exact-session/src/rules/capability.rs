@@ -59,7 +59,7 @@ impl MissingCapability {
     }
 }
 
-/// Returns the capability that is missing at a path.
+/// Returns the capability at a path of nested names if the capability is not declared.
 pub(crate) fn missing_path(
     path: &[&str],
     declared: DeclaredCapabilities<'_>,
@@ -67,13 +67,13 @@ pub(crate) fn missing_path(
     (!declared.is_declared(path)).then(|| missing_capability_at(path))
 }
 
-/// Creates the error value for the missing capability at a path.
+/// Creates the description of the undeclared capability at a path of nested names.
 pub(crate) fn missing_capability_at(path: &[&str]) -> MissingCapability {
     MissingCapability::new(path, code::METHOD_NOT_FOUND)
 }
 
 impl RequiredCapability {
-    /// Returns the required capability, or the part of it, that is not declared.
+    /// Returns the required capability, or a required part of the capability, if it is not declared.
     pub(crate) fn missing_capability(
         self,
         params: Option<&JsonObject>,
@@ -170,7 +170,7 @@ pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject
         .collect()
 }
 
-/// Returns true if the revision defines the capability.
+/// Returns true if the revision defines the capability with this name.
 fn is_defined(spec: &RevisionSpec, name: &str) -> bool {
     match name {
         "tasks" => spec.has_tasks(),
@@ -246,7 +246,7 @@ mod tests {
     /// Capabilities that only a newer revision defines are ignored; `tasks` and `extensions` are kept, because the
     /// application uses them.
     #[test]
-    fn undefined_capabilities_are_not_understood() {
+    fn undefined_capabilities_are_ignored() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;
         let understood = |id: &str| defined_capabilities(spec(id), object(all)).to_string();
         assert_eq!(understood("2025-11-25"), all);
@@ -257,6 +257,8 @@ mod tests {
         );
     }
 
+    /// Capabilities that a revision does not define are omitted from the declared capabilities; `listChanged` of roots
+    /// is omitted for 2026-07-28.
     #[test]
     fn undefined_capabilities_are_not_declared() {
         let all = object(

@@ -122,6 +122,7 @@ const fn is_equal(one: &[u8], other: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// The index finds each row of the rule table by its method, and finds no row for other methods.
     #[test]
     fn every_row_is_found() {
         for (number, rule) in RULES.iter().enumerate() {
@@ -133,6 +134,7 @@ mod tests {
         }
     }
 
+    /// A row is defined in exactly those revisions whose revision table contains the method of the row.
     #[test]
     fn row_revisions_match_revision_table() {
         for (number, rule) in RULES.iter().enumerate() {

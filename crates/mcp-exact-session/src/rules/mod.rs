@@ -31,13 +31,13 @@ pub(crate) use rule::{
 };
 use table::RULES;
 
-/// Returns the row of a method in any revision.
+/// Returns the rule-table row of a method, whichever revision defines the method.
 fn row_of_method(kind: MessageKind, sender: Side, method: &str) -> Option<&'static Rule> {
     let (_, rule) = index::find_row(kind, sender, method)?;
     is_present(rule).then_some(rule)
 }
 
-/// Iterates over all rows.
+/// Iterates over all rows of the rule table.
 fn rows() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(|rule| is_present(rule))
 }
@@ -51,7 +51,7 @@ const fn is_present(_: &Rule) -> bool {
     true
 }
 
-/// Returns the row of a method that a revision defines.
+/// Returns the rule-table row of a method, if the revision defines the method.
 pub(crate) fn find_row(
     kind: MessageKind,
     sender: Side,
@@ -62,12 +62,12 @@ pub(crate) fn find_row(
     (index::is_defined(number, spec) && is_present(rule)).then_some(rule)
 }
 
-/// Returns the row of a client request.
+/// Returns the rule-table row of a client request, if the revision defines the request.
 pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'static Rule> {
     find_row(MessageKind::Request, Side::Client, method, spec)
 }
 
-/// Returns the row of a message that is allowed before a revision is negotiated.
+/// Returns the rule-table row of a message, if the message is allowed before a revision is negotiated.
 pub(crate) fn row_before_negotiation(
     kind: MessageKind,
     sender: Side,
@@ -87,7 +87,7 @@ pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
     client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)
 }
 
-/// Target of a notification of a server.
+/// Target of a notification that a server sends: the client, or the stream of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NotificationTarget<'a> {
     /// The client, independent of any request.
@@ -102,9 +102,9 @@ pub(crate) enum NotificationTarget<'a> {
 /// Members of the params of an outgoing request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SentMembers<'a> {
-    /// The member `_meta`.
+    /// Value of the member `_meta`.
     meta: Option<JsonRef<'a>>,
-    /// The member `task`.
+    /// Value of the member `task`.
     pub(crate) task: Option<JsonRef<'a>>,
     /// True if none of [`READ_PARAMS`] is present.
     pub(crate) is_plain: bool,
@@ -127,12 +127,15 @@ impl<'a> SentMembers<'a> {
 /// Rules for the messages of the local peer and the remote peer in the negotiated revision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
+    /// Properties of the negotiated revision.
     pub(crate) spec: &'static RevisionSpec,
+    /// Role of the local peer: client or server.
     pub(crate) local_role: Side,
     /// Capabilities of the local peer.
     pub(crate) capabilities: DeclaredCapabilities<'a>,
     /// Capabilities of the remote peer.
     pub(crate) peer_capabilities: DeclaredCapabilities<'a>,
+    /// Extensions and vendor-specific methods of the configuration.
     pub(crate) extensions: &'a Extensions,
 }
 
@@ -377,7 +380,7 @@ impl<'a> Rules<'a> {
         check_sent_params(rule, params, self.spec)
     }
 
-    /// Checks a request within a result that the local client has received.
+    /// Checks an input request in a result that the local client has received.
     ///
     /// # Errors
     /// The reason for which the result cannot be used.

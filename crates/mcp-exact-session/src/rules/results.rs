@@ -18,7 +18,7 @@ pub(crate) const COMPLETE: &str = "complete";
 /// Value of `resultType` in a result that contains input requests.
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
 
-/// Kind of a result.
+/// Kind of a result, which the member `resultType` determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultKind {
     /// The final result of the request.

@@ -8,11 +8,11 @@ use crate::change::ChangeKind;
 /// Kind of the message to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MessageKind {
-    /// A separate request.
+    /// A request that is sent as a separate message.
     Request,
     /// A notification.
     Notification,
-    /// A request within a result of type `input_required`.
+    /// A request that a server embeds in a result of type `input_required`.
     InputRequest,
 }
 
@@ -46,9 +46,9 @@ pub(crate) enum Handler {
     Subscribe,
     /// The application handles the request; if it replies with a result, the endpoint removes the subscription.
     Unsubscribe,
-    /// The endpoint cancels the request.
+    /// The endpoint cancels the request that the notification names.
     Cancelled,
-    /// The endpoint assigns the progress to its request.
+    /// The endpoint assigns the progress to the request that the token names.
     Progress,
     /// The endpoint decodes the log message.
     Log,
@@ -65,7 +65,7 @@ pub(crate) enum Handler {
 /// Stream that carries a notification of a server from 2026-07-28 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// Any stream.
+    /// The notification may be sent on any stream.
     Anywhere,
     /// The stream of the request to which the notification belongs; the request must not be a subscription
     /// (`server/utilities/logging`, `basic/utilities/progress`).
@@ -99,6 +99,7 @@ pub(crate) enum TaskEffect {
 /// Row of the rule table.
 #[derive(Debug)]
 pub(crate) struct Rule {
+    /// Kind of the message: request, notification or input request.
     pub(super) kind: MessageKind,
     /// Role that sends the message.
     pub(super) sender: Side,
@@ -106,9 +107,9 @@ pub(crate) struct Rule {
     pub(crate) method: &'static str,
     /// Party at the sender that may send the message.
     pub(super) sending_party: SendingParty,
-    /// Handler at the receiver.
+    /// Handler of the message at the receiver.
     pub(crate) handler: Handler,
-    /// Stream of a notification.
+    /// Stream that may carry the message, if the message is a notification of a server.
     pub(super) placement: Placement,
     /// Capability that the receiver must have declared.
     pub(super) receiver_capability: Option<RequiredCapability>,
@@ -139,6 +140,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
+    /// Creates a row without requirements, whose message the application sends and handles.
     pub(super) const fn new(kind: MessageKind, sender: Side, method: &'static str) -> Self {
         Self {
             kind,
@@ -219,13 +221,13 @@ impl Rule {
         self
     }
 
-    /// Records that tool parameters are mirrored into headers.
+    /// Records that the headers of the request mirror tool parameters.
     pub(super) const fn mirroring_params(mut self) -> Self {
         self.mirrors_params = true;
         self
     }
 
-    /// Records that the result lists tools.
+    /// Records that the result of the request lists tools.
     pub(super) const fn listing_tools(mut self) -> Self {
         self.lists_tools = true;
         self

@@ -8,25 +8,25 @@ use mcp_exact_revisions::Side;
 use super::{Handler, MessageKind, Placement, RequiredCapability, Rule, SendingParty, TaskEffect};
 use crate::change::ChangeKind;
 
-/// Creates the row of a request.
+/// Creates the table row of a request.
 const fn request(sender: Side, method: &'static str) -> Rule {
     Rule::new(MessageKind::Request, sender, method)
 }
 
-/// Creates the row of a notification.
+/// Creates the table row of a notification.
 const fn notification(sender: Side, method: &'static str) -> Rule {
     Rule::new(MessageKind::Notification, sender, method)
 }
 
-/// Request that a server embeds in a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`). The required capability
-/// is that of the request with the same method.
+/// Creates the table row of a request that a server embeds in a result of type `input_required` (2026-07-28,
+/// `basic/patterns/mrtr`). The required capability is that of the request with the same method.
 const fn input_request(method: &'static str) -> Rule {
     Rule::new(MessageKind::InputRequest, Side::Server, method)
 }
 
 use Side::{Client, Server};
 
-/// All rows, sorted by kind, sender and method.
+/// All rows of the rule table, sorted by kind, sender and method.
 pub(crate) static RULES: &[Rule] = &[
     // Requests of clients.
     request(Client, "completion/complete")

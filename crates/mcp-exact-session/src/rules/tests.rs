@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// The rows are sorted by kind, sender and method, and no two rows have the same key.
 #[test]
 fn rows_are_sorted_and_unique() {
     let key = |rule: &Rule| (rule.kind, rule.sender == Side::Server, rule.method);
@@ -15,7 +16,9 @@ fn object(text: &str) -> JsonObject {
 
 /// Capabilities and extensions that both peers have declared.
 struct Peers {
+    /// Capabilities that both peers declare.
     capabilities: JsonObject,
+    /// Extensions of both configurations.
     extensions: Extensions,
 }
 
@@ -39,6 +42,8 @@ impl Peers {
     }
 }
 
+/// `is_listen` is true only for `subscriptions/listen` in a revision that defines this method, `is_elicitation` only
+/// for `elicitation/create`.
 #[test]
 fn rows_identify_listen_and_elicitation() {
     let newer = mcp_exact_revisions::V2026_07_28;

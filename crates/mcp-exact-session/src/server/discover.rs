@@ -26,11 +26,11 @@ use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Stateless request that has passed the checks.
 pub(super) struct AdmittedRequest {
-    /// Sender of the request.
+    /// Sender of the request, as the request describes it.
     client: Arc<ClientContext>,
-    /// Handler of the request.
+    /// Handler of the request, as the rules determine it.
     handler: Handler,
-    /// Input of a repeated request.
+    /// Input responses and state of a retry; empty for other requests.
     input: RetryInput,
 }
 
@@ -91,8 +91,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Checks a request, in this order: header with the revision, required metadata, revision, method, capabilities, limits,
-    /// headers. Then reads the input of a repeated request.
+    /// Checks the header with the revision, the required metadata, the revision, the method, the capabilities, the
+    /// limits and the other headers of a request, in this order; then reads the input of a retry.
     pub(super) fn admit_stateless(
         &self,
         arrival: Arrival,
@@ -129,8 +129,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ///
     /// # Errors
     ///
-    /// A request of an older client names its revision only in the header: it is refused as unsupported, so that its
-    /// client negotiates again.
+    /// A request that names its revision only in the header, as older clients send, is refused as unsupported, so that
+    /// the client negotiates again.
     fn requested_revision<'m>(
         &self,
         meta: &RequestMeta<'m>,

@@ -15,10 +15,10 @@ use crate::refusal::Refusal;
 use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
 
-/// State of the lifecycle.
+/// State of the handshake and of the session.
 #[derive(Debug)]
 pub(super) enum State {
-    /// No `initialize` was received.
+    /// The endpoint waits for `initialize`.
     ExpectInitialize(ExpectInitialize),
     /// The result of `initialize` was sent.
     ExpectInitialized(ExpectInitialized),
@@ -28,7 +28,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// State before `initialize`.
+/// State of a session before `initialize`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialize;
 
@@ -36,19 +36,23 @@ pub(super) struct ExpectInitialize;
 /// `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialized {
+    /// Client and principal of the session.
     session: Session,
 }
 
-/// State after `notifications/initialized`.
+/// State of a session after `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct Operating {
+    /// Client and principal of the session.
     session: Session,
 }
 
 /// Client of a session, and the principal to which the session belongs.
 #[derive(Debug)]
 struct Session {
+    /// Client that has sent `initialize`.
     client: Arc<ClientContext>,
+    /// Principal that has sent `initialize`, if authenticated.
     principal: Option<Principal>,
 }
 
@@ -78,6 +82,7 @@ impl State {
         }
     }
 
+    /// Returns the session, once a revision is negotiated.
     fn session(&self) -> Option<&Session> {
         match self {
             Self::ExpectInitialize(_) | Self::Closed => None,
@@ -91,6 +96,7 @@ impl State {
         self.session().map(|session| &session.client)
     }
 
+    /// Returns the principal to which the session belongs, if any.
     pub(super) fn principal(&self) -> Option<&Principal> {
         self.session()?.principal.as_ref()
     }

@@ -1,6 +1,6 @@
 //! Values that a server's application receives and returns: requests with their senders, events, replies.
 //!
-//! These types are plain data and do not change the endpoint.
+//! The types are plain data, so a change of a value does not change the endpoint.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -62,8 +62,11 @@ pub(crate) struct ClientContext {
 /// Unchanged request as received from the client.
 #[derive(Debug)]
 pub(crate) struct ReceivedCall<C> {
+    /// Id of the request, exactly as received.
     pub(crate) id: RequestId,
+    /// Method and parameters, as received.
     pub(crate) call: Call,
+    /// Information of the transport about the frame.
     pub(crate) context: Arc<FrameContext<C>>,
 }
 
@@ -71,7 +74,7 @@ pub(crate) struct ReceivedCall<C> {
 ///
 /// Clones share their content.
 pub struct IncomingRequest<C> {
-    /// Key for the reply.
+    /// Key of the request, for the reply.
     pub key: RequestKey,
     /// Number of earlier deliveries of the request with other input.
     pub retries: u32,
@@ -82,7 +85,9 @@ pub struct IncomingRequest<C> {
     pub state: Option<String>,
     /// Stream on which the request was received.
     pub stream: StreamId,
+    /// Client that has sent the request.
     pub(crate) client: Arc<ClientContext>,
+    /// Received message with its id and the information of the transport.
     pub(crate) received_call: Arc<ReceivedCall<C>>,
 }
 
@@ -171,7 +176,7 @@ impl<C> IncomingRequest<C> {
         &self.received_call.id
     }
 
-    /// Returns the method.
+    /// Returns the method of the request.
     pub fn method(&self) -> &str {
         &self.received_call.call.method
     }
@@ -181,7 +186,7 @@ impl<C> IncomingRequest<C> {
         self.received_call.call.params.as_ref()
     }
 
-    /// Returns a parameter.
+    /// Returns the parameter with this name.
     pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
         self.received_call.call.param(name)
     }
@@ -243,8 +248,11 @@ impl<C> IncomingRequest<C> {
 
 /// Notification of the client for the application.
 pub struct ClientNotification<C> {
+    /// Properties of the revision of the notification.
     pub(crate) spec: &'static RevisionSpec,
+    /// Method and parameters, as received.
     pub(crate) call: Call,
+    /// Information of the transport about the frame.
     pub(crate) context: Arc<FrameContext<C>>,
 }
 
@@ -267,7 +275,7 @@ impl<C> fmt::Debug for ClientNotification<C> {
 }
 
 impl<C> ClientNotification<C> {
-    /// Returns the method.
+    /// Returns the method of the notification.
     pub fn method(&self) -> &str {
         &self.call.method
     }
@@ -288,7 +296,7 @@ impl<C> ClientNotification<C> {
     }
 }
 
-/// Event of a server.
+/// Event for the application of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerEvent<C> {
@@ -300,14 +308,14 @@ pub enum ServerEvent<C> {
     Request(IncomingRequest<C>),
     /// The client has cancelled the request; a later reply is not sent.
     Cancelled {
-        /// The request.
+        /// Key of the cancelled request.
         key: RequestKey,
         /// Reason that the client has given.
         reason: Option<String>,
     },
     /// The client subscribes to changes (from 2026-07-28 on).
     ///
-    /// The endpoint sends published changes to the subscription. It has acknowledged the subscription, unless
+    /// The endpoint sends published changes to the subscription. The endpoint has acknowledged the subscription, unless
     /// [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges) is set.
     Subscribed {
         /// The request, which lasts as long as the subscription.
@@ -323,7 +331,7 @@ pub enum ServerEvent<C> {
     Completed(RequestKey, Outcome),
     /// Progress of a server request was received.
     Progress {
-        /// The request.
+        /// Key of the server request.
         key: RequestKey,
         /// Progress of the request.
         progress: Progress,
@@ -363,7 +371,8 @@ impl<C> HeapSize for ServerEvent<C> {
 }
 
 impl<C> HeapSize for IncomingRequest<C> {
-    /// The message counts although it is shared with the request in flight, because a cancelled request is no longer in flight.
+    /// Returns the size including the received message, which is shared with the request in flight, because a cancelled
+    /// request is no longer in flight.
     fn heap_size(&self) -> usize {
         let response =
             |(name, outcome): (&str, &Outcome)| EVENT_SIZE + name.len() + outcome.heap_size();
@@ -373,7 +382,7 @@ impl<C> HeapSize for IncomingRequest<C> {
     }
 }
 
-/// Answer to a request.
+/// Answer of the application to a request of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// The request succeeds with a result.

@@ -126,7 +126,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Checks a raw result of type `input_required` of the application.
+    /// Checks a result of type `input_required` that the application has created itself.
     pub(super) fn check_raw_input(
         &self,
         to: RequestKey,
@@ -220,7 +220,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(to, bytes, Some(200)))
     }
 
-    /// Handles the end of an input request.
+    /// Records the outcome of an input request, and delivers the client request again if all its input requests have
+    /// ended.
     pub(super) fn handle_input_outcome(
         &mut self,
         request_key: RequestKey,
@@ -281,8 +282,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push_event(ServerEvent::Request(request_again));
     }
 
-    /// Sends a request of the server; it is deferred until `notifications/initialized` unless the rules allow it
-    /// earlier.
+    /// Sends a request of the server, during the client request `about` if present; the request is deferred until
+    /// `notifications/initialized` unless the rules allow it earlier.
     pub(super) fn send_request(
         &mut self,
         new: NewRequest<Purpose>,

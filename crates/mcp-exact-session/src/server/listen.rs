@@ -65,8 +65,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Acknowledges a subscription, if [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges) is
-    /// set. Changes are sent after the acknowledgement. Nothing happens if the request is not a subscription, or was
+    /// Acknowledges a subscription, if
+    /// [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges) is set. Changes are
+    /// sent after the acknowledgement. The function has no effect if the request is not a subscription, or was
     /// acknowledged before.
     pub fn acknowledge(&mut self, key: RequestKey) {
         let Some(request) = self.core.in_flight.get_mut(key) else {
@@ -182,7 +183,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Ends one subscription. Nothing happens if the request is not a subscription.
+    /// Ends one subscription. The function has no effect if the request is not a subscription.
     pub fn end_subscription(&mut self, key: RequestKey) {
         let request = self.core.in_flight.get(key);
         let Some(request) = request.filter(|request| request.role_state.subscription.is_some())

@@ -74,7 +74,9 @@ pub(crate) enum Purpose {
 /// State that a server stores with a request in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightState<C> {
+    /// Received message of the request.
     received_call: Arc<ReceivedCall<C>>,
+    /// Client that has sent the request.
     client: Arc<ClientContext>,
     /// Number of earlier deliveries of the request with other input.
     retries: u32,
@@ -102,9 +104,11 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
 /// `C` is data of the transport or the application that is attached to each request.
 #[derive(Debug)]
 pub struct ServerEndpoint<C: std::fmt::Debug> {
+    /// Checked configuration of the server.
     settings: Arc<ServerSettings>,
+    /// State that client and server endpoints share.
     core: Core<ServerRole<C>>,
-    /// State of the lifecycle.
+    /// State of the handshake and of the session.
     state: State,
     /// Level that the client has chosen (up to 2025-11-25).
     chosen_log_level: Option<Level>,
@@ -114,7 +118,7 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     is_draining: bool,
     /// True if data of the session has changed that the latest snapshot does not contain.
     is_snapshot_due: bool,
-    /// Number of the latest snapshot.
+    /// Version of the latest snapshot.
     snapshot_version: u64,
     /// Changes that the client has made since the latest saved snapshot.
     unsaved_changes: UnsavedChanges,
@@ -303,10 +307,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
-    /// The end of the event stream ([`Binding::HttpSse`]), the end of the session and the loss of the duplex stream close the
-    /// endpoint. If the client ends its input on a duplex stream ([`StreamEnd::Clean`]), requests in flight are still answered and
-    /// queued output is still written. Up to 2025-11-25, the end of any other stream does not cancel its requests
-    /// (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on, it does.
+    /// The end of the event stream ([`Binding::HttpSse`]), the end of the session and the loss of the duplex stream
+    /// close the endpoint. If the client ends its input on a duplex stream ([`StreamEnd::Clean`]), requests in flight
+    /// are still answered and queued output is still written. Up to 2025-11-25, the end of any other stream does not
+    /// cancel the requests of the stream (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on,
+    /// the end cancels the requests.
     pub fn handle_close(&mut self, stream: StreamId, end: StreamEnd, now: Time) {
         self.core.advance_clock(now);
         let Some(kind) = self.core.streams.kind(stream) else {
@@ -453,7 +458,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         matches!(self.state, State::Closed)
     }
 
-    /// Returns the configuration.
+    /// Returns the checked configuration of the server.
     pub fn settings(&self) -> &Arc<ServerSettings> {
         &self.settings
     }
@@ -478,7 +483,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.release_memory();
     }
 
-    /// Ends the session from the server: subscriptions end with their results, and queued messages are still sent.
+    /// Ends the session at the request of the application: subscriptions end with their results, and queued messages
+    /// are still sent.
     pub fn shutdown(&mut self, now: Time) {
         self.core.advance_clock(now);
         if self.is_closed() {
@@ -489,7 +495,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.close_all();
     }
 
-    /// Handles the end of the client's input on a duplex stream: the server's requests can no longer be answered.
+    /// Handles the end of the client's input on a duplex stream: requests of the server end with [`Outcome::Lost`], and
+    /// the endpoint closes once no request of the client is in flight.
     fn start_draining(&mut self) {
         self.is_draining = true;
         for key in self
@@ -513,7 +520,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Closes the endpoint. Queued messages are still sent if the server ends the stream.
+    /// Closes the endpoint and ends all requests; queued output is dropped only if the outcome is [`Outcome::Lost`].
     fn close_with(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;

@@ -9,7 +9,7 @@ use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Notification};
 
 use super::ServerEndpoint;
 use super::incoming::{ClientContext, Scope};
-use crate::builtin_notifications::{MESSAGE, PROGRESS, log_message, progress_params};
+use crate::builtin_notifications::{MESSAGE, PROGRESS, decode_log_message, progress_params};
 use crate::canonical;
 use crate::change::{Change, Progress};
 use crate::core::Frame;
@@ -24,7 +24,9 @@ use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Stream and recipient of a message of the server.
 pub(super) struct Destination {
+    /// Client that receives the message.
     pub(super) client: Arc<ClientContext>,
+    /// Stream that carries the message.
     pub(super) stream: StreamId,
     /// Request in flight to which the message belongs.
     request: Option<RequestKey>,
@@ -35,7 +37,7 @@ pub(super) struct Destination {
 }
 
 impl Destination {
-    /// Returns the target of the notification for the rules.
+    /// Returns the kind of destination that the rules check.
     fn rule_target(&self) -> NotificationTarget<'_> {
         match (self.request, &self.subscription) {
             (None, _) => NotificationTarget::Client,
@@ -207,7 +209,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.binding == Binding::StreamableHttp && announced.is_some_and(|rule| rule.is_ok())
     }
 
-    /// Sends the changes that waited for a standalone stream.
+    /// Sends the changes that waited for a standalone stream on this stream.
     pub(super) fn send_waiting_changes(&mut self, stream: StreamId) {
         if self.core.streams.standalone() != Some(stream) {
             return;
@@ -232,8 +234,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<bool, SendError> {
         match (handler, scope) {
             (Handler::Log, _) => {
-                let log =
-                    log_message(params).ok_or_else(|| invalid_params(MESSAGE, "level and data"))?;
+                let log = decode_log_message(params)
+                    .ok_or_else(|| invalid_params(MESSAGE, "level and data"))?;
                 Ok(self.wants_log(client, log.level))
             }
             (Handler::Progress, Scope::Peer) => Err(SendError::Placement {
@@ -340,7 +342,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.queue_frame(frame)
     }
 
-    /// Returns the result of sending a message about a request that is not in flight.
+    /// Returns the result of sending a message about a request that is not in flight: suppressed if the request was
+    /// cancelled, otherwise an error.
     fn result_without_request(&self, key: RequestKey) -> Result<SendOutcome, SendError> {
         if self.core.in_flight.was_cancelled(key) {
             Ok(SendOutcome::Suppressed)
@@ -392,7 +395,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Decodes a JSON number.
+/// Returns the value of a JSON number; `None` for other values.
 fn to_f64(value: JsonRef<'_>) -> Option<f64> {
     let number: mcp_exact_wire::Number = value.decode_as().ok()?;
     Some(number.as_f64())

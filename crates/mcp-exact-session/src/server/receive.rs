@@ -1,7 +1,7 @@
 //! Handling of the messages that a server receives from its client.
 //!
-//! Some messages are handled by the endpoint itself; all others are delivered to the application. The module `rules` decides
-//! whether a message is allowed.
+//! The endpoint handles some messages itself and delivers all other messages to the application. The module `rules`
+//! decides whether a message is allowed.
 
 use std::sync::Arc;
 
@@ -32,10 +32,13 @@ use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Received request that was not checked yet.
 pub(super) struct ReceivedRequest {
+    /// Stream and batch in which the request arrived.
     pub(super) arrival: Arrival,
     /// Stream on which the id must be unique; `None` if it must be unique in the session.
     pub(super) scope: Option<StreamId>,
+    /// Id of the request, exactly as received.
     pub(super) id: RequestId,
+    /// Method and parameters of the request.
     pub(super) call: Call,
     /// Progress token, exactly as received.
     pub(super) progress_token: Option<Json>,
@@ -44,16 +47,16 @@ pub(super) struct ReceivedRequest {
 /// Input responses and request state of a repeated request.
 #[derive(Debug, Default)]
 pub(super) struct RetryInput {
-    /// Number of the retry.
+    /// Number of retries so far, including this request; 0 if the request is no retry.
     pub(super) retries: u32,
-    /// State of the application.
+    /// State that the application has supplied with the input requests.
     pub(super) state: Option<String>,
     /// Responses to the input requests.
     pub(super) responses: InputResponses,
 }
 
 impl ClientContext {
-    /// Returns the rules of the messages that the server receives from this client and sends to it.
+    /// Returns the rules for the messages between the server and this client.
     pub(super) fn rules_for_client<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -215,7 +218,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Handles a request of a session.
+    /// Handles a request of a session: delivers, answers or refuses the request.
     fn handle_session_request(
         &mut self,
         received: ReceivedRequest,
@@ -270,7 +273,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles `initialize`.
+    /// Answers `initialize` and starts the session, or refuses the request.
     fn handle_initialize(
         &mut self,
         arrival: Arrival,
@@ -330,7 +333,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.send_answer(arrival, message::write_result(id, &JsonObject::new()), 200);
     }
 
-    /// Handles `logging/setLevel` (up to 2025-11-25).
+    /// Sets the minimum level of log messages that `logging/setLevel` requests (up to 2025-11-25).
     fn handle_set_level(&mut self, call: &Call) -> Result<(), Refusal> {
         let level = call.param("level").and_then(JsonRef::as_str);
         let level: Result<Level, _> = level.unwrap_or_default().parse();
@@ -430,7 +433,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles `notifications/initialized`.
+    /// Ends the handshake; refuses `notifications/initialized` if no handshake is in progress.
     fn handle_initialized(&mut self, call: &Call) -> Result<(), Refusal> {
         if self.complete_handshake() {
             self.is_snapshot_due = true;
@@ -488,7 +491,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.finish_draining();
     }
 
-    /// Ends a POST without pending answers.
+    /// Ends a POST on which no request waits for an answer.
     fn close_idle_post(&mut self, stream: StreamId) {
         let core = &mut self.core;
         let is_on_stream = |(_, request): (_, &InFlightRequest<_>)| request.stream == stream;
@@ -498,7 +501,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles a progress notification of the client.
+    /// Restarts the timeout of the server request to which the progress belongs, and reports the progress to the
+    /// application.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
         let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;

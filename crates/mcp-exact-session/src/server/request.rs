@@ -110,7 +110,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.request(Scope::Peer, "ping", None, options, now)
     }
 
-    /// Cancels a request of the server; [`Outcome::Cancelled`] follows. Nothing happens if the request has ended.
+    /// Cancels a request of the server; [`Outcome::Cancelled`] follows. The function has no effect if the request has
+    /// ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance_clock(now);
         let request = self.core.pending.get(key);

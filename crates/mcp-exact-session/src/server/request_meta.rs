@@ -32,24 +32,24 @@ const SENDER_MEMBERS: [&str; 5] = [
 /// Members of a request's params and of their `_meta` that the endpoint reads.
 #[derive(Debug, Default)]
 pub(super) struct RequestMeta<'a> {
-    /// Revision of the request.
+    /// Value that names the revision of the request.
     pub(super) version: Option<JsonRef<'a>>,
-    /// Capabilities of the client.
+    /// Value that contains the capabilities of the client.
     capabilities: Option<JsonRef<'a>>,
-    /// `Implementation` of the client.
+    /// Value that contains the `Implementation` of the client.
     info: Option<JsonRef<'a>>,
     /// Minimum level of the log messages that the request accepts.
     log_level: Option<JsonRef<'a>>,
-    /// Progress token.
+    /// Value of the progress token.
     progress_token: Option<JsonRef<'a>>,
-    /// The param `inputResponses`.
+    /// Value of the param `inputResponses`.
     input_responses: Option<JsonRef<'a>>,
-    /// The param `requestState`.
+    /// Value of the param `requestState`.
     pub(super) state: Option<JsonRef<'a>>,
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Reads the members of a request.
+    /// Locates the members in the params of a request and in their `_meta`.
     pub(super) fn read(call: &'a Call) -> Self {
         let [meta, responses, state] = call.read_params();
         let meta = meta.and_then(JsonRef::object).unwrap_or_default();

@@ -246,9 +246,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Merges a snapshot of the same session that another process has saved after the store had lost the latest snapshot of
-    /// this endpoint, for example by a failover. The order of the two snapshots is unknown: the session keeps the subscriptions
-    /// of both, and the lower of the two log levels. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
+    /// Merges a snapshot of the same session that another process has saved after the store had lost the latest
+    /// snapshot of this endpoint, for example by a failover. The order of the two snapshots is unknown: the session
+    /// keeps the subscriptions of both snapshots, and the lower of the two log levels.
+    /// [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
     pub fn merge_diverged_snapshot(&mut self, snapshot: Snapshot) {
         self.is_snapshot_due = true;
         let keeps_level = match (self.chosen_log_level, snapshot.log_level) {

@@ -15,12 +15,12 @@ pub(super) struct Subscriptions {
     /// Changes, without duplicates, that were published while no stream could carry them, and that are sent on the next
     /// standalone stream.
     ///
-    /// Their number is limited by the number of subscriptions.
+    /// The number of waiting changes is limited by the number of subscriptions.
     waiting_changes: Vec<Change>,
 }
 
 impl Subscriptions {
-    /// Adds a URI.
+    /// Adds the URI of a subscribed resource.
     pub(super) fn insert(&mut self, uri: String) {
         if let Err(place) = self.index_of(&uri) {
             self.bytes += uri.len();
@@ -28,7 +28,7 @@ impl Subscriptions {
         }
     }
 
-    /// Removes a URI.
+    /// Removes the URI of a resource whose subscription has ended.
     pub(super) fn remove(&mut self, uri: &str) {
         if let Ok(place) = self.index_of(uri) {
             self.uris.remove(place);
@@ -60,6 +60,7 @@ impl Subscriptions {
         self.uris.len()
     }
 
+    /// Returns the total length of the subscribed URIs in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -71,6 +72,7 @@ impl Subscriptions {
         }
     }
 
+    /// Removes and returns the changes that wait for a standalone stream.
     pub(super) fn take_waiting_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.waiting_changes)
     }

@@ -10,7 +10,7 @@ use crate::*;
 /// Entry points and the described behaviour for one method in one revision.
 pub(super) type MethodCells = Vec<(String, String)>;
 
-/// Describes the result of sending a message; `left` describes the output.
+/// Describes the result of sending a message in one word; `left` describes the queued output.
 pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> String {
     match result {
         Ok(_) if left == "nothing" => "deferred".to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> St
     }
 }
 
-/// Describes each entry point for a request of the client.
+/// Returns the behaviour of each entry point for a request of the client.
 pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -103,7 +103,7 @@ pub(super) fn client_of_server(spec: &RevisionSpec, capabilities: Value) -> Clie
     ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO).expect("offered")
 }
 
-/// Describes the answers to a POST with all headers except `Mcp-Name`.
+/// Returns a description of the server's answers to a POST that has all headers except `Mcp-Name`.
 pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
     let mut server = server_with_binding(
         spec,
@@ -129,7 +129,7 @@ pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
     describe_server_output(&mut server)
 }
 
-/// Returns replies of different types, by the name of the entry point.
+/// Returns replies of different types, each with the name of its entry point.
 pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
     let raw = |value| Reply::from(RawResult::from(object(value)));
     let embedded = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "roots/list" } } });
@@ -147,7 +147,7 @@ pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
     ]
 }
 
-/// Describes each entry point for a request of the server.
+/// Returns the behaviour of each entry point for a request of the server.
 pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -234,7 +234,7 @@ pub(super) fn server_messages(id: Option<Value>, method: &str, params: Value) ->
     message
 }
 
-/// Describes each entry point for an input request.
+/// Returns the behaviour of each entry point for an input request.
 pub(super) fn input_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -315,7 +315,7 @@ pub(super) fn describe_client_event(client: &mut ClientEndpoint) -> String {
     }
 }
 
-/// Describes each entry point for a notification of the client.
+/// Returns the behaviour of each entry point for a notification of the client.
 pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -358,7 +358,7 @@ pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     cells
 }
 
-/// Describes each entry point for a notification of the server.
+/// Returns the behaviour of each entry point for a notification of the server.
 pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -445,7 +445,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     cells
 }
 
-/// Describes the messages that announce a change of this kind.
+/// Returns the messages that announce a change of this kind, for each entry point.
 pub(super) fn announced_changes(spec: &RevisionSpec, kind: &str) -> MethodCells {
     let change = match kind {
         "tools" => Change::Tools,

@@ -255,6 +255,7 @@ pub(super) fn request_message(
     message
 }
 
+/// Delivers a message to a server as one frame of its duplex stream.
 pub(super) fn send_to_server(server: &mut ServerEndpoint<()>, message: &Value) {
     let text = message.to_string();
     let context = FrameContext::new(());
@@ -263,6 +264,7 @@ pub(super) fn send_to_server(server: &mut ServerEndpoint<()>, message: &Value) {
         .expect("open");
 }
 
+/// Delivers a message to a client as one frame of its duplex stream.
 pub(super) fn send_to_client(client: &mut ClientEndpoint, message: &Value) {
     let text = message.to_string();
     client
