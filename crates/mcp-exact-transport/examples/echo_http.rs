@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints the address to standard error.
+/// Prints the address of the listener to standard error.
 #[allow(clippy::print_stderr, reason = "a program says where it listens")]
 fn eprintln_address(listener: &HttpListener) -> std::io::Result<()> {
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);

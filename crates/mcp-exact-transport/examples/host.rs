@@ -11,6 +11,7 @@ use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::{ClientHandle, ServerCommand};
 use tokio::task::JoinHandle;
 
+/// Error of any step of this example.
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Refuses requests of servers, because the host declares no capabilities for them.

@@ -89,7 +89,7 @@ async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Any
 
 /// Calls the slow tool and waits for the restart of the server.
 ///
-/// The call ends without a result and is not repeated. A new session starts automatically.
+/// The call ends without a result and is not repeated. The client then starts a new session automatically.
 async fn survive_restart(session: &Session) -> Result<(), AnyError> {
     session.list("tools/list", "tools").await?;
     let slow = json!({ "name": "slow", "arguments": {} });

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Pause of a listener after a transient error.
+/// Delay before a listener accepts again after a transient error.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits until a listener may accept again after a transient error, such as a connection that failed before it was
 /// accepted, or a lack of file descriptors.
 ///
 /// # Errors
-/// The error, if it is fatal for the listener.
+/// Returns `error` if it is fatal for the listener.
 pub(crate) async fn wait_after_accept_error(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::ConnectionRefused
@@ -41,8 +41,10 @@ fn is_listener_error(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Linux, `accept(2)`: "applications should detect the network errors defined for the protocol after accept() and treat them
-    /// like EAGAIN by retrying".
+    /// Only an error that means that the socket is not a listener ends the server; all other errors are retried.
+    ///
+    /// Linux, `accept(2)`: "applications should detect the network errors defined for the protocol after accept() and
+    /// treat them like EAGAIN by retrying".
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn only_broken_listeners_end() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mcp_exact_session::Time;
 
-/// Simultaneous readings of both clocks.
+/// Simultaneous readings of the monotonic clock and the system clock.
 struct ClockOrigin {
     /// Reading of the monotonic clock.
     instant: Instant,
@@ -16,8 +16,9 @@ struct ClockOrigin {
     since_epoch: Duration,
 }
 
-/// Returns the readings at the first use of the clock.
+/// Returns the readings of both clocks, which are taken at the first call.
 fn origin() -> &'static ClockOrigin {
+    /// Readings of both clocks at the first call.
     static ORIGIN: OnceLock<ClockOrigin> = OnceLock::new();
     ORIGIN.get_or_init(|| {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -34,7 +35,8 @@ pub(crate) fn now() -> Time {
     Time::since_start(origin.since_epoch + origin.instant.elapsed())
 }
 
-/// Converts a time of the endpoints' clock to an instant; `None` if the system cannot represent the instant.
+/// Converts a time of the endpoints' clock to a time of the monotonic clock; `None` if the system cannot represent the
+/// result.
 pub(crate) fn instant(time: Time) -> Option<Instant> {
     let origin = origin();
     let elapsed = time.elapsed().saturating_sub(origin.since_epoch);

@@ -1,6 +1,6 @@
 //! Clients of connections that carry all messages in order.
 //!
-//! A task drives the connection; the handle of the client outlives it.
+//! A task drives the connection; the handle of the client can be used after the task has ended.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::transport::Transport;
 /// Connects a client over a transport.
 ///
 /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the
-/// connection ends. `prior` is the result of an earlier negotiation with the server. [`ClientHandle::ready`] returns an
-/// error if client and server have no common revision.
+/// connection ends. `prior` is the result of an earlier negotiation with the same server. [`ClientHandle::ready`]
+/// returns an error if client and server have no common revision.
 pub fn connect(
     settings: Arc<ClientSettings>,
     prior: Option<&CachedNegotiation>,
@@ -50,8 +50,8 @@ pub fn connect(
     (handle, task)
 }
 
-/// Creates the shared endpoint of a client connection and its metrics entry; `internal` receives every event before the
-/// handler.
+/// Creates the shared endpoint of a client connection and its metrics entry; the filter `internal` receives every event
+/// before the handler.
 pub(crate) fn new_client_endpoint(
     endpoint: ClientEndpoint,
     handler: Arc<dyn ClientHandler>,

@@ -14,7 +14,7 @@ use crate::store::{
     BusMessage, ChangeBus, Lineage, SessionRecord, SessionStore, SessionStoreError,
 };
 
-/// Creates the key of a stream.
+/// Creates the key of the stream with the number `stream` in a session.
 fn stream(session: &str, stream: u64) -> LogStream {
     LogStream {
         session: session.into(),
@@ -22,7 +22,7 @@ fn stream(session: &str, stream: u64) -> LogStream {
     }
 }
 
-/// Creates an event; `last` is true if it ends its stream.
+/// Creates an event; `last` is true if the event ends its stream.
 fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
     LogEvent {
         sequence,
@@ -31,7 +31,7 @@ fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
     }
 }
 
-/// Appends an event and checks that the log accepts it.
+/// Appends an event to the stream `to`, and panics if the log rejects the event.
 async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
     let appended = log.append(to, vec![event(sequence, data, false)]).await;
     assert!(
@@ -40,7 +40,7 @@ async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
     );
 }
 
-/// Returns the numbers and data of the events after a number.
+/// Returns the numbers and data of the events of the stream `of` after the event number `after`.
 async fn read(log: &dyn EventLog, of: &LogStream, after: u64) -> Vec<(u64, String)> {
     let events = log.read_after(of, after, usize::MAX).await;
     let events = events.unwrap_or_else(|error| panic!("reading after {after} failed: {error}"));
@@ -54,7 +54,7 @@ async fn read(log: &dyn EventLog, of: &LogStream, after: u64) -> Vec<(u64, Strin
 /// Tests an event log.
 ///
 /// # Panics
-/// With the rule that the log violates.
+/// Panics with the rule that the log violates.
 pub async fn event_log(log: &dyn EventLog) {
     let (first, second) = (stream("s-1", 1), stream("s-1", 2));
     let other = stream("s-2", 1);
@@ -115,7 +115,7 @@ pub async fn event_log(log: &dyn EventLog) {
     check_removal(log, &second, &other).await;
 }
 
-/// Tests the removal of the first events of a stream.
+/// Tests that the first events of a stream can be removed, and that a client that has missed them gets an error.
 async fn check_trimming(log: &dyn EventLog, first: &LogStream) {
     let trimmed = log.trim(first, 2).await;
     assert!(trimmed.is_ok(), "trimming failed");
@@ -180,7 +180,7 @@ async fn check_trimming_of_complete_stream(log: &dyn EventLog, complete: &LogStr
     );
 }
 
-/// Tests that the removal of a session keeps the streams of other sessions.
+/// Tests that the removal of a session removes its streams and keeps the streams of other sessions.
 async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
     assert!(
@@ -203,7 +203,7 @@ async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream
 ///
 /// # Panics
 ///
-/// With the rule that the log violates.
+/// Panics with the rule that the log violates.
 pub async fn shared_event_log(log: &dyn EventLog) {
     let (call, standalone) = (stream("s-1", 1), stream("s-1", 2));
     let will = Bytes::from_static(b"lost");
@@ -303,7 +303,7 @@ async fn check_first_events(log: &dyn EventLog, will: &Bytes) {
 /// Tests a session store. The test takes slightly more than one second.
 ///
 /// # Panics
-/// With the rule that the store violates.
+/// Panics with the rule that the store violates.
 pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duration)) {
     let hour = Duration::from_secs(3600);
     let record = |version: u64| SessionRecord {
@@ -395,7 +395,7 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
 /// Tests a change bus. `settle` waits until published messages have arrived.
 ///
 /// # Panics
-/// With the rule that the bus violates.
+/// Panics with the rule that the bus violates.
 pub async fn change_bus(bus: &dyn ChangeBus, settle: impl AsyncFn()) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let receiver = |name: &'static str| {

@@ -26,7 +26,7 @@ use crate::endpoint::{
 use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
 
-/// Number of unsent bytes in a transport from which on no more output is moved from the endpoint to the transport.
+/// Number of unsent bytes in a transport at which the driver stops moving output from the endpoint to the transport.
 const MAX_UNSENT_BYTES: usize = 256 << 10;
 /// Maximum number of messages that are received before output is written and other tasks can run.
 const MAX_MESSAGES_PER_TURN: u32 = 128;
@@ -55,7 +55,7 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// Reason why a connection ended, unless its input ended or it was shut down.
+/// Error that has ended a connection; the end of input and a shutdown are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -64,7 +64,7 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// Wakes the driver task of a connection.
+/// Signal that wakes the driver task of a connection.
 pub(crate) struct Wake(pub(crate) Arc<Notify>);
 
 impl<E: Endpoint> Signal<E> for Wake {
@@ -74,10 +74,10 @@ impl<E: Endpoint> Signal<E> for Wake {
 }
 
 /// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. `options`
-/// set the time to wait for pending replies.
+/// limits the time to wait for pending replies.
 ///
 /// # Errors
-/// [`ServeError`].
+/// Returns [`ServeError`] if reading or writing fails.
 pub async fn serve(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
@@ -106,7 +106,7 @@ pub async fn serve(
     Ok(result?)
 }
 
-/// State of a connection and its endpoint.
+/// Driver of a connection: passes messages between its transport and its endpoint, and runs the timers.
 pub(crate) struct Driver<E: Endpoint, T> {
     /// The endpoint.
     shared: Arc<Shared<E>>,
@@ -119,16 +119,18 @@ pub(crate) struct Driver<E: Endpoint, T> {
     rejected_message: Option<KeptMessage>,
     /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
-    /// Future of the next notification.
+    /// Future that completes at the next notification by `notify`.
     notified: Pin<Box<OwnedNotified>>,
-    /// Timer for the next deadline.
+    /// Timer that expires at the next deadline.
     timer: Pin<Box<Sleep>>,
+    /// Time limits of the connection.
     options: ConnectionOptions,
-    /// Time until which the driver waits for pending replies, set after the end of input or at a shutdown.
+    /// Deadline for pending replies after the end of input or at a shutdown, or for the remaining output after the
+    /// endpoint has ended the connection.
     deadline: Option<Instant>,
-    /// Time of the last received message, or of the last time at which no message was expected.
+    /// Time of the last received message, or of the last check at which the endpoint accepted no input.
     last_received_at: Instant,
-    /// True if a ping was sent to the peer since `last_received_at`.
+    /// True if a ping was sent to the peer after `last_received_at`.
     has_sent_ping: bool,
     /// True if no more input is read, and pending replies are awaited.
     is_draining: bool,
@@ -172,7 +174,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Returns true if the endpoint has ended the connection; queued messages are still written.
+    /// Returns true if the endpoint has ended the connection, and then starts to close the transport; queued messages
+    /// are still written.
     fn is_closed_by_endpoint(&mut self) -> bool {
         let has_ended = !self.is_closing && self.shared.lock().endpoint.is_closed();
         if has_ended {
@@ -183,7 +186,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         has_ended
     }
 
-    /// Drives the connection until it has ended.
+    /// Drives the connection; ready once the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = self.poll_inner(cx);
         if let Poll::Ready(result) = &result {
@@ -195,7 +198,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         result
     }
 
-    /// Writes output, receives messages and handles timers as long as possible; ready when the transport is closed.
+    /// Writes output, receives messages and handles timers until none of them makes progress; ready when the transport
+    /// is closed.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             // Before output is taken, so that output which this reports needs no further turn. Usually ends registered for the
@@ -276,7 +280,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             return Ok(Poll::Pending);
         }
         if self.options.ping.is_some() {
-            self.read_input();
+            self.restart_ping_interval();
         }
         if polled == Poll::Ready(false) || has_closed {
             self.drain();
@@ -327,20 +331,24 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(true)
     }
 
-    /// Records that input was received, so that no ping is due.
-    fn read_input(&mut self) {
+    /// Starts a new ping interval, because input was received or the endpoint accepts no input.
+    fn restart_ping_interval(&mut self) {
         self.last_received_at = Instant::now();
         self.has_sent_ping = false;
     }
 
-    /// Returns the time at which a silent peer is sent a ping or is disconnected.
+    /// Returns the time at which a ping is due, or at which the connection ends because the peer has not answered a
+    /// ping.
     fn ping_deadline(&self) -> Option<Instant> {
         let limit = self.options.ping.filter(|_| !self.is_draining)?;
         let after = if self.has_sent_ping { 2 * limit } else { limit };
         Some(self.last_received_at + after)
     }
 
-    /// Sends a ping to a silent peer, or closes the connection if the peer has not answered the previous ping.
+    /// Sends a ping to a silent peer.
+    ///
+    /// # Errors
+    /// Returns a timeout error if the peer has not answered the previous ping.
     fn ping(&mut self) -> io::Result<()> {
         let Some(limit) = self.options.ping else {
             return Ok(());
@@ -357,7 +365,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if listens && self.shared.call(ping) {
             self.has_sent_ping = true
         } else {
-            self.read_input()
+            self.restart_ping_interval()
         }
         Ok(())
     }
@@ -370,7 +378,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.deadline = Some(Instant::now() + self.options.close);
     }
 
-    /// Ends the connection, and notifies the endpoint of the end.
+    /// Records that the connection has ended, and notifies the endpoint of the end.
     fn end(&mut self, how: StreamEnd) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.shared
@@ -379,7 +387,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     }
 }
 
-/// Charges the received messages to the task's cooperative budget, except the first message, which is already charged.
+/// Charges received messages to the cooperative budget of the tokio task, except the first message, which is already
+/// charged.
 fn charge(count: u32, cx: &mut Context<'_>) {
     for _ in 1..count {
         match coop::poll_proceed(cx) {
@@ -390,7 +399,7 @@ fn charge(count: u32, cx: &mut Context<'_>) {
 }
 
 impl<E: Endpoint, T> Drop for Driver<E, T> {
-    /// Completes all pending futures.
+    /// Completes all pending futures, because the connection has ended.
     fn drop(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             let (stream, how) = (StreamId::DUPLEX, StreamEnd::Lost);
@@ -413,6 +422,7 @@ mod tests {
     /// wait.
     #[derive(Default)]
     struct Flood {
+        /// Notification that the waker triggers and for which the driver waits.
         notify: Arc<Notify>,
         /// Number of reports so far.
         reports: AtomicU32,
@@ -420,11 +430,11 @@ mod tests {
         wakes: AtomicU32,
     }
 
-    /// Number of reports after which the flood ends, so that a driver that waits for its end fails the test instead of
-    /// hanging.
+    /// Number of reports after which the flood ends, so that a driver that waits for the end of the flood fails the
+    /// test instead of hanging.
     const REPORTS: u32 = 10_000;
 
-    /// Functions of the waker.
+    /// Functions of the waker: clone, wake, wake by reference, drop.
     const VTABLE: RawWakerVTable = RawWakerVTable::new(
         |data| {
             let flood = Flood::of(data);
@@ -440,6 +450,7 @@ mod tests {
 
     #[allow(unsafe_code)]
     impl Flood {
+        /// Returns the flood to which the data pointer of a waker refers.
         fn of(data: *const ()) -> &'static Self {
             // SAFETY: `waker` alone makes wakers of this table, from a reference that lives for ever.
             unsafe { &*data.cast::<Self>() }
@@ -450,7 +461,7 @@ mod tests {
             Self::of(data).wakes.fetch_add(1, Ordering::Relaxed);
         }
 
-        /// Creates the waker.
+        /// Creates a waker of this flood.
         fn waker(&'static self) -> Waker {
             let raw = RawWaker::new(std::ptr::from_ref(self).cast(), &VTABLE);
             // SAFETY: the functions of the table do nothing but use shared references, which threads may share.
@@ -458,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Continuous reports of output delay neither messages nor other tasks indefinitely.
+    /// Continuous reports of output do not prevent the driver from receiving messages and yielding to other tasks.
     #[tokio::test]
     async fn flood_of_reports_starves_nothing() {
         let flood: &'static Flood = Box::leak(Box::default());
@@ -481,8 +492,7 @@ mod tests {
         assert!(flood.wakes.load(Ordering::Relaxed) > 0, "a report is lost");
     }
 
-    /// "Too many events wait for the program; the frame was not taken": the message is delivered again, in the original
-    /// order.
+    /// A message that the endpoint rejects because its queues are full is delivered again, in the original order.
     #[tokio::test]
     async fn refused_message_is_given_again() {
         let (mut near, far) = memory_pair(1024, 1024);

@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 
-/// Future of an operation on an external store.
+/// Future of an operation on an external store, such as a database.
 pub type StoreFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// Key of a stream: its session and its number.
@@ -96,18 +96,18 @@ pub enum EventLogError {
     /// Another process has ended the stream, because this process seemed to have died.
     #[error("another process has ended the stream: this one seemed to have died")]
     Fenced,
-    /// The store of the log has failed.
+    /// The store of the log cannot be reached, or has returned an error.
     #[error("the event log is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
-    /// Creates a stream with the events that are ready, which may be none, before its client learns the id of the
-    /// stream.
+    /// Creates a stream, before its client learns the id of the stream; `events` are the events that are ready and may
+    /// be empty.
     ///
     /// The server calls this method at most once for a stream. If the stream is abandoned before its last event, or the
-    /// process that created it dies, `last_will` is appended as its last event, exactly once.
+    /// process that created the stream dies, `last_will` is appended as the last event of the stream, exactly once.
     ///
     /// The default implementation appends the events, which is sufficient for a log that is lost with its process or
     /// serves one process at a time.
@@ -177,7 +177,7 @@ pub trait EventLog: Send + Sync + 'static {
     /// Removes the events up to and including the number `through`.
     ///
     /// The server does not call this method, because a client acknowledges events only when it resumes a stream;
-    /// applications that know which events their clients have received can call it.
+    /// applications that know which events their clients have received can call this method.
     fn trim<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -215,11 +215,13 @@ impl Default for MemoryEventLogLimits {
 /// If a session has 1,024 streams or more, its oldest streams without events are removed.
 #[derive(Debug, Default)]
 pub struct MemoryEventLog {
+    /// Limits of the stored events.
     limits: MemoryEventLogLimits,
+    /// Stored streams, behind a lock.
     state: Mutex<State>,
 }
 
-/// Content of the log.
+/// Stored streams of all sessions.
 #[derive(Debug, Default)]
 struct State {
     /// Streams by session and number.
@@ -228,38 +230,39 @@ struct State {
     order: VecDeque<(LogStream, u64)>,
     /// Number of stored events.
     events: usize,
-    /// Total size of the stored events in bytes.
+    /// Total size of the stored events in bytes, as the limits count it.
     bytes: usize,
 }
 
-/// Content of a stream.
+/// Stored events and state of one stream.
 #[derive(Debug, Default)]
 struct Stream {
     /// Stored events, in order.
     events: VecDeque<LogEvent>,
     /// Number of the last appended event.
     last: u64,
-    /// Number of the last event that was removed.
+    /// Number of the last event that was removed; 0 if none was removed.
     removed_through: u64,
-    /// Total size of the stored events in bytes.
+    /// Total size of the stored events of the stream in bytes, as the limits count it.
     bytes: usize,
     /// True if the final event was appended.
     has_ended: bool,
-    /// True if the stream was abandoned.
+    /// True if the process that wrote the stream has abandoned it.
     is_abandoned: bool,
     /// Message that ends the stream if it is abandoned.
     last_will: Option<Bytes>,
-    /// Wakers of readers that wait for the next event.
+    /// Wakers of the readers that wait for the next event of the stream.
     readers: Vec<Waker>,
 }
 
 impl Stream {
-    /// Wakes all readers.
+    /// Wakes all readers of the stream.
     fn wake(&mut self) {
         self.readers.drain(..).for_each(Waker::wake);
     }
 
-    /// Returns the number of the last event that must be removed to satisfy the limits.
+    /// Returns the number of the last event that must be removed so that the stream is within its limits; `None` if it
+    /// already is.
     fn surplus(&self, limits: &MemoryEventLogLimits) -> Option<u64> {
         let (mut count, mut bytes, mut through) = (self.events.len(), self.bytes, None);
         for event in &self.events {
@@ -276,10 +279,11 @@ impl Stream {
 
 /// Number of streams of a session from which on each new stream removes the oldest stream without events.
 ///
-/// The stream of a cancelled call has no final event, so it would otherwise be kept until the end of the session.
+/// The stream of a cancelled call has no final event, so the log would otherwise keep such a stream until the end of
+/// the session.
 const SESSION_STREAMS: usize = 1024;
 
-/// Number of bytes that an event counts in addition to its message.
+/// Number of bytes that the limits count for each event besides the bytes of its message.
 const EVENT_OVERHEAD: usize = 64;
 
 /// Returns the size of an event in bytes, as the limits count it.
@@ -308,12 +312,12 @@ impl MemoryEventLog {
 }
 
 impl State {
-    /// Returns a stream that the log contains.
+    /// Returns the stored stream with this key, if any.
     fn stream(&mut self, key: &LogStream) -> Option<&mut Stream> {
         self.sessions.get_mut(&key.session)?.get_mut(&key.stream)
     }
 
-    /// Returns a stream; creates an unknown stream whose first event has the number `first`.
+    /// Returns the stream with this key; creates a missing stream, for which `first` is the number of its first event.
     fn open(&mut self, key: &LogStream, first: u64) -> &mut Stream {
         let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
         let mut begun = Stream::default();
@@ -355,12 +359,12 @@ impl State {
         self.evict(limits.total_bytes);
     }
 
-    /// Creates a stream with a last will.
+    /// Creates a stream that has a last will and no events.
     fn begin(&mut self, key: &LogStream, last_will: Option<Bytes>) {
         self.open(key, 1).last_will = last_will;
     }
 
-    /// Marks a stream as abandoned and appends its last will.
+    /// Marks a stream as abandoned and appends its last will as its last event.
     fn abandon(&mut self, key: &LogStream, limits: &MemoryEventLogLimits) {
         let Some(stream) = self.stream(key).filter(|stream| !stream.has_ended) else {
             return;
@@ -378,7 +382,7 @@ impl State {
         }
     }
 
-    /// Removes the oldest events of all streams until the total size is within the limit.
+    /// Removes the oldest events of all streams until their total size is at most `total` bytes.
     fn evict(&mut self, total: usize) {
         while self.bytes > total {
             let Some((key, sequence)) = self.order.pop_front() else {
@@ -398,10 +402,10 @@ impl State {
         }
     }
 
-    /// Removes the events of a stream up to and including a number.
+    /// Removes the events of a stream up to and including the number `through`.
     ///
-    /// If the final event of the stream is removed, the stream is deleted; otherwise its position is kept, so that a
-    /// client that has missed events gets an error.
+    /// If the final event of the stream is removed, the stream is deleted; otherwise the number of the last removed
+    /// event is kept, so that a client that has missed events gets an error.
     fn make_room(&mut self, key: &LogStream, through: u64) {
         let is_over = self.drop_through(key, through);
         if is_over && let Some(session) = self.sessions.get_mut(&key.session) {
@@ -414,7 +418,8 @@ impl State {
         }
     }
 
-    /// Removes the events of a stream up to and including a number; returns true if the final event was removed.
+    /// Removes the events of a stream up to and including the number `through`; returns true if the final event was
+    /// removed.
     fn drop_through(&mut self, key: &LogStream, through: u64) -> bool {
         let Some(stream) = self.stream(key) else {
             return false;
@@ -439,7 +444,8 @@ impl State {
         is_over
     }
 
-    /// Returns the events after a number, up to a total size of `max_bytes` but at least one.
+    /// Returns the events after the number `after`: at least one event if there is one, and further events up to a
+    /// total size of `max_bytes`.
     fn read(
         &mut self,
         key: &LogStream,
@@ -577,6 +583,7 @@ mod tests {
         log.lock().append(&key, event, &log.limits);
     }
 
+    /// If the total size exceeds its limit, the oldest events of all streams are removed.
     #[test]
     fn oldest_events_are_removed_first() {
         let log = MemoryEventLog::bounded(MemoryEventLogLimits {
@@ -602,6 +609,8 @@ mod tests {
         assert_eq!(log.bytes(), 3 * (100 + EVENT_OVERHEAD));
     }
 
+    /// A stream whose final event was removed is deleted; a stream that has not ended keeps no memory for removed
+    /// events.
     #[test]
     fn dropped_streams_release_all_state() {
         let log = MemoryEventLog::bounded(MemoryEventLogLimits {
@@ -645,8 +654,8 @@ mod tests {
         );
     }
 
-    /// The number of streams without a final event, such as those of cancelled calls, is bounded. A removed stream that
-    /// continues does not hide its removed events.
+    /// The number of streams without a final event, such as those of cancelled calls, is bounded. If a removed stream
+    /// continues, a client that asks for its removed events gets an error.
     #[test]
     fn streams_without_an_end_are_bounded() {
         let log = MemoryEventLog::bounded(MemoryEventLogLimits {
@@ -667,6 +676,7 @@ mod tests {
         assert_eq!(read(1).expect("known").len(), 1);
     }
 
+    /// The queue of the order of arrival does not grow with the events of removed sessions.
     #[test]
     fn order_queue_stays_bounded() {
         let log = MemoryEventLog::default();
@@ -679,6 +689,7 @@ mod tests {
         assert_eq!((state.bytes, state.events, state.sessions.len()), (0, 0, 0));
     }
 
+    /// A string that is not a stream number and an event number, such as `3-17`, is not a valid event id.
     #[test]
     fn foreign_event_ids_are_refused() {
         assert_eq!(

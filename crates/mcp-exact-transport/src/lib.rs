@@ -48,20 +48,21 @@
 //!
 //! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP requests;
 //! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and queued
-//! messages of an HTTP server, and [`connection_metrics`] those of all other connections: servers on standard streams, Unix sockets and
-//! in memory, and clients on every transport. The feature `opentelemetry` exports spans and metrics: see [`telemetry`]. They contain no
-//! arguments, headers or session ids.
+//! messages of an HTTP server, and [`connection_metrics`] counts the same for all other connections: servers on
+//! standard streams, Unix sockets and in memory, and clients on every transport. The feature `opentelemetry` exports
+//! spans and metrics: see [`telemetry`]. Spans and metrics contain no arguments, headers or session ids.
 //!
 //! # Safety by default
 //!
 //! - HTTP: `Host` and `Origin` must be loopback names unless the options allow others; session ids have 128 random
 //!   bits; a session belongs to the principal that started it; messages, headers, connections, sessions, queues and the
 //!   event log are limited; clients that send or read too slowly are disconnected.
-//! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without it, servers need a TLS proxy
-//!   and clients can connect to plain HTTP only.
+//! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without the feature, servers need a
+//!   TLS proxy and clients can connect to plain HTTP only.
 //! - Standard streams: only messages are written to standard output while the transport uses it; other output of the
 //!   process goes to standard error.
-//! - Peers that disappear without closing: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`] elsewhere.
+//! - Peers that disappear without closing: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`]
+//!   elsewhere.
 //! - Child processes: a process group or job that does not outlive its driver.
 #![cfg_attr(
     not(all(

@@ -1,14 +1,14 @@
 //! Line framing of byte streams, as on stdio: one message per line (`basic/transports`, "stdio").
 //!
 //! `Lines` performs no IO; `LineTransport` adds reading and writing. One read may return many lines, and all waiting
-//! output is sent with one write.
+//! output is written by one write.
 
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use memchr::memchr;
 
 use crate::transport::Received;
 
-/// Splits bytes into lines.
+/// Splitter of received bytes into lines.
 ///
 /// The buffer contains at most one line and the bytes that were read after it; lines above the limit are skipped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Lines {
     scanned: usize,
     /// Maximum size of a line in bytes.
     limit: usize,
-    /// Line above the limit.
+    /// Kept bytes of the current line, if the line exceeds the limit.
     oversized: OversizedLine,
 }
 
@@ -32,12 +32,12 @@ struct OversizedLine {
     head: Vec<u8>,
     /// Last bytes of the line.
     tail: Vec<u8>,
-    /// True if the end of the line was not received.
+    /// True if such a line was begun and its end was not received.
     is_open: bool,
 }
 
 impl OversizedLine {
-    /// Adds a part of the line.
+    /// Adds a part of the line, of which only the first and last bytes are kept.
     fn add(&mut self, piece: &[u8]) {
         if !std::mem::replace(&mut self.is_open, true) {
             self.head.clear();
@@ -51,7 +51,7 @@ impl OversizedLine {
         self.tail.drain(..more);
     }
 
-    /// Ends the line and returns its kept bytes.
+    /// Marks the line as complete and returns its kept bytes.
     fn end(&mut self) -> Received<'_> {
         self.is_open = false;
         Received::Oversized(Oversized {
@@ -88,7 +88,7 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Returns the next non-empty line; `None` until more bytes are read.
+    /// Returns the next line that is not blank; `None` until more bytes are read.
     pub(crate) fn next(&mut self) -> Option<Received<'_>> {
         loop {
             let Some(end) = memchr(b'\n', &self.buffer[self.scanned..]) else {
@@ -108,7 +108,7 @@ impl Lines {
         }
     }
 
-    /// Returns the remaining line without a line end at the end of input.
+    /// Returns the last line at the end of input, if the line is not blank and has no line end.
     pub(crate) fn rest(&mut self) -> Option<Received<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
@@ -121,7 +121,7 @@ impl Lines {
         (!line.trim_ascii().is_empty()).then_some(Received::Frame(line))
     }
 
-    /// Limits the size of a line whose end was not received.
+    /// Moves the bytes of a line without a line end out of the buffer once the line exceeds the limit.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if self.oversized.is_open || self.scanned - self.start > self.limit {
@@ -139,6 +139,7 @@ fn trim_return(line: &[u8]) -> &[u8] {
 #[cfg(feature = "tokio")]
 pub use io::LineTransport;
 
+/// Line transport over asynchronous byte streams of tokio.
 #[cfg(feature = "tokio")]
 mod io {
     use std::future::Future;
@@ -151,14 +152,17 @@ mod io {
     use super::Lines;
     use crate::transport::{Received, Transport};
 
-    /// Number of bytes per read.
+    /// Minimum free space in the buffer before a read, in bytes.
     const READ: usize = 64 << 10;
 
     /// Transport that sends one message per line over a byte stream.
     #[derive(Debug)]
     pub struct LineTransport<R, W> {
+        /// Byte stream from the peer.
         reader: R,
+        /// Byte stream to the peer.
         writer: W,
+        /// Splitter of the received bytes.
         lines: Lines,
         /// True if the end of input was reached.
         has_ended: bool,
@@ -276,7 +280,8 @@ mod io {
 mod tests {
     use super::*;
 
-    /// Returns the lines of the pieces.
+    /// Returns the lines that result from a stream that arrives in pieces; a line above the limit is returned with the
+    /// prefix `oversized`.
     fn split(limit: usize, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut found = Vec::new();
@@ -301,6 +306,7 @@ mod tests {
         found
     }
 
+    /// The same lines are returned, however the bytes are divided into reads.
     #[test]
     fn lines_are_whole_however_they_arrive() {
         let text = "{\"a\":1}\r\n\n  \n{}\n{\"b\":\"\u{e9}\"}\nrest";
@@ -311,6 +317,7 @@ mod tests {
         }
     }
 
+    /// A line above the limit is reported as oversized, and the following lines are returned.
     #[test]
     fn oversized_line_is_skipped_alone() {
         let expected = ["oversized 12345678 12345678", "abc"];
@@ -319,6 +326,7 @@ mod tests {
         assert_eq!(split(3, &["1234", "56"]), ["oversized 123456 123456"]);
     }
 
+    /// After large lines were read, the capacity of the buffer is at most one mebibyte.
     #[test]
     fn memory_of_large_lines_is_released() {
         let mut lines = Lines::new(10);

@@ -1,6 +1,6 @@
 //! Pair of connected in-memory transports, for tests and for applications that contain their own server.
 //!
-//! Messages pass through two bounded pipes without framing; if a peer does not read, its counterpart cannot write.
+//! Messages pass through two bounded pipes without framing; if one end does not read, the other end cannot write.
 
 use std::io;
 use std::ops::Range;
@@ -18,11 +18,11 @@ pub struct MemoryTransport {
     incoming: Arc<Pipe>,
     /// Pipe to the other end.
     outgoing: Arc<Pipe>,
-    /// Messages that were removed from the incoming pipe.
+    /// Messages that were removed from the incoming pipe and not yet passed to the driver.
     received: Messages,
     /// Index of the next received message.
     next: usize,
-    /// Messages that wait for the outgoing pipe.
+    /// Messages that were not yet added to the outgoing pipe.
     output: Messages,
     /// Maximum size of a message in bytes.
     message_bytes: usize,
@@ -33,12 +33,12 @@ pub struct MemoryTransport {
 struct Messages {
     /// Bytes of all messages.
     bytes: Vec<u8>,
-    /// End offsets of the messages.
+    /// End offset of each message in `bytes`.
     ends: Vec<usize>,
 }
 
 impl Messages {
-    /// Appends all messages of another list.
+    /// Appends all messages of `others`, which is then empty.
     fn append(&mut self, others: &mut Self) {
         if self.bytes.is_empty() {
             self.clear();
@@ -51,12 +51,13 @@ impl Messages {
             .extend(others.ends.drain(..).map(|end| start + end));
     }
 
-    /// Returns the byte range of a message.
+    /// Returns the byte range of the message with the index `at`, if any.
     fn message(&self, at: usize) -> Option<Range<usize>> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.ends.get(at).map(|&end| start..end)
     }
 
+    /// Removes all messages.
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -67,11 +68,12 @@ impl Messages {
     }
 }
 
-/// One direction of a pair of transports.
+/// Queue of the messages in one direction of a pair of transports.
 #[derive(Debug)]
 struct Pipe {
+    /// Queued messages, behind a lock.
     state: Mutex<PipeState>,
-    /// Number of queued bytes from which on no more messages are accepted.
+    /// Number of queued bytes at which the pipe accepts no more messages.
     capacity: usize,
 }
 
@@ -80,7 +82,7 @@ struct Pipe {
 struct PipeState {
     /// Messages that were not read.
     messages: Messages,
-    /// True if no more messages are written.
+    /// True if one end was closed or dropped, so that no more messages are added.
     is_closed: bool,
     /// Waker of the waiting reader.
     reader: Option<Waker>,
@@ -101,7 +103,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the pipe; waiting messages can still be read.
+    /// Closes the pipe; queued messages can still be read.
     fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -111,7 +113,7 @@ impl Pipe {
     }
 }
 
-/// Wakes a waiting task.
+/// Wakes a waiting task, if any.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
@@ -120,8 +122,8 @@ fn wake(waker: Option<Waker>) {
 
 /// Creates two connected transports.
 ///
-/// Each direction accepts no more messages while `pipe_bytes` or more are queued; messages larger than `message_bytes`
-/// are rejected.
+/// Each direction accepts no more messages while `pipe_bytes` or more bytes are queued; messages of more than
+/// `message_bytes` bytes are rejected.
 pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport, MemoryTransport) {
     let (there, back) = (Pipe::new(pipe_bytes), Pipe::new(pipe_bytes));
     let end = |incoming: &Arc<Pipe>, outgoing: &Arc<Pipe>| MemoryTransport {
@@ -136,7 +138,7 @@ pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport,
 }
 
 impl MemoryTransport {
-    /// Removes the messages from the incoming pipe; returns false at the end of input.
+    /// Moves all messages from the incoming pipe to `received`; returns false at the end of input.
     fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut state = self.incoming.lock();
         if state.messages.ends.is_empty() {
@@ -156,7 +158,7 @@ impl MemoryTransport {
     }
 }
 
-/// Returns a message, or the beginning and end of a message above the limit.
+/// Returns a message as received data: complete, or its beginning and end if it exceeds `limit` bytes.
 fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     if message.len() <= limit {
         return Received::Frame(message);
@@ -246,7 +248,7 @@ impl Drop for MemoryTransport {
 mod tests {
     use super::*;
 
-    /// Sends a message; returns true if the pipe has accepted it.
+    /// Sends a message; returns true if the pipe has accepted all messages.
     fn send(end: &mut MemoryTransport, message: &str) -> bool {
         end.output().extend_from_slice(message.as_bytes());
         end.end_frame();
@@ -254,7 +256,7 @@ mod tests {
         matches!(end.poll_flush(&mut cx), Poll::Ready(Ok(())))
     }
 
-    /// Receives all waiting messages; returns `None` at the end of input.
+    /// Receives at most `most` of the messages that have arrived; returns `None` at the end of input.
     fn receive(end: &mut MemoryTransport, most: usize) -> Option<Vec<String>> {
         let mut found = Vec::new();
         let mut cx = Context::from_waker(Waker::noop());
@@ -274,6 +276,7 @@ mod tests {
         }
     }
 
+    /// Both directions deliver complete messages in the order in which they were sent.
     #[test]
     fn messages_arrive_whole_and_in_order() {
         let (mut near, mut far) = memory_pair(1024, 1024);
@@ -288,6 +291,7 @@ mod tests {
         assert_eq!(receive(&mut near, 9), Some(vec!["back".to_owned()]));
     }
 
+    /// A pipe at its capacity accepts no message until the other end has read; the order of messages is kept.
     #[test]
     fn full_pipes_hold_the_writer_back() {
         let (mut near, mut far) = memory_pair(4, 1024);
@@ -300,6 +304,7 @@ mod tests {
         assert_eq!(receive(&mut far, 9), Some(rest));
     }
 
+    /// Only the beginning and the end of a message above the limit are passed on.
     #[test]
     fn large_messages_are_cut() {
         let (mut near, mut far) = memory_pair(1 << 20, 10_000);
@@ -310,6 +315,7 @@ mod tests {
         );
     }
 
+    /// Messages that were sent before an end was dropped can still be received.
     #[test]
     fn sent_messages_outlive_the_sender() {
         let (mut near, mut far) = memory_pair(1024, 1024);

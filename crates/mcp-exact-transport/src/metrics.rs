@@ -92,7 +92,7 @@ pub fn connection_metrics() -> Vec<ConnectionMetrics> {
     all
 }
 
-/// Connections of one side over one transport.
+/// Metrics of the connections of one side over one transport.
 struct Group {
     /// Sum of the counters of the connections that have ended.
     ended: ConnectionMetrics,
@@ -105,11 +105,11 @@ struct Group {
 struct OpenConnection {
     /// Counters of the connection.
     counts: Arc<Counts>,
-    /// Endpoint, for its resource usage.
+    /// Endpoint of the connection, which reports its resource usage.
     endpoint: Weak<dyn MeasuredEndpoint>,
 }
 
-/// Connections of the process, by side and transport.
+/// Metrics of all connections of the process, one group per side and transport.
 static GROUPS: Mutex<Vec<Group>> = Mutex::new(Vec::new());
 
 /// Locks the groups, even if a thread has panicked while it held the lock.
@@ -134,7 +134,8 @@ pub(crate) struct ConnectionUsage {
 
 /// Counters of one connection.
 ///
-/// They are changed only under the lock of the endpoint, so that no addition is lost, and can be read at any time.
+/// The counters are changed only under the lock of the endpoint, so that no addition is lost, and can be read at any
+/// time.
 #[derive(Debug, Default)]
 struct Counts {
     requests: AtomicU64,
@@ -148,8 +149,11 @@ struct Counts {
 /// When the entry is dropped, its counters are added to those of the ended connections.
 #[derive(Debug)]
 pub(crate) struct MeteredConnection {
+    /// Role of this process in the connection.
     side: Side,
+    /// Name of the transport.
     transport: &'static str,
+    /// Counters of the connection.
     counts: Arc<Counts>,
 }
 
@@ -200,7 +204,7 @@ impl MeteredConnection {
     }
 }
 
-/// Adds to a counter that no other thread changes at the same time.
+/// Adds `more` to a counter that no other thread changes at the same time.
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }

@@ -2,7 +2,7 @@
 //!
 //! Spans and events never contain messages, arguments, headers or URL queries.
 
-/// Returns true if the current request has a span.
+/// Returns true if the current request has a span that is recorded.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_observed() -> bool {
     #[cfg(feature = "tracing")]
@@ -13,7 +13,7 @@ pub(crate) fn is_observed() -> bool {
 
 /// Records the revision, if known, and the number of the session in the span of the current request.
 ///
-/// The number is unique in this process; session ids are secrets and are not recorded.
+/// The number of a session is unique in this process; session ids are secrets and are not recorded.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     #[cfg(feature = "tracing")]
@@ -30,7 +30,8 @@ pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     let _ = (revision, session);
 }
 
-/// Creates a span for a connection, with the kind of its transport and, over HTTP, the address of its client.
+/// Runs `serving` in a new span for a connection, with the kind of its transport and, over HTTP, the address of its
+/// client.
 #[cfg(feature = "tokio")]
 pub(crate) fn connection<F: Future>(
     transport: &'static str,
@@ -50,9 +51,9 @@ pub(crate) fn connection<F: Future>(
     serving
 }
 
-/// Enters the span of a request, with its method, its revision and its trace context (2026-07-28).
+/// Enters a new span for a request, with its method, its revision and its trace context (2026-07-28).
 ///
-/// The span covers the work of a handler until it returns; tasks that the handler starts must enter
+/// The span covers the work of a handler until the handler returns; tasks that the handler starts must enter
 /// [`tracing::Span::current`] themselves.
 #[cfg(feature = "tracing")]
 pub(crate) fn enter_request<C>(
@@ -125,7 +126,8 @@ impl SessionSpan {
     }
 }
 
-/// Logs that an external store failed and that the transport continues without it.
+/// Logs that an operation of an external store, which `what` describes, has failed, and that the transport continues
+/// without its result.
 #[cfg(feature = "http-server")]
 pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     #[cfg(feature = "tracing")]
@@ -134,7 +136,7 @@ pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     let _ = (what, error);
 }
 
-/// Logs that a message of the change bus was dropped, because the process is too slow.
+/// Logs that a message of the change bus was dropped, because too many messages wait or a session is full.
 #[cfg(feature = "http-server")]
 pub(crate) fn bus_overflowed() {
     #[cfg(feature = "tracing")]

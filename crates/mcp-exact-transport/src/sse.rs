@@ -1,7 +1,7 @@
 //! Framing of server-sent events (WHATWG HTML, section 9.2), without IO.
 //!
 //! The encoder appends events to a buffer; the decoder accepts bytes as they arrive and returns complete events. The
-//! decoder buffers at most one event and the bytes after it, and limits the size of an event.
+//! decoder buffers at most one event and the bytes that follow the event, and limits the size of an event.
 
 use mcp_exact_session::frame::KEPT_BYTES;
 use memchr::memchr2;
@@ -62,7 +62,7 @@ pub fn encode_comment(out: &mut Vec<u8>, text: &str) {
     out.push(b'\n');
 }
 
-/// Appends a field.
+/// Appends a field with a name and a value to an event.
 fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     let allowed = value
@@ -83,7 +83,7 @@ pub struct Event {
     pub id: String,
 }
 
-/// Result of [`Decoder::next_event`].
+/// Event that the decoder has decoded or skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// A complete event.
@@ -108,13 +108,13 @@ pub struct Decoder {
     scanned: usize,
     /// Maximum size of an event's data or of a line, in bytes.
     limit: usize,
-    /// True before the first byte, which may start a byte order mark.
+    /// True until the first bytes were checked for a byte order mark.
     at_beginning: bool,
     /// True if the last line ended with CR, so that a following LF belongs to the same line end.
     skip_line_feed: bool,
-    /// True if the rest of a line above the limit is skipped.
+    /// True if the rest of the current line is skipped, because the line exceeds the limit.
     skip_line: bool,
-    /// True if the current event exceeds the limit.
+    /// True if the data of the current event exceeds the limit.
     oversized: bool,
     /// Type of the current event.
     event: String,
@@ -220,7 +220,8 @@ impl Decoder {
         }
     }
 
-    /// Skips a byte order mark; returns false while too few bytes were received to detect it.
+    /// Skips a byte order mark at the beginning of the stream; returns false while too few bytes were received to
+    /// detect one.
     fn skip_mark(&mut self) -> bool {
         let arrived = &self.buffer[..self.buffer.len().min(BYTE_ORDER_MARK.len())];
         if arrived.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(arrived) {
@@ -234,8 +235,8 @@ impl Decoder {
         true
     }
 
-    /// Limits the size of a line whose end was not received: a line above the limit is dropped, but its first bytes are
-    /// kept if it is a `data` line.
+    /// Drops the received part of a line that exceeds the limit before its end was received; keeps the first bytes of a
+    /// `data` line.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if !self.skip_line && self.scanned - self.start > self.limit.saturating_add(16) {
@@ -250,7 +251,7 @@ impl Decoder {
         }
     }
 
-    /// Handles a line of the buffer, which is a field, a comment or empty.
+    /// Processes a line of the buffer, which is a field, a comment or empty.
     fn take_line(&mut self, line: std::ops::Range<usize>) {
         let line = &self.buffer[line];
         let (name, value) = match memchr::memchr(b':', line) {
@@ -290,9 +291,7 @@ impl Decoder {
         }
     }
 
-    /// Completes the current event; returns `None` if it has no data.
-    ///
-    /// A later resumption continues after this event.
+    /// Completes the current event and makes its id the last event id; returns `None` if the event has no data.
     fn dispatch(&mut self) -> Option<Decoded> {
         self.last_id.clone_from(&self.id_buffer);
         let event = std::mem::take(&mut self.event);
@@ -316,7 +315,7 @@ impl Decoder {
     }
 }
 
-/// Keeps the last bytes of an event that is skipped.
+/// Appends `piece` to the last bytes of an event that is skipped; drops earlier bytes.
 fn keep_tail(tail: &mut Vec<u8>, piece: &[u8]) {
     tail.extend_from_slice(&piece[piece.len().saturating_sub(KEPT_BYTES)..]);
     let more = tail.len().saturating_sub(KEPT_BYTES);
@@ -327,7 +326,7 @@ fn keep_tail(tail: &mut Vec<u8>, piece: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Decodes a stream that arrives in pieces; returns descriptions of its events, and the decoder.
+    /// Decodes a stream that arrives in pieces; returns its events as `type|id|data`, and the decoder.
     fn decode_pieces(limit: usize, pieces: &[&[u8]]) -> (Vec<String>, Decoder) {
         let mut decoder = Decoder::new(limit);
         let mut found = Vec::new();
@@ -350,7 +349,7 @@ mod tests {
         (found, decoder)
     }
 
-    /// Decodes a stream; returns descriptions of its events.
+    /// Decodes a stream; returns its events as `type|id|data`.
     fn decode(text: &str) -> Vec<String> {
         let (whole, _) = decode_pieces(1000, &[text.as_bytes()]);
         for at in 0..=text.len() {
@@ -407,6 +406,7 @@ mod tests {
         }
     }
 
+    /// Only one byte order mark at the beginning of the stream is skipped.
     #[test]
     fn byte_order_mark_is_skipped_once() {
         assert_eq!(decode("\u{feff}data: a\n\n"), ["message||a"]);
@@ -419,6 +419,7 @@ mod tests {
         assert_eq!(decode("id: 1\nid: a\0b\ndata: x\n\n"), ["message|1|x"]);
     }
 
+    /// The fields `id` and `retry` take effect in an event without data, which is not returned.
     #[test]
     fn ids_and_retry_need_no_data() {
         let (found, decoder) = decode_pieces(100, &[b"id: 5\nretry: 1500\n\nretry: 1x\n\n"]);
@@ -427,8 +428,10 @@ mod tests {
         assert_eq!(decoder.retry_ms(), Some(1500));
     }
 
+    /// The id of an incomplete event is not the last event id, so that the server sends the event again.
+    ///
     /// "the user agent must ... set the last event ID string of the event source to the value of the last event ID
-    /// buffer" when it dispatches an event (WHATWG HTML, section 9.2.6): an incomplete event is sent again.
+    /// buffer" when it dispatches an event (WHATWG HTML, section 9.2.6).
     #[test]
     fn incomplete_event_sets_no_id() {
         let mut decoder = Decoder::new(100).resumed_after("1-3");
@@ -448,6 +451,7 @@ mod tests {
         assert_eq!(decoder.last_event_id(), None);
     }
 
+    /// An id that is too long for the header `Last-Event-ID` is ignored, and the previous id is kept.
     #[test]
     fn ids_unfit_for_headers_are_ignored() {
         let long = "x".repeat(MAX_ID_BYTES);
@@ -458,11 +462,13 @@ mod tests {
         }
     }
 
+    /// An event without an empty line at its end is not returned.
     #[test]
     fn unfinished_event_is_dropped() {
         assert_eq!(decode("data: a\n\ndata: b\n"), ["message||a"]);
     }
 
+    /// An event above the limit is reported as oversized, and the following events are returned.
     #[test]
     fn oversized_event_is_skipped_alone() {
         let text = b"data: 0123456789abcdef\n\ndata: x\n\n";
@@ -483,6 +489,7 @@ mod tests {
         assert_eq!(decode_pieces(10, &[lines]).0[1], "message||z");
     }
 
+    /// The decoder returns the type, id and data of events that the encoder has written.
     #[test]
     fn encoded_events_are_decoded_again() {
         let mut out = Vec::new();
@@ -502,6 +509,7 @@ mod tests {
         assert_eq!(decoder.retry_ms(), Some(2000));
     }
 
+    /// Line breaks in an id or an event type do not create further fields.
     #[test]
     fn fields_cannot_be_injected() {
         let mut out = Vec::new();

@@ -13,16 +13,16 @@ use mcp_exact_session::{Change, Json, JsonObject};
 
 use crate::event_log::StoreFuture;
 
-/// Number of a record and numbers of the records that it has replaced, latest first, at most eight. Each record has a
-/// random number.
+/// Number of a record, and the numbers of the records that it has replaced, latest first; at most eight numbers. Each
+/// record has a random number.
 ///
 /// A store that fails over may lose records. Two processes may then save different records with the same version, or a
-/// process that does not detect the loss may replace the record of another process. The versions do not show this, but
-/// the numbers do.
+/// process that does not detect the loss may replace the record of another process. Versions do not reveal this
+/// divergence, but the numbers of a lineage do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lineage([u32; LINEAGE_LENGTH]);
 
-/// Maximum number of numbers in a lineage.
+/// Maximum number of record numbers in a lineage.
 const LINEAGE_LENGTH: usize = 8;
 
 impl Lineage {
@@ -38,12 +38,12 @@ impl Lineage {
         Self(numbers)
     }
 
-    /// Returns the number of the record; 0 if there is none.
+    /// Returns the number of the record itself; 0 if the lineage is empty.
     pub fn latest(self) -> u32 {
         self.0[0]
     }
 
-    /// Returns the number of the record that was replaced last; 0 if there is none.
+    /// Returns the number of the record that this record has replaced; 0 if there is none.
     pub fn replaced(self) -> u32 {
         self.0[1]
     }
@@ -104,22 +104,22 @@ impl std::str::FromStr for Lineage {
     }
 }
 
-/// Record of a session.
+/// Stored state of a session, from which another process can resume the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
     /// Serialised snapshot of the endpoint.
     pub snapshot: String,
     /// Name of the principal to which the session belongs, if it was authenticated.
     pub principal: Option<String>,
-    /// Version of the snapshot, from 1 on; a record can be replaced only by a higher version.
+    /// Version of the record, from 1 on; a record can be replaced only by a record with a higher version.
     pub version: u64,
     /// Numbers of the record and of its predecessors.
     pub lineage: Lineage,
 }
 
 impl SessionRecord {
-    /// Returns true if the record may replace a stored record: its version is higher, and it was created from the
-    /// stored record.
+    /// Returns true if this record may replace a stored record: its version is higher, and its lineage states that it
+    /// has replaced the stored record.
     pub fn may_replace(&self, stored: &Self) -> bool {
         self.version > stored.version && self.lineage.replaced() == stored.lineage.latest()
     }
@@ -135,7 +135,7 @@ pub enum SessionStoreError {
     /// Another process has saved a record that this record must not replace, or has removed the session.
     #[error("another process has saved or ended the session")]
     Superseded,
-    /// The store is not available.
+    /// The store cannot be reached, or has returned an error.
     #[error("the session store is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -145,8 +145,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Saves a record under the id of its session for `lifetime`, if there is no stored record or the record may
     /// replace it (compare and set; [`SessionRecord::may_replace`]).
     ///
-    /// Otherwise, the error is [`SessionStoreError::Superseded`] and the stored record is not changed. After `remove`,
-    /// saving fails with this error.
+    /// If the record may not replace the stored record, the error is [`SessionStoreError::Superseded`] and the stored
+    /// record is not changed. Saving a record of a session that was removed fails with the same error.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -158,8 +158,8 @@ pub trait SessionStore: Send + Sync + 'static {
     fn load<'a>(&'a self, id: &'a str)
     -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError>;
 
-    /// Removes the record of a session, and records for `lifetime` that the session has ended, even if there is no
-    /// record, because another process may be about to save it.
+    /// Removes the record of a session, and stores for `lifetime` that the session has ended. The end is stored even if
+    /// there is no record, because another process may be about to save one.
     ///
     /// Returns true if there was a record.
     fn remove<'a>(
@@ -172,19 +172,20 @@ pub trait SessionStore: Send + Sync + 'static {
 /// Session store in memory, for one process and for tests.
 #[derive(Debug)]
 pub struct MemorySessionStore {
-    /// Maximum number of sessions, and of remembered ended sessions.
+    /// Maximum number of records, and of stored ids of ended sessions.
     limit: usize,
+    /// Stored records, behind a lock.
     state: Mutex<Records>,
 }
 
-/// Content of a session store in memory.
+/// Records and ended sessions of a session store in memory.
 #[derive(Debug, Default)]
 struct Records {
-    /// Records with their expiry.
+    /// Records by session id, with the time at which they expire.
     live: HashMap<String, (SystemTime, SessionRecord)>,
-    /// Ids of ended sessions, with the time until which they are remembered.
+    /// Ids of ended sessions, with the time until which they are stored.
     ended: HashMap<String, SystemTime>,
-    /// Ids in `ended`, oldest first.
+    /// Ids in `ended`, in the order in which the sessions ended.
     order: VecDeque<String>,
 }
 
@@ -196,7 +197,7 @@ impl Default for MemorySessionStore {
 }
 
 impl MemorySessionStore {
-    /// Creates a store of at most `limit` sessions, which also remembers at most `limit` ended sessions.
+    /// Creates a store of at most `limit` sessions, which also stores the ids of at most `limit` ended sessions.
     pub fn bounded(limit: usize) -> Self {
         Self {
             limit,
@@ -206,7 +207,7 @@ impl MemorySessionStore {
 }
 
 impl Records {
-    /// Saves a record if it may replace the stored record and the limit allows it.
+    /// Saves a record if it may replace the stored record and the number of records is below `limit`.
     fn insert(
         &mut self,
         id: &str,
@@ -237,8 +238,8 @@ impl Records {
         (*expires > SystemTime::now()).then_some(record)
     }
 
-    /// Removes a record and remembers that the session has ended; forgets ended sessions that have expired, and the
-    /// oldest if there are more than `limit`.
+    /// Removes a record and stores that the session has ended; removes the ids of ended sessions whose time is over,
+    /// and the oldest ids if there are more than `limit`.
     ///
     /// Returns true if there was a record.
     fn end(&mut self, id: &str, lifetime: Duration, limit: usize) -> bool {
@@ -262,7 +263,7 @@ impl Records {
     }
 }
 
-/// Returns the end of a lifetime that starts now.
+/// Returns the time at which a lifetime that starts now ends.
 fn expiry_after(lifetime: Duration) -> SystemTime {
     let now = SystemTime::now();
     let end = now.checked_add(lifetime);
@@ -313,15 +314,15 @@ pub enum BusMessage {
         /// Number of the service that has published the change and has already notified its own clients.
         origin: u64,
     },
-    /// A response, cancellation or progress notification of a client was received by a process that does not wait for
-    /// it.
+    /// A process has received a response, cancellation or progress notification for a request that another process has
+    /// in flight.
     Frame {
         /// Id of the session.
         session: String,
         /// The message.
         frame: Vec<u8>,
     },
-    /// A session was ended.
+    /// A session has ended on the process that sends this message, and must end on all processes.
     SessionEnded {
         /// Id of the session.
         session: String,
@@ -340,7 +341,7 @@ pub enum BusMessage {
 }
 
 impl std::fmt::Display for BusMessage {
-    /// Writes the message as JSON, which [`FromStr`](std::str::FromStr) reads.
+    /// Writes the message as JSON, which [`FromStr`](std::str::FromStr) parses.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let object = match self {
             Self::Changed { change, origin } => {
@@ -447,11 +448,11 @@ impl std::str::FromStr for BusMessage {
     }
 }
 
-/// Error of a change bus that has not accepted a message.
+/// Reason why a change bus has not accepted a message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeBusError {
-    /// The bus did not answer in time.
+    /// The bus cannot be reached, or has not answered in time.
     #[error("the change bus is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -481,6 +482,7 @@ pub trait ChangeBus: Send + Sync + 'static {
 /// Registration of a receiver, which ends when this value is dropped.
 #[must_use = "the receiver is removed when the subscription is dropped"]
 pub struct BusSubscription {
+    /// Function that unregisters the receiver; `None` after its call.
     end: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
@@ -507,18 +509,19 @@ impl std::fmt::Debug for BusSubscription {
     }
 }
 
-/// Registered receivers.
+/// Registered receivers of a bus.
 #[derive(Default)]
 struct Receivers {
-    /// Number of the next receiver.
+    /// Number of the receiver that is registered next.
     next: u64,
-    /// Receivers by number.
+    /// Receivers by their numbers.
     all: BTreeMap<u64, BusReceiver>,
 }
 
 /// In-memory change bus for one process, which calls the receivers within `publish`.
 #[derive(Default)]
 pub struct MemoryChangeBus {
+    /// Registered receivers.
     receivers: Arc<Mutex<Receivers>>,
 }
 
@@ -557,7 +560,7 @@ impl ChangeBus for MemoryChangeBus {
 mod tests {
     use super::*;
 
-    /// Clients that continually start and end sessions neither exhaust the limit of the store nor let its memory grow.
+    /// Ended sessions do not count towards the limit of a store, and the ids of ended sessions are limited.
     #[test]
     fn ended_sessions_make_room() {
         let (mut records, hour) = (Records::default(), Duration::from_secs(3600));
@@ -587,6 +590,7 @@ mod tests {
         assert!(records.insert("d", record(), hour, 9).is_ok());
     }
 
+    /// A lineage that was converted to text is parsed to the same lineage; other text is refused.
     #[test]
     fn lineages_survive_as_text() {
         let first = Lineage::default().successor(7);
@@ -607,7 +611,8 @@ mod tests {
         }
     }
 
-    /// A joined record replaces the stored record, and processes with either predecessor recognise it as newer.
+    /// A record with a joined lineage replaces the stored record, and processes with either predecessor recognise the
+    /// record as newer.
     #[test]
     fn joined_lineages_contain_both() {
         let base = Lineage::default().successor(10).successor(11);
@@ -623,6 +628,7 @@ mod tests {
         assert!(long.joined(stored).contains(89));
     }
 
+    /// A bus message that was converted to text is parsed to the same message; other text is refused.
     #[test]
     fn bus_messages_survive_as_text() {
         let session = "s\u{e9}".to_owned();

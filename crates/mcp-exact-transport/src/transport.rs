@@ -8,16 +8,16 @@ use std::task::{Context, Poll};
 
 use mcp_exact_session::frame::Oversized;
 
-/// Data that a transport has received.
+/// Message or oversized message that a transport has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received<'a> {
     /// A complete message.
     Frame(&'a [u8]),
-    /// Beginning and end of a message that exceeds the limit; the rest was skipped.
+    /// Beginning and end of a message that exceeds the size limit; the rest of the message was skipped.
     Oversized(Oversized<'a>),
 }
 
-/// Copy of received data, kept until an endpoint can accept it.
+/// Copy of received data, which is stored until the endpoint accepts it.
 #[cfg(feature = "tokio")]
 #[derive(Debug)]
 pub(crate) enum KeptMessage {
@@ -58,21 +58,22 @@ pub trait Transport: Send + 'static {
         "custom"
     }
 
-    /// Receives the messages that have arrived and passes each to `sink`, until none is left or `sink` returns false.
+    /// Receives the messages that have arrived and passes each message to `sink`, until all of them are passed or
+    /// `sink` returns false.
     ///
     /// Messages that were not passed to `sink` are kept for the next call. Returns `Ready(true)` after at least one
     /// message, `Ready(false)` at the end of input.
     ///
     /// # Errors
     ///
-    /// The connection has failed.
+    /// An IO error if the connection has failed.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut dyn FnMut(Received<'_>) -> bool,
     ) -> Poll<io::Result<bool>>;
 
-    /// Returns the buffer to which the bytes of the next message are appended.
+    /// Returns the buffer to which the caller appends the bytes of the next message.
     ///
     /// A message contains no line break.
     fn output(&mut self) -> &mut Vec<u8>;
@@ -87,13 +88,13 @@ pub trait Transport: Send + 'static {
     ///
     /// # Errors
     ///
-    /// The connection has failed.
+    /// An IO error if the connection has failed.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Writes the queued output, then ends the output.
+    /// Writes the queued output, and then closes the sending direction of the connection.
     ///
     /// # Errors
     ///
-    /// The connection has failed.
+    /// An IO error if the connection has failed.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }

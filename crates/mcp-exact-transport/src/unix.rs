@@ -32,7 +32,7 @@ pub fn unix_transport(stream: UnixStream, message_bytes: usize) -> UnixTransport
 pub struct UnixServer {
     /// The listening socket.
     listener: tokio::net::UnixListener,
-    /// Maximum number of concurrent clients.
+    /// Maximum number of clients that are served at the same time.
     connections: usize,
     /// Time limits of each connection.
     options: ConnectionOptions,
@@ -43,7 +43,7 @@ impl UnixServer {
     ///
     /// # Errors
     ///
-    /// Another process listens on the socket, the file is not a socket, or the socket cannot be created.
+    /// An IO error if another process listens on the socket, the file is not a socket, or the socket cannot be created.
     pub async fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let bound = tokio::net::UnixListener::bind(path);
@@ -68,7 +68,8 @@ impl UnixServer {
         })
     }
 
-    /// Sets the maximum number of clients that are served at the same time; 64 by default. Further clients wait.
+    /// Sets the maximum number of clients that are served at the same time; 64 by default. Further clients wait until
+    /// another client disconnects.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
@@ -85,7 +86,7 @@ impl UnixServer {
     /// Serves clients until `shutdown` completes, and then answers requests in flight.
     ///
     /// # Errors
-    /// The listener failed.
+    /// An IO error if the listener has failed.
     pub async fn serve(
         self,
         settings: Arc<ServerSettings>,
@@ -134,7 +135,7 @@ impl UnixServer {
 /// Connects a client to a server on a Unix socket.
 ///
 /// # Errors
-/// [`ConnectError`] if no server listens there.
+/// [`ConnectError`] if no server listens on the socket.
 pub async fn connect_unix(
     path: impl AsRef<Path>,
     settings: Arc<ClientSettings>,

@@ -58,7 +58,7 @@ fn call(params: Option<&JsonObject>) -> Result<Reply, PeerError> {
     )]))))
 }
 
-/// Parses the JSON text of an object.
+/// Parses JSON text to an object.
 fn object(text: &str) -> Result<JsonObject, PeerError> {
     text.parse().map_err(internal)
 }

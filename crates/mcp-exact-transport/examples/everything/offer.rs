@@ -19,7 +19,7 @@ const PROGRESS_STEPS: u32 = 20;
 /// Time between two steps of the slow tool.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Handler of all sessions, which can cancel running slow calls.
+/// Handler of the events of all sessions, with a list of the running slow calls, so that they can be cancelled.
 #[derive(Default)]
 pub struct Handler {
     /// Slow calls that have not ended.
@@ -28,8 +28,11 @@ pub struct Handler {
 
 /// Slow call that runs in a separate task.
 struct Running {
+    /// Handle of the session of the call.
     server: ServerHandle,
+    /// Key of the request, for progress and the reply.
     key: RequestKey,
+    /// Handle that aborts the task.
     task: AbortHandle,
 }
 
@@ -47,7 +50,7 @@ impl ServerHandler for Handler {
 }
 
 impl Handler {
-    /// Replies to a request, or starts a slow call.
+    /// Replies to a request; for a call of the slow tool, starts a task that replies later.
     fn serve(&self, server: &ServerHandle, request: &IncomingRequest<RequestContext>) {
         let reply = match answer(request) {
             Ok(Some(reply)) => reply,
@@ -60,7 +63,7 @@ impl Handler {
         }
     }
 
-    /// Starts a slow call.
+    /// Starts a task that handles the call `key` of the slow tool.
     fn start(&self, server: &ServerHandle, key: RequestKey) {
         let task = tokio::spawn(slow(server.clone(), key));
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +88,7 @@ impl Handler {
     }
 }
 
-/// Reports progress twenty times, writes a log message, and replies.
+/// Handles the call `key` of the slow tool: reports progress twenty times, writes a log message, and replies.
 ///
 /// Errors are ignored, because they occur only if the session has ended.
 async fn slow(server: ServerHandle, key: RequestKey) {
@@ -99,7 +102,7 @@ async fn slow(server: ServerHandle, key: RequestKey) {
     let _ = server.reply(key, result_of(text("Done")));
 }
 
-/// Returns the reply to a request; `None` if the reply is sent later.
+/// Returns the reply to a request; `None` for a call of the slow tool, whose reply is sent later.
 fn answer(request: &IncomingRequest<RequestContext>) -> Result<Option<Reply>, PeerError> {
     // The parameters have to fit the revision that the client speaks.
     request.typed()?;
@@ -155,7 +158,7 @@ fn tools() -> Value {
     ] })
 }
 
-/// Creates a tool result with one text block.
+/// Creates a tool result with one text content block.
 fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
@@ -168,9 +171,10 @@ fn result_of(result: Value) -> Reply {
     )
 }
 
-/// Returns the reply that requires, at the same time, every kind of input that the client supports.
+/// Returns a reply with an input request of each kind that the client supports.
 ///
-/// The same request is delivered again with the responses.
+/// The endpoint delivers the request again with the responses of the client, and the tool result then lists these
+/// responses.
 fn ask(request: &IncomingRequest<RequestContext>) -> Reply {
     if !request.responses.is_empty() {
         let responses: Vec<String> = request.responses.iter().map(show).collect();
@@ -201,14 +205,15 @@ fn ask(request: &IncomingRequest<RequestContext>) -> Reply {
     }
 }
 
-/// Returns true if the client declares the capability. For elicitation, form mode is required.
+/// Returns true if the client declares the capability; elicitation must include form mode.
 fn is_declared(request: &IncomingRequest<RequestContext>, capability: &str) -> bool {
     let declared = request.client().capabilities.get(capability);
     let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
     modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
 }
 
-/// Returns the characteristic part of a response: the first root, the sampled message, or the content of a form.
+/// Returns the id of an input request and the part of the response that a test compares: the first root, the sampled
+/// content, or the action and content of a form.
 fn show((question, response): (&str, &Outcome)) -> String {
     let Outcome::Result(result) = response else {
         return format!("{question}: {response:?}");

@@ -1,6 +1,6 @@
-//! Calls that the example client makes, and its answers to requests of the server.
+//! Calls of the example client, and the answers of the client to requests of the server.
 //!
-//! A step fails if the response does not have the expected content.
+//! A call fails if the response does not have the expected content.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::say;
 
+/// Error of a step of this example.
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Argument of the echo tool.
@@ -25,7 +26,7 @@ const ROOT_URI: &str = "file:///tmp/example";
 /// Text with which this client answers sampling requests.
 const SAMPLED_TEXT: &str = "a sampled message";
 
-/// Connected client, with the methods of the requests that the server has sent to it.
+/// Connected client, with the methods of the requests that the server has sent to the client.
 pub struct Session {
     pub client: ClientHandle,
     /// Methods of the requests that the server has sent.
@@ -34,6 +35,7 @@ pub struct Session {
 
 /// Outcome of a request, with the progress and the server requests that preceded it.
 pub struct RequestOutcome {
+    /// Outcome that the client endpoint has reported.
     pub outcome: Outcome,
     /// Values of the progress notifications, in order.
     progress: Vec<f64>,
@@ -42,6 +44,7 @@ pub struct RequestOutcome {
 }
 
 impl Session {
+    /// Connects a client to the server; also returns the task that drives the connection.
     pub fn connect(
         endpoint: HttpEndpoint,
         settings: Arc<ClientSettings>,
@@ -55,7 +58,7 @@ impl Session {
         (Self { client, asked }, driver)
     }
 
-    /// Sends a request and returns its result.
+    /// Sends a request and returns its result; prints and returns an error if there is no result.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, AnyError> {
         let error = match self.call_with(method, params, || {}).await?.outcome {
             Outcome::Result(result) => return Ok(result.object().parse()?),
@@ -66,7 +69,7 @@ impl Session {
         Err(error)
     }
 
-    /// Returns the entries of all pages of a list.
+    /// Returns the entries of all pages of the list `method`, whose result has the entries in `member`.
     pub async fn list(&self, method: &str, member: &str) -> Result<Vec<Value>, AnyError> {
         let (mut items, mut params) = (Vec::new(), Value::Null);
         loop {
@@ -83,7 +86,7 @@ impl Session {
         Ok(items)
     }
 
-    /// Sends a request and waits for its outcome; `first` is called at its first progress.
+    /// Sends a request and waits for its outcome; `first` is called at the first progress notification.
     pub async fn call_with(
         &self,
         method: &str,
@@ -93,13 +96,14 @@ impl Session {
         self.run(method, params, |_| first()).await
     }
 
-    /// Sends a request and cancels it at its first progress.
+    /// Sends a request, cancels the request at its first progress notification, and returns the outcome.
     async fn cancelled(&self, method: &str, params: Value) -> Result<RequestOutcome, AnyError> {
         let cancel = |call: &mut PendingRequest| call.cancel("no longer wanted");
         self.run(method, params, cancel).await
     }
 
-    /// Sends a request and waits for its outcome; `first` is called at its first progress and can cancel it.
+    /// Sends a request and waits for its outcome; `first` is called at the first progress notification and can cancel
+    /// the request.
     async fn run(
         &self,
         method: &str,
@@ -147,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers requests of the server and prints its log messages.
+/// Answers requests of the server, stores their methods in `asked`, and prints log messages of the server.
 fn handle(client: &ClientHandle, event: ClientEvent, asked: &Mutex<Vec<String>>) {
     match event {
         ClientEvent::Request { key, request, .. } => {
@@ -224,13 +228,13 @@ pub async fn use_resources(session: &Session) -> Result<(), AnyError> {
     }
 }
 
-/// Returns true if the server has no such method.
+/// Returns true if the error is JSON-RPC error -32601 (method not found).
 fn is_unknown_method(error: &AnyError) -> bool {
     let error = error.downcast_ref::<PeerError>();
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-/// Gets each prompt. If the server completes arguments, their values come from completions.
+/// Gets each prompt. If `completes` is true, the values of the arguments come from `completion/complete`.
 pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), AnyError> {
     for prompt in session.list("prompts/list", "prompts").await? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
@@ -253,7 +257,8 @@ pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), AnyEr
     Ok(())
 }
 
-/// Returns the first value that the server proposes for an argument, or any text.
+/// Returns the first value that the server proposes for an argument of a prompt, or the text `1` if the server proposes
+/// none.
 async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value, AnyError> {
     let params = json!({
         "ref": { "type": "ref/prompt", "name": prompt },
@@ -267,12 +272,12 @@ async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value
     Ok(value)
 }
 
-/// Returns the first characters of a long text.
+/// Returns at most the first 500 characters of a text.
 fn shorten(text: &str) -> String {
     text.chars().take(500).collect()
 }
 
-/// Returns a value for every property of a schema.
+/// Returns an object with a value for each property of a JSON Schema.
 fn sample(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let value = |schema: &Value| match schema["type"].as_str() {

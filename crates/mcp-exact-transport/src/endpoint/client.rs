@@ -1,7 +1,7 @@
 //! Endpoint of a client: handle, handler, and the state of the connection.
 //!
-//! A handle is cheap to clone and can be used from any thread. Its methods call the session API and add the current
-//! time.
+//! A handle is cheap to clone and can be used from any thread. The methods of the handle call the session API with the
+//! current time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 
 /// Handler of the events of a client: requests, log messages, changes and other notifications of the server.
 ///
-/// The driver calls the handler in the order of the events and waits until it returns, so a handler must not block. For
-/// longer work, a handler starts a task or a thread and answers later through a clone of the handle. Closures with the
-/// same signature implement the trait.
+/// The driver calls the handler in the order of the events and waits until the handler returns, so a handler must not
+/// block. For longer work, a handler starts a task or a thread and answers later through a clone of the handle.
+/// Closures with the same signature implement the trait.
 ///
 /// Every [`ClientEvent::Request`] must be answered. The endpoint delivers only requests whose capabilities the
 /// configuration declares.
@@ -57,18 +57,19 @@ pub enum ConnectError {
     Closed,
 }
 
-/// State of a client's connection.
+/// State of a client's connection that its endpoint does not contain.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnection {
     /// Negotiated session, and the result of the negotiation.
     negotiated: Option<(SessionInfo, CachedNegotiation)>,
-    /// Reason why the connection has ended.
+    /// Reason why the connection has ended; `None` while it is open.
     pub(crate) failed: Option<ConnectError>,
     /// Futures that wait for a change of the state.
     pub(super) waiters: Waiters,
-    /// True if the client falls back to HTTP+SSE.
+    /// True if the endpoint has requested the fallback to HTTP+SSE, so that a failed negotiation does not end the
+    /// connection.
     falls_back: bool,
-    /// True if a new session replaces a session that the server has ended.
+    /// True if the client starts a new session when the server ends a session.
     pub(crate) replaces_lost_sessions: bool,
     /// True if the server has ended the session, and no new session is negotiated.
     has_lost_session: bool,
@@ -77,7 +78,7 @@ pub(crate) struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Creates the state of a connection that starts a new session when the server ends one.
+    /// Creates the state of a connection that starts a new session when the server ends a session.
     pub(crate) fn with_new_sessions() -> Self {
         Self {
             replaces_lost_sessions: true,
@@ -93,7 +94,7 @@ impl ClientConnection {
         self.waiters.wake_all();
     }
 
-    /// Discards the negotiated session before a new one starts.
+    /// Resets the state of the negotiation before a new session starts.
     pub(crate) fn restart(&mut self) {
         self.negotiated = None;
         self.failed = None;
@@ -227,11 +228,11 @@ impl Endpoint for ClientEndpoint {
     }
 }
 
-/// Handler of a client as a [`Dispatch`] of its endpoint.
+/// Receiver of the events of a client endpoint, which passes them to the handler of the application.
 pub(crate) struct ClientDispatch {
     /// Handler of the application.
     pub(crate) handler: Arc<dyn ClientHandler>,
-    /// Filter of the transport, which receives every event before the handler.
+    /// Filter of the transport, which receives every event before the handler does.
     pub(crate) internal: EventFilter,
 }
 
@@ -252,8 +253,8 @@ impl Dispatch<ClientEndpoint> for ClientDispatch {
     }
 }
 
-/// Guard that reports the loss of the connection if the driver ends without a recorded reason, for example because its
-/// task is aborted.
+/// Guard that records the loss of the connection on drop if no other reason for its end is recorded, for example
+/// because the driver task is aborted.
 pub(crate) struct DisconnectGuard(pub(crate) Arc<Shared<ClientEndpoint>>);
 
 impl Drop for DisconnectGuard {
@@ -266,11 +267,13 @@ impl Drop for DisconnectGuard {
     }
 }
 
-/// Handle of a client's endpoint.
+/// Handle by which an application uses a client: sends requests, answers requests of the server, and closes the
+/// connection.
 #[derive(Clone)]
 pub struct ClientHandle {
+    /// The endpoint and its lock.
     shared: Arc<Shared<ClientEndpoint>>,
-    /// Number of the session whose server requests this handle answers.
+    /// Number of the session to whose server requests this handle can respond.
     epoch: u64,
 }
 
@@ -311,7 +314,7 @@ impl ClientHandle {
         .await
     }
 
-    /// Sends a request; `progress` is called for its progress if `options` request progress.
+    /// Sends a request; `progress` is called for each progress notification if `options` request progress.
     ///
     /// The parameters must be those of the negotiated revision.
     ///
@@ -424,8 +427,8 @@ impl ClientHandle {
         self.shared.lock().endpoint.usage()
     }
 
-    /// Ends the connection. Pending requests end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). The
-    /// driver then ends the session and the process of the server.
+    /// Ends the connection. Pending requests end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). After
+    /// this call, the driver ends the session and, if it has started the server, the process of the server.
     pub fn close(&self) {
         self.shared.call(|state, now| {
             state.role.is_closed = true;
@@ -441,7 +444,7 @@ impl std::fmt::Debug for ClientHandle {
     }
 }
 
-/// Sends the requests of a lost session again.
+/// Sends the requests of a lost session again in the current session.
 pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
     shared.call(|state, now| {
         state.repeat_lost(|endpoint, request| {

@@ -9,10 +9,10 @@ use mcp_exact_session::{ReceiveError, Side, StreamEnd, StreamId, Time, Transmit}
 use super::{Dispatch, Endpoint, Origin, Shared, Signal, SortedEvent};
 use crate::metrics::{ConnectionUsage, MeteredConnection};
 
-/// Endpoint that records the messages that it accepts.
+/// Endpoint that rejects its first messages as if its queues were full, and records all messages that it accepts.
 #[derive(Debug, Default)]
 pub(crate) struct FullEndpoint {
-    /// Number of further messages that the endpoint rejects.
+    /// Number of messages that the endpoint will still reject.
     pub(crate) refusals: usize,
     /// Messages that the endpoint has accepted.
     pub(crate) accepted_messages: Vec<String>,
@@ -102,7 +102,7 @@ impl Endpoint for FullEndpoint {
     fn update_role((): &mut (), (): &()) {}
 }
 
-/// Receiver that ignores all events.
+/// Receiver of events that ignores all of them.
 struct NoOpDispatch;
 
 impl Signal<FullEndpoint> for NoOpDispatch {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{HeadKind, MessageHead};
 
-/// Parses the head of a message; `None` if it is malformed.
+/// Parses the head of a message; `None` if the head is malformed.
 fn head(message: &[u8]) -> Option<MessageHead<'_>> {
     MessageHead::parse(std::str::from_utf8(message).ok()?).ok()
 }
@@ -25,8 +25,8 @@ pub(crate) fn is_request(message: &[u8]) -> bool {
     matches!(kind, Some(HeadKind::Request | HeadKind::Batch))
 }
 
-/// Returns the text of the id of a request; `None` if the message is not a request, or its id is neither a string nor a
-/// number.
+/// Returns the JSON text of the id of a request; `None` if the message is not a request, or its id is neither a string
+/// nor a number.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_id(message: &[u8]) -> Option<&str> {
     let head = head(message).filter(|head| head.kind == HeadKind::Request)?;
@@ -40,7 +40,8 @@ pub(crate) fn is_batch(message: &[u8]) -> bool {
     head(message).is_some_and(|head| head.kind == HeadKind::Batch)
 }
 
-/// Returns true if the message refers to a request in flight: a response, a cancellation or progress.
+/// Returns true if the message is a response, `notifications/cancelled` or `notifications/progress`, which refer to a
+/// request in flight.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {
     head(message).is_some_and(|head| match head.kind {

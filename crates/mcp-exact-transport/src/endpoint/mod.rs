@@ -1,7 +1,7 @@
 //! Endpoints shared between the tasks that serve them. This module alone calls the session API.
 //!
-//! A call locks the endpoint, then passes its events to the handler, one at a time and in order, then notifies the
-//! driver of possible output. The module performs no IO.
+//! A call locks the endpoint, then passes the resulting events to the handler, one at a time and in order, and then
+//! notifies the driver of possible output. The module performs no IO.
 
 // Each transport uses only a part of the module.
 #![cfg_attr(
@@ -52,15 +52,15 @@ use crate::transport::Received;
 pub(crate) use request::Repeatable;
 use request::Slot;
 
-/// Interface that both endpoints of the session crate share.
+/// Common interface of the client endpoint and the server endpoint of the session crate.
 pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Event for the application.
     type Event: Send;
-    /// Information about a frame that accompanies its bytes.
+    /// Information about a received frame that is not part of its bytes, such as the HTTP request.
     type Context: Clone + Send;
-    /// State of the connection or of its streams that the role adds.
+    /// State that the transport stores with the endpoint: `ClientConnection` for a client, `Readers` for a server.
     type Role: Send;
-    /// Side of the endpoint.
+    /// Role of the endpoint in the connection: client or server.
     const SIDE: Side;
 
     /// Handles a received frame.
@@ -71,7 +71,7 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
-    /// Handles a message above the size limit.
+    /// Handles a received message above the size limit, of which only the beginning and the end are known.
     fn receive_oversized(
         &mut self,
         on: StreamId,
@@ -79,15 +79,15 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
-    /// Returns true once the endpoint accepts no input.
+    /// Returns true once the session of the endpoint has ended and the endpoint accepts no further input.
     fn is_closed(&self) -> bool;
-    /// Records that a stream has ended.
+    /// Records that a stream has ended; `how` states whether it ended normally or its connection was lost.
     fn closed(&mut self, stream: StreamId, how: StreamEnd, now: Time);
-    /// Returns true if the endpoint accepts frames.
+    /// Returns true if the endpoint currently accepts frames; false while its queues are full.
     fn wants_input(&self) -> bool;
     /// Removes and returns the next event.
     fn poll_event(&mut self) -> Option<Self::Event>;
-    /// Removes and returns the next output; the bytes of a frame are appended to `out`.
+    /// Removes and returns the next output; appends the bytes of a message to `out`.
     fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
     /// Returns the time at which `handle_timeout` must be called.
     fn poll_timeout(&self) -> Option<Time>;
@@ -97,23 +97,23 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn shutdown(&mut self, now: Time);
     /// Returns the resource usage for the metrics of connections.
     fn connection_usage(&self) -> ConnectionUsage;
-    /// Counts an event in the metrics.
+    /// Adds an event to the counters of `metrics`.
     fn count(event: &Self::Event, metrics: &MeteredConnection);
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
-    /// Separates the outcomes and progress of this endpoint's requests from other events.
+    /// Classifies an event: outcome or progress of a request that this endpoint has sent, or any other event.
     fn sort(event: Self::Event) -> SortedEvent<Self::Event>;
-    /// Returns true if the session of the endpoint was lost, and a new session may follow.
+    /// Returns true if the server has ended the session of a client, and a new session may follow.
     fn has_lost_session(_: &Self::Role) -> bool {
         false
     }
-    /// Applies an event to the state of the role.
+    /// Updates `role` after an event.
     fn update_role(role: &mut Self::Role, event: &Self::Event);
-    /// Wakes the connections that have output; called after every call of the endpoint.
+    /// Wakes the connections whose streams have output; called after every call of the endpoint.
     fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
-/// Creates the timeout of a request without progress.
+/// Creates a request timeout that progress notifications do not extend.
 fn idle_timeout(timeout: Duration) -> RequestTimeout {
     RequestTimeout {
         idle: timeout,
@@ -122,7 +122,7 @@ fn idle_timeout(timeout: Duration) -> RequestTimeout {
     }
 }
 
-/// Event, or its effect on a request of this endpoint.
+/// Event, classified as the outcome or the progress of a request that this endpoint has sent, or as any other event.
 pub(crate) enum SortedEvent<E> {
     /// A request of this endpoint has ended.
     Done(RequestKey, Outcome),
@@ -132,33 +132,34 @@ pub(crate) enum SortedEvent<E> {
     Other(E),
 }
 
-/// Notification of the driver of an endpoint about changes.
+/// Notification of the driver of an endpoint about possible output and the next deadline.
 pub(crate) trait Signal<E: Endpoint>: Send + Sync {
     /// Notifies the driver of possible output. `deadline` is the time of the endpoint's next timer.
     fn changed(&self, shared: &Arc<Shared<E>>, deadline: Option<Time>);
 }
 
-/// Receiver of the events of an endpoint that do not belong to its own requests.
+/// Receiver of the events of an endpoint, except outcomes and progress of requests that the endpoint has sent.
 pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
-    /// Handles an event; `epoch` is the number of the session to which it belongs.
+    /// Handles an event; `epoch` is the number of the session to which the event belongs.
     fn dispatch(&self, shared: &Arc<Shared<E>>, epoch: u64, event: E::Event);
 }
 
-/// Origin of the messages of an endpoint.
+/// Transport or HTTP session to which an endpoint belongs.
 pub(crate) enum Origin {
     /// Connection over a transport of this name, which has an entry in the metrics.
     Transport(&'static str),
-    /// Session of an HTTP server, with its id, or requests without a session.
+    /// Session of an HTTP server with its id, or a request without a session (`None`).
     #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
     HttpSession(Option<Arc<str>>),
 }
 
-/// Endpoint that several tasks share.
+/// Endpoint that several tasks share, with its lock, its event receiver and the notification of its driver.
 pub(crate) struct Shared<E: Endpoint> {
+    /// Endpoint and transport state, behind the lock.
     state: Mutex<State<E>>,
-    /// Receiver of the events.
+    /// Receiver of the events of the endpoint.
     handler: Arc<dyn Dispatch<E>>,
-    /// Notification of the driver.
+    /// Notification of the driver about possible output.
     signal: Arc<dyn Signal<E>>,
     /// Id of the session, on an HTTP server with session ids.
     session_id: Option<Arc<str>>,
@@ -166,18 +167,19 @@ pub(crate) struct Shared<E: Endpoint> {
 
 /// State of a shared endpoint, behind its lock.
 pub(crate) struct State<E: Endpoint> {
+    /// Endpoint of the session crate.
     pub(crate) endpoint: E,
-    /// State of the connection or of its streams that the role adds.
+    /// State that the transport stores with the endpoint.
     pub(crate) role: E::Role,
     /// Requests of this endpoint that wait for their outcomes.
     slots: HashMap<RequestKey, Arc<Slot>>,
     /// Requests of a lost session that wait for the next session.
     lost: Vec<Arc<Slot>>,
-    /// Number of the session.
+    /// Number of the session, from 0 on; increases when a new session replaces a lost session.
     epoch: u64,
     /// True while a thread passes events to the handler.
     is_dispatching: bool,
-    /// Entry in the metrics of connections; `None` for sessions of an HTTP server, which has separate metrics.
+    /// Entry in the metrics of connections; `None` on an HTTP server, which has separate metrics.
     pub(crate) metrics: Option<MeteredConnection>,
 }
 
@@ -192,23 +194,24 @@ impl<E: Endpoint> State<E> {
         Some(transmit)
     }
 
-    /// Returns the number of the endpoint's session among all sessions of its handle.
+    /// Returns the number of the current session, which increases when a new session replaces a lost session.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Replaces an endpoint that has ended.
+    /// Replaces an endpoint that has ended, and increments the session number.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
         self.epoch += 1;
     }
 
-    /// Wakes the connections that have output.
+    /// Wakes the connections whose streams have output.
     fn settle(&mut self, now: Time) {
         self.endpoint.settle(&mut self.role, now);
     }
 
-    /// Returns the next event for the handler. Outcomes of awaited requests are delivered to their waiters immediately.
+    /// Returns the next event or progress that must be handled without the lock; delivers the outcomes of requests to
+    /// their futures.
     fn next(&mut self) -> Option<OutsideWork<E::Event>> {
         loop {
             let event = self.endpoint.poll_event()?;
@@ -240,7 +243,7 @@ impl<E: Endpoint> State<E> {
         }
     }
 
-    /// Registers a request whose outcome is awaited.
+    /// Registers a request that was sent, and returns the slot that will receive its outcome.
     fn expect(&mut self, key: RequestKey, progress: Option<ProgressCallback>) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(progress));
         slot.set_key_and_epoch(key, self.epoch);
@@ -248,7 +251,7 @@ impl<E: Endpoint> State<E> {
         slot
     }
 
-    /// Ends the requests that wait for a new session, because no new session follows.
+    /// Completes the requests that wait for a new session with [`Outcome::Lost`], because no new session follows.
     pub(crate) fn give_up_lost(&mut self) {
         for slot in self.lost.drain(..) {
             slot.complete(Outcome::Lost);
@@ -308,6 +311,7 @@ impl<E: Endpoint> Shared<E> {
         shared
     }
 
+    /// Returns the id of the HTTP session, if any.
     pub(crate) fn session_id(&self) -> Option<&Arc<str>> {
         self.session_id.as_ref()
     }
@@ -317,7 +321,8 @@ impl<E: Endpoint> Shared<E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function with the endpoint, then the handler with the events of this call, then notifies the driver.
+    /// Calls `f` with the locked state and the current time, passes the resulting events to the handler, and notifies
+    /// the driver.
     pub(crate) fn call<R>(self: &Arc<Self>, f: impl FnOnce(&mut State<E>, Time) -> R) -> R {
         let mut state = self.lock();
         let now = clock::now();
@@ -336,7 +341,7 @@ impl<E: Endpoint> Shared<E> {
         self.signal.changed(self, deadline);
     }
 
-    /// Passes a message to the endpoint, and its events to the handler.
+    /// Passes a message to the endpoint, and the resulting events to the handler.
     ///
     /// The driver calls this method and is therefore not notified of output. The second value is true if the endpoint
     /// accepts another message.
@@ -363,8 +368,9 @@ impl<E: Endpoint> Shared<E> {
         })
     }
 
-    /// Calls a function that passes input to the endpoint, and then passes the events to the handler like
-    /// [`receive`](Self::receive).
+    /// Calls `receive`, which passes input to the endpoint, and passes the resulting events to the handler.
+    ///
+    /// The driver is not notified of output. The second value is true if the endpoint accepts another message.
     pub(crate) fn receive_by(
         self: &Arc<Self>,
         receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
@@ -377,9 +383,9 @@ impl<E: Endpoint> Shared<E> {
         (result, state.endpoint.wants_input())
     }
 
-    /// Passes events to the handler.
+    /// Passes the queued events to the handler, unless another thread already does.
     ///
-    /// Only one thread does so at a time, so that the events stay in order.
+    /// Only one thread at a time passes events, so that the handler receives the events in order.
     fn dispatch<'a>(
         self: &'a Arc<Self>,
         mut state: MutexGuard<'a, State<E>>,
@@ -412,15 +418,15 @@ impl<E: Endpoint> MeasuredEndpoint for Shared<E> {
     }
 }
 
-/// Work that must be done without the lock.
+/// Call of application code, for which the lock of the endpoint must be released.
 enum OutsideWork<E> {
-    /// The handler must handle an event.
+    /// An event for the handler.
     Event(E),
-    /// The progress callback of a request must be called.
+    /// Progress of a request, for its progress callback.
     Progress(Arc<Slot>, Progress),
 }
 
-/// Exclusive right to pass events to the handler, which is released on drop, even after a panic.
+/// Exclusive right of a thread to pass events to the handler; released on drop, even after a panic.
 struct HandlerTurn<'a, E: Endpoint>(&'a Shared<E>);
 
 impl<'a, E: Endpoint> HandlerTurn<'a, E> {

@@ -1,8 +1,8 @@
 //! Connections that wait for the output of a server's streams.
 //!
-//! The endpoint queues the frames of each stream; this module wakes their readers and ends streams whose readers are
-//! too slow, so that they do not delay other streams. The module also contains the other state that the HTTP server
-//! stores for each endpoint.
+//! The endpoint queues the frames of each stream; this module wakes the readers of the streams and ends streams whose
+//! readers are too slow, so that slow readers do not delay other streams. This module also contains the other state
+//! that the HTTP server stores for each endpoint.
 
 use std::task::Waker;
 
@@ -10,10 +10,11 @@ use mcp_exact_session::{StreamId, Time, Transmit};
 
 use super::ServerEndpoint;
 
-/// Readers of streams.
+/// Wakers of the connections that read the streams of a server endpoint, and other state of the HTTP server for each
+/// endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// Wakers of the readers, by stream. There are few: one per open request or event stream of a client.
+    /// Wakers of the readers, by stream. A client has few readers: one per open request or event stream.
     wakers: Vec<(StreamId, Waker)>,
     /// Maximum number of queued bytes per stream; `None` on a transport whose driver removes all output.
     limit: Option<usize>,
@@ -24,8 +25,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Creates the readers of an endpoint whose streams may queue at most `limit` bytes in addition to the message that
-    /// is being read.
+    /// Creates the readers of an endpoint whose streams may each queue at most `limit` bytes after their first message.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit: Some(limit),
@@ -33,7 +33,7 @@ impl Readers {
         }
     }
 
-    /// Registers the waker of a stream's reader until it is woken; replaces an earlier waker of the stream.
+    /// Registers the waker of a stream's reader until the reader is woken; replaces an earlier waker of the stream.
     pub(crate) fn wait(&mut self, stream: StreamId, waker: &Waker) {
         match self
             .wakers
@@ -66,7 +66,8 @@ impl Readers {
         }
     }
 
-    /// Wakes the readers of the streams that have output, and returns the streams whose readers are too slow.
+    /// Wakes the readers of the streams that have output, and returns the streams whose queued bytes exceed the limit
+    /// because their readers are too slow.
     pub(super) fn settle(&mut self, endpoint: &ServerEndpoint) -> Vec<StreamId> {
         let mut slow = Vec::new();
         let Some(limit) = self.limit else {

@@ -1,6 +1,6 @@
 //! Future of a request of an endpoint, which is independent of the async runtime.
 //!
-//! The future receives outcome and progress from the endpoint. Dropping the future cancels the request.
+//! The endpoint completes the future and calls the progress callback. Dropping the future cancels the request.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
 /// block.
 pub type ProgressCallback = Box<dyn Fn(&Progress) + Send + Sync>;
 
-/// Shared state of a request and its future.
+/// State of a sent request that the endpoint and the future of the request share.
 pub(super) struct Slot {
     /// State of the request.
     state: Mutex<SlotState>,
@@ -38,7 +38,7 @@ struct SlotState {
     waker: Option<Waker>,
     /// Key of the request, and the number of the session to which the key belongs.
     key_and_epoch: Option<(RequestKey, u64)>,
-    /// The request, if it can be sent again in a new session.
+    /// The request, if it may be sent again in a new session and was not sent again yet.
     repeatable: Option<Repeatable>,
 }
 
@@ -70,12 +70,13 @@ impl Slot {
         self.lock().repeatable.is_some()
     }
 
-    /// Removes and returns the request to send it again, which happens at most once.
+    /// Removes and returns the request, which is then sent again; returns `None` if that has already happened or is not
+    /// allowed.
     pub(super) fn take_repeatable(&self) -> Option<Repeatable> {
         self.lock().repeatable.take()
     }
 
-    /// Sets the outcome and wakes the future.
+    /// Stores the outcome and wakes the future.
     pub(super) fn complete(&self, outcome: Outcome) {
         let mut state = self.lock();
         state.outcome = Some(outcome);
@@ -91,6 +92,7 @@ impl Slot {
         }
     }
 
+    /// Removes and returns the outcome, or registers the waker of the future.
     fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
         let mut state = self.lock();
         match state.outcome.take() {
@@ -103,7 +105,7 @@ impl Slot {
     }
 }
 
-/// Function that cancels the request with a reason.
+/// Function that cancels a request with the given reason.
 type Cancel = Box<dyn FnOnce(&str) + Send>;
 
 /// Future of a sent request, which completes with the outcome of the request.
@@ -113,8 +115,9 @@ type Cancel = Box<dyn FnOnce(&str) + Send>;
 pub struct PendingRequest {
     /// Key of the request in its first session.
     key: RequestKey,
+    /// State that the endpoint updates.
     slot: Arc<Slot>,
-    /// Cancels the request; `None` after the completion.
+    /// Function that cancels the request; `None` after the completion or the cancellation.
     cancel: Option<Cancel>,
 }
 

@@ -1,7 +1,7 @@
 //! Endpoint of a server: handle, handler, and the transport's information about a request.
 //!
-//! A handle is cheap to clone and can be used from any thread. Its methods call the session API and add the current
-//! time.
+//! A handle is cheap to clone and can be used from any thread. The methods of the handle call the session API with the
+//! current time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RequestContext {
-    /// Address of the client, over HTTP.
+    /// Address of the client over HTTP; `None` on other transports.
     pub remote: Option<SocketAddr>,
     /// Method, URI, headers and extensions of the HTTP request that carried the message.
     #[cfg(feature = "http")]
@@ -34,8 +34,8 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Returns the first value of a header of the HTTP request; `None` on other transports, and if the value is not
-    /// ASCII.
+    /// Returns the first value of a header of the HTTP request; `None` without the header, if the value is not ASCII,
+    /// and on other transports.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -72,11 +72,11 @@ impl RequestContext {
 
 /// Handler of the events of all sessions of a server.
 ///
-/// The driver calls the handler in the order of the events and waits until it returns, so a handler must not block. For
-/// longer work, a handler starts a task or a thread and replies later through a clone of the handle. Closures with the
-/// same signature implement the trait.
+/// The driver calls the handler in the order of the events and waits until the handler returns, so a handler must not
+/// block. For longer work, a handler starts a task or a thread and replies later through a clone of the handle.
+/// Closures with the same signature implement the trait.
 pub trait ServerHandler: Send + Sync + 'static {
-    /// Handles one event of the session that `server` belongs to.
+    /// Handles one event; `server` is the handle of the endpoint that has reported the event.
     fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>);
 }
 
@@ -89,14 +89,14 @@ where
     }
 }
 
-/// Handle of a server's endpoint: of a session, or of a single request from 2026-07-28 on.
+/// Handle of a server endpoint, which serves one session or, from 2026-07-28 on, one request.
 #[derive(Clone)]
 pub struct ServerHandle {
-    /// The endpoint.
+    /// The endpoint and its lock.
     shared: Arc<Shared<ServerEndpoint>>,
 }
 
-/// Server endpoint with the context of this crate.
+/// Server endpoint whose received messages have a [`RequestContext`].
 pub(crate) type ServerEndpoint = mcp_exact_session::ServerEndpoint<RequestContext>;
 
 impl Endpoint for ServerEndpoint {
@@ -195,7 +195,7 @@ impl Endpoint for ServerEndpoint {
     }
 }
 
-/// Handler of a server as a [`Dispatch`] of its endpoint.
+/// Receiver of the events of a server endpoint, which passes them to the handler of the application.
 pub(crate) struct ServerDispatch(pub(crate) Arc<dyn ServerHandler>);
 
 impl Dispatch<ServerEndpoint> for ServerDispatch {
@@ -213,6 +213,7 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
 }
 
 impl ServerHandle {
+    /// Creates a handle of an endpoint.
     pub(crate) fn of(shared: &Arc<Shared<ServerEndpoint>>) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -247,7 +248,7 @@ impl ServerHandle {
         self.send_reply(to, reply.into())
     }
 
-    /// Replies to a request; not generic, so that it is compiled once.
+    /// Implements [`reply`](Self::reply) without a generic parameter, so that the code is compiled once.
     fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<SendOutcome, SendError> {
         let is_error = matches!(reply, Reply::Error(_));
         self.shared.call(|state, now| {
@@ -286,7 +287,7 @@ impl ServerHandle {
         self.send_log(scope, level, logger, data.into())
     }
 
-    /// Sends a log message; not generic, so that it is compiled once.
+    /// Implements [`log`](Self::log) without a generic parameter, so that the code is compiled once.
     fn send_log(
         &self,
         scope: Scope,
@@ -313,8 +314,8 @@ impl ServerHandle {
             .call(|state, _| state.endpoint.notify(scope, method, params))
     }
 
-    /// Sends a request to the client (up to 2025-11-25); `progress` is called for its progress if `options` request
-    /// progress.
+    /// Sends a request to the client (up to 2025-11-25); `progress` is called for each progress notification if
+    /// `options` request progress.
     ///
     /// # Errors
     ///
@@ -340,7 +341,7 @@ impl ServerHandle {
         self.send(None, |endpoint, now| endpoint.ping(timeout, now))
     }
 
-    /// Sends a request by `send`, and returns the future of its outcome.
+    /// Sends a request by the function `send`, and returns the future of its outcome.
     fn send(
         &self,
         progress: Option<ProgressCallback>,
@@ -412,10 +413,10 @@ impl std::fmt::Debug for ServerHandle {
 /// Number of ids in a block; each endpoint of a session that several processes serve uses a separate block.
 pub(crate) const BLOCK_IDS: u64 = 1 << 32;
 
-/// Resumes a session from its serialised snapshot, with ids after `ids_after`.
+/// Resumes a session from its serialised snapshot; new requests get ids after `ids_after`.
 ///
-/// Also returns the streams of the lost requests; if `reports_lost` is true, the endpoint sends an error on each of
-/// them.
+/// Also returns the streams of the requests that were lost with the previous process; if `reports_lost` is true, the
+/// endpoint sends an error on each of these streams.
 pub(crate) fn resume_server(
     settings: &Arc<ServerSettings>,
     snapshot: &str,

@@ -1,6 +1,6 @@
 //! Futures that wait for a change of a client's connection.
 //!
-//! A dropped future unregisters its waker.
+//! When such a future is dropped, its waker is unregistered.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,17 +10,17 @@ use mcp_exact_session::ClientEndpoint;
 
 use super::{ClientConnection, Shared};
 
-/// Wakers of the waiting futures, by the number of the future.
+/// Wakers of the futures that wait for a change of a client's connection.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    /// Last assigned number.
+    /// Number that was assigned to the latest future.
     last: u64,
     /// Number and waker of each waiting future.
     wakers: Vec<(u64, Waker)>,
 }
 
 impl Waiters {
-    /// Registers the waker of a future and replaces its previous waker; assigns a number to a new future.
+    /// Registers the waker of a future and replaces its previous waker; assigns a number to a future that has none.
     fn register(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
             self.last += 1;
@@ -36,7 +36,7 @@ impl Waiters {
         }
     }
 
-    /// Removes the waker of a future.
+    /// Removes the waker of the future with this number.
     fn remove(&mut self, number: u64) {
         self.wakers.retain(|(registered, _)| *registered != number);
     }
@@ -49,10 +49,12 @@ impl Waiters {
     }
 }
 
-/// Future that completes when `condition` returns a value for the state of the connection.
+/// Future that completes with the value of `condition` as soon as `condition` returns one for the state of the
+/// connection.
 pub(super) struct Wait<'a, F> {
+    /// Endpoint whose connection is observed.
     shared: &'a Shared<ClientEndpoint>,
-    /// Function that returns a value when the wait ends.
+    /// Function of the connection's state that returns `None` as long as the future must wait.
     condition: F,
     /// Number of the future; `None` before it is first polled.
     number: Option<u64>,
@@ -98,6 +100,7 @@ impl<F> Drop for Wait<'_, F> {
 mod tests {
     use super::*;
 
+    /// The waker of a removed future is dropped, and a repeated registration replaces the earlier waker.
     #[test]
     fn removed_future_is_not_woken() {
         let mut waiters = Waiters::default();

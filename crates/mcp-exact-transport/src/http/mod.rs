@@ -43,10 +43,10 @@ pub(crate) fn protocol_headers(headers: &HeaderMap) -> HttpRequest {
     HttpRequest::new(own.map(|(name, value)| (header_name(name), text(value))))
 }
 
-/// Returns the name of a protocol header; common names are not copied.
+/// Returns the name of a protocol header; the most common names need no allocation.
 #[cfg(feature = "http-server")]
 fn header_name(name: &str) -> Cow<'static, str> {
-    /// Names that most requests contain.
+    /// Names of the protocol headers that most requests contain.
     const COMMON_NAMES: [&str; 4] = [
         "mcp-session-id",
         "mcp-protocol-version",
@@ -57,7 +57,7 @@ fn header_name(name: &str) -> Cow<'static, str> {
     usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 
-/// Returns true if the `Content-Type` is `expected`, with any parameters.
+/// Returns true if the media type of the `Content-Type` is `expected`; parameters are ignored.
 pub(crate) fn has_media_type(headers: &HeaderMap, expected: &str) -> bool {
     let Some(value) = headers.get(http::header::CONTENT_TYPE) else {
         return false;

@@ -1,6 +1,6 @@
 //! Child process with its descendants: a process group on Unix, a job object on Windows.
 //!
-//! When the value is dropped, all processes of the group are killed.
+//! When a [`Group`] is dropped, all of its processes are killed.
 
 use std::io;
 use std::process::ExitStatus;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// Standard input, output and error of the process.
+/// Standard input, output and error of a child process.
 type Streams = (ChildStdin, ChildStdout, ChildStderr);
 
 /// Child process and its process group.
@@ -23,7 +23,7 @@ pub(super) struct Group {
 
 #[cfg(unix)]
 impl Group {
-    /// Starts a process in a new process group.
+    /// Starts a process as the first process of a new process group.
     pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0).kill_on_drop(true);
         let child = command.spawn()?;
@@ -32,7 +32,7 @@ impl Group {
         Ok(Self { child, id })
     }
 
-    /// Removes and returns the standard streams of the first process.
+    /// Removes and returns the standard streams of the first process; `None` if they were already removed.
     pub(super) fn take_streams(&mut self) -> Option<Streams> {
         let child = &mut self.child;
         Some((
@@ -45,18 +45,18 @@ impl Group {
     /// Waits for the exit of the first process.
     ///
     /// # Errors
-    /// The process cannot be waited for.
+    /// An IO error if waiting for the process fails.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// Ends the group after its input was closed, and returns the exit status of the first process.
+    /// Ends the group, whose standard input must be closed, and returns the exit status of the first process.
     ///
-    /// Waits for `after_close`, sends SIGTERM, waits for `after_terminate`, and kills the group.
+    /// Waits for the exit during `after_close`, sends SIGTERM, waits during `after_terminate`, and kills the group.
     ///
     /// # Errors
     ///
-    /// The process cannot be waited for.
+    /// An IO error if waiting for the process fails.
     pub(super) async fn end(
         &mut self,
         after_close: Duration,
@@ -106,7 +106,7 @@ pub(super) struct Group {
 
 #[cfg(windows)]
 impl Group {
-    /// Starts a process in a new job object.
+    /// Starts a process as the first process of a new job object.
     pub(super) fn spawn(command: Command) -> io::Result<Self> {
         use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
@@ -117,7 +117,7 @@ impl Group {
         })
     }
 
-    /// Removes and returns the standard streams of the first process.
+    /// Removes and returns the standard streams of the first process; `None` if they were already removed.
     pub(super) fn take_streams(&mut self) -> Option<Streams> {
         let child = &mut self.child;
         Some((
@@ -135,11 +135,13 @@ impl Group {
         self.child.wait().await
     }
 
-    /// Ends the job after its input was closed, and returns the exit status of the first process. Windows has no signal
-    /// that requests the exit.
+    /// Ends the job, whose standard input must be closed, and returns the exit status of the first process.
+    ///
+    /// Windows has no signal that requests an exit: the processes of the job that have not exited within both time
+    /// limits are killed.
     ///
     /// # Errors
-    /// The process cannot be waited for.
+    /// An IO error if waiting for the process fails.
     pub(super) async fn end(
         &mut self,
         after_close: Duration,

@@ -1,7 +1,7 @@
 //! Programs that are started by a script, such as `npx.cmd` of Node.js on Windows.
 //!
-//! The Windows shell finds `npx.cmd` for `npx`; the system function that starts processes only adds `.exe`. Batch files
-//! are started by the standard library, which quotes their arguments.
+//! The Windows shell finds `npx.cmd` for `npx`; the system function that starts processes only adds `.exe`. The
+//! standard library starts batch files and quotes their arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub(super) fn find(
 mod tests {
     use super::*;
 
+    /// A program without a path and an extension is found in `PATH` with any known extension; all other programs are
+    /// returned unchanged.
     #[test]
     fn launchers_are_found_in_the_path() {
         let there = ["a/node.exe", "b/npx.cmd", "b/node.cmd", "b/tool.bat"];

@@ -1,7 +1,7 @@
 //! Servers as child processes of a client (`basic/transports`, "stdio"; `basic/lifecycle`, "Shutdown").
 //!
-//! Starts the process in a separate process group, forwards its standard error, and ends it: closes its input, then
-//! sends SIGTERM to the group, then kills the group. No process of the group outlives the driver of the handle.
+//! Starts the process in a separate process group, forwards its standard error, and ends the process: closes its input,
+//! then sends SIGTERM to the group, then kills the group. No process of the group outlives the driver of the handle.
 
 mod group;
 #[cfg(any(windows, test))]
@@ -37,6 +37,7 @@ pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
 /// Command that starts a server as a child process.
 #[derive(Clone)]
 pub struct ServerCommand {
+    /// Path or name of the program.
     program: OsString,
     /// Arguments of the program.
     arguments: Vec<OsString>,
@@ -48,11 +49,11 @@ pub struct ServerCommand {
     directory: Option<PathBuf>,
     /// Callback for the lines of standard error.
     stderr: Option<StderrCallback>,
-    /// Time limit for the exit after the input is closed.
+    /// Time limit for the exit of the server after its input is closed.
     close_wait: Duration,
-    /// Time limit for the exit after SIGTERM.
+    /// Time limit for the exit of the server after SIGTERM.
     terminate_wait: Duration,
-    /// Maximum number of restarts after an exit that the probe has caused.
+    /// Maximum number of restarts of a server that has exited because of the `server/discover` probe.
     restarts: u32,
 }
 
@@ -113,8 +114,9 @@ impl ServerCommand {
 
     /// Sets a callback for the lines that the server writes to its standard error.
     ///
-    /// The task that reads the lines calls the callback, which must not block. Without a callback, lines are events of
-    /// `tracing` if that feature is enabled, and are otherwise dropped. Errors contain the last lines in any case.
+    /// The task that reads the lines calls the callback, which must not block. Without a callback, lines are recorded
+    /// as `tracing` events if the feature `tracing` is enabled, and are otherwise dropped. With or without a callback,
+    /// errors about the end of the server contain the last lines.
     #[must_use]
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr = Some(Arc::new(callback));
@@ -132,7 +134,7 @@ impl ServerCommand {
 
     /// Starts the server and connects a client to it.
     ///
-    /// A server that exits because of the probe for 2026-07-28 is started once more.
+    /// A server that exits because of the `server/discover` probe is started once more.
     ///
     /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the
     /// server exits. The task completes when all processes of the server have ended. If the runtime ends first, or the
@@ -170,7 +172,7 @@ impl ServerCommand {
         Ok((handle, tokio::spawn(supervisor.run(process))))
     }
 
-    /// Returns the file to start: on Windows, a script such as `npx.cmd` is also found for `npx`.
+    /// Returns the file to start; for a program such as `npx`, this may be a script such as `npx.cmd`.
     #[cfg(windows)]
     fn launcher(&self) -> OsString {
         let own = self.environment.iter().rev();
@@ -189,7 +191,7 @@ impl ServerCommand {
         &self.program
     }
 
-    /// Starts the process.
+    /// Starts the server process.
     fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
         let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
@@ -231,14 +233,15 @@ impl std::fmt::Debug for ServerCommand {
 
 /// Running server process.
 struct Process {
+    /// Transport over the standard input and output of the server.
     transport: LineTransport<ChildStdout, ChildStdin>,
-    /// Processes of the server.
+    /// Process group or job of the server.
     group: Group,
-    /// Reader of standard error.
+    /// Reader of the server's standard error.
     stderr: Stderr,
 }
 
-/// Serves the connection until it ends.
+/// Drives the connection until it ends or the process has exited.
 ///
 /// After the exit of the process, the remaining output is read for a limited time, because a descendant may keep the
 /// streams open.
@@ -257,20 +260,23 @@ async fn serve_until_exit<T: Transport>(
     }
 }
 
-/// Driver of a child process: serves the connection, restarts the process if the endpoint requests it, and ends the
-/// process.
+/// Driver of a child process: drives the connection, restarts the process if the endpoint requests a restart, and ends
+/// the process.
 struct Supervisor {
+    /// Command that starts the server.
     command: ServerCommand,
     /// Maximum size of a message in bytes.
     message_bytes: usize,
+    /// The client endpoint.
     shared: Arc<Shared<ClientEndpoint>>,
     /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
-    /// True if the endpoint has requested a restart.
+    /// True if the endpoint has requested a restart of the server.
     wants_restart: Arc<AtomicBool>,
 }
 
 impl Supervisor {
+    /// Drives the connection and restarts the process until the server has exited, and then records the reason.
     async fn run(self, mut process: Process) {
         let _end = DisconnectGuard(Arc::clone(&self.shared));
         let mut restarts = self.command.restarts;
@@ -305,7 +311,7 @@ impl Supervisor {
         }
     }
 
-    /// Records that the process cannot be started again, and reports the reason to all waiting futures.
+    /// Records that the process cannot be started again, and reports the error to all waiting futures.
     fn give_up(&self, error: ConnectError) {
         self.shared.call(|state, now| {
             state.role.fail(error);
@@ -313,8 +319,8 @@ impl Supervisor {
         });
     }
 
-    /// Describes the end of the process: its exit status, the error of the connection, and the last lines of standard
-    /// error.
+    /// Creates the error for the end of the process: its exit status or the error of the connection, and the last lines
+    /// of standard error.
     fn describe(
         &self,
         result: &io::Result<()>,

@@ -1,4 +1,4 @@
-//! Reader of a child process's standard error: forwards each line, and keeps the last lines for errors.
+//! Reader of a child process's standard error: forwards each line, and stores the last lines for error messages.
 //!
 //! A line that is too long is forwarded in pieces.
 
@@ -13,22 +13,22 @@ use tokio::task::JoinHandle;
 use super::StderrCallback;
 use crate::observe;
 
-/// Number of bytes from which on an unfinished line is forwarded in pieces.
+/// Number of bytes at which a line without a line end is forwarded in pieces.
 const LINE_BYTES: usize = 8 << 10;
-/// Maximum number of lines that are kept for errors.
+/// Maximum number of last lines that are stored for error messages.
 const MAX_LINES: usize = 20;
-/// Maximum number of characters of a line that are kept for errors.
+/// Maximum number of characters of a line that are stored for error messages.
 const MAX_LINE_CHARS: usize = 500;
-/// Time limit for the remaining output after the exit, because a process that has left the group may keep the stream
-/// open.
+/// Time limit for reading the remaining output after the exit, because a process that has left the process group may
+/// keep the stream open.
 const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Last lines, oldest first.
+/// Last lines of standard error, oldest first.
 type LastLines = Arc<Mutex<VecDeque<String>>>;
 
-/// Reader of standard error.
+/// Task that reads the standard error of a child process, and its last lines.
 pub(super) struct Stderr {
-    /// Last lines.
+    /// Last lines that were read.
     kept: LastLines,
     /// Task that reads the stream.
     task: JoinHandle<()>,
@@ -76,7 +76,7 @@ impl Stderr {
     }
 }
 
-/// Forwards a line and keeps it as one of the last lines.
+/// Passes a line to the callback and stores it among the last lines.
 fn note(kept: &LastLines, callback: Option<&StderrCallback>, line: &[u8]) {
     let line = String::from_utf8_lossy(line.trim_ascii_end());
     match callback {

@@ -25,17 +25,18 @@ use crate::transport::Received;
 /// Maximum time for which the replies of a burst are collected before they are written.
 ///
 /// The time is a few times the duration of a write, so that a client with many calls in flight can process the first
-/// replies while the others are computed.
+/// replies while the server computes the other replies.
 const MAX_BURST_TIME: Duration = Duration::from_micros(25);
 /// Maximum number of bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// Interval at which a message is retried if the endpoint is full.
+/// Interval at which a message is passed to the endpoint again while the endpoint's queues are full.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Serves the client on standard input and output until the end of input, and then waits up to two seconds for the
 /// replies of other threads. No async runtime is needed: the handler runs on the calling thread and may block it.
 ///
-/// Afterwards, other output of the process to standard output goes to standard error, and standard input is at its end.
+/// After this call, other output of the process to standard output goes to standard error, and standard input is at its
+/// end.
 ///
 /// # Errors
 /// An IO error if the streams are already reserved, or if reading or writing fails.
@@ -104,7 +105,7 @@ fn read_all(
 
 /// Passes a message to the endpoint; returns true if the endpoint accepts more messages.
 ///
-/// If the endpoint is full while another thread handles its events, calls `write` and retries.
+/// If the queues of the endpoint are full while another thread handles its events, calls `write` and retries.
 fn receive<E: Endpoint>(
     shared: &Arc<Shared<E>>,
     received: Received<'_>,
@@ -122,7 +123,7 @@ fn receive<E: Endpoint>(
     }
 }
 
-/// Writer of the endpoint's output, which all threads share.
+/// Writer of the endpoint's output and timer of the endpoint, which all threads share.
 struct Writer {
     /// Reference to the writer itself, for the timer thread.
     me: Weak<Self>,
@@ -135,21 +136,21 @@ struct Writer {
     /// The thread resets the flag before it writes the output at the end of the burst, so that output that other
     /// threads have queued in the meantime is also written.
     is_in_burst: AtomicBool,
-    /// State of the timer.
+    /// State of the timer thread.
     timer: Mutex<Timer>,
-    /// True if the timer has a deadline, which is rare.
+    /// True if the timer thread has a deadline to wait for.
     is_armed: AtomicBool,
-    /// Notifies the timer thread of a new deadline or the stop.
+    /// Notifies the timer thread that the deadline has changed or that the thread must end.
     changed: Condvar,
 }
 
-/// Standard output and its buffer.
+/// Standard output with its buffer.
 struct Output {
     /// Standard output.
     file: File,
-    /// Buffer of the bytes to write.
+    /// Bytes that were not yet written.
     buffer: Vec<u8>,
-    /// First error of a write.
+    /// First error of a write; after an error, nothing more is written.
     error: Option<io::Error>,
 }
 
@@ -164,7 +165,7 @@ struct Timer {
     is_stopped: bool,
 }
 
-/// Guard of a burst of messages, which ends on drop.
+/// Guard of a burst: while it exists, the reading thread handles messages and other threads do not write.
 struct Burst<'a>(&'a Writer);
 
 impl Drop for Burst<'_> {
@@ -195,7 +196,7 @@ impl Writer {
         })
     }
 
-    /// Starts a burst.
+    /// Starts a burst of messages.
     fn begin(&self) -> Burst<'_> {
         self.is_in_burst.store(true, Ordering::SeqCst);
         Burst(self)
@@ -223,12 +224,12 @@ impl Writer {
         buffer.clear();
     }
 
-    /// Returns the first error of a write, if any.
+    /// Returns and removes the first error of a write, if any.
     fn take_error(&self) -> io::Result<()> {
         lock(&self.output).error.take().map_or(Ok(()), Err)
     }
 
-    /// Calls the endpoint at its deadlines until the writer is stopped.
+    /// Handles the timeouts of the endpoint at its deadlines until the timer is stopped.
     fn run_timer(&self) {
         let mut timer = lock(&self.timer);
         while !timer.is_stopped {
@@ -248,7 +249,7 @@ impl Writer {
         }
     }
 
-    /// Ends the timer thread.
+    /// Makes the timer thread end.
     fn stop_timer(&self) {
         lock(&self.timer).is_stopped = true;
         self.changed.notify_all();
@@ -291,8 +292,8 @@ mod tests {
     use super::*;
     use crate::endpoint::fake::FullEndpoint;
 
-    /// A message that the endpoint refuses because too many events are queued is passed again, and queued output is
-    /// written in the meantime.
+    /// A message that the endpoint rejects because its queues are full is passed to the endpoint again, and queued
+    /// output is written in the meantime.
     #[test]
     fn refused_message_is_given_again() {
         let shared = FullEndpoint::shared(2);

@@ -1,14 +1,14 @@
 //! Reservation of the process's standard input and output for the protocol, so that no other code reads or writes them
 //! by accident.
 //!
-//! Afterwards standard input is at its end, and other output to standard output goes to standard error: "The server
-//! MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
+//! After the reservation, standard input is at its end, and other output to standard output goes to standard error:
+//! "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
 
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Standard input and output under new file descriptors.
+/// Standard input and output of the process under new file descriptors, for the protocol only.
 pub(crate) struct Claimed {
     pub(crate) input: File,
     pub(crate) output: File,
@@ -28,7 +28,8 @@ pub(crate) fn claim() -> io::Result<Claimed> {
     take()
 }
 
-/// Moves the standard streams to new file descriptors.
+/// Moves standard input and output to new file descriptors; standard input is then empty, and standard output is
+/// standard error.
 #[cfg(unix)]
 fn take() -> io::Result<Claimed> {
     use std::io::Write;
@@ -53,7 +54,7 @@ fn take() -> io::Result<Claimed> {
     })
 }
 
-/// Moves the standard streams to new handles.
+/// Duplicates standard input and output to new handles.
 #[cfg(windows)]
 fn take() -> io::Result<Claimed> {
     use std::os::windows::io::AsHandle;

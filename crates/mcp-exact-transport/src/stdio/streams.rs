@@ -25,8 +25,8 @@ pub type StdioTransport = LineTransport<StdioInput, StdioOutput>;
 
 /// Reserves standard input and output for the protocol.
 ///
-/// Afterwards, other output of the process to standard output goes to standard error, and standard input is at its end.
-/// Must be called within a tokio runtime.
+/// After this call, other output of the process to standard output goes to standard error, and standard input is at its
+/// end. This function must be called within a tokio runtime.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
 /// first, within the time limit of the default [`ConnectionOptions`](crate::ConnectionOptions).
 ///
 /// # Errors
-/// [`ServeError`].
+/// Returns [`ServeError`] if reading or writing fails.
 pub fn serve_stdio(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
@@ -63,7 +63,7 @@ pub fn serve_stdio(
 ///
 /// # Errors
 ///
-/// [`ServeError`].
+/// Returns [`ServeError`] if reading or writing fails.
 pub async fn serve_stdio_with(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
@@ -103,20 +103,21 @@ pub(crate) async fn shutdown_signal() {
 #[derive(Debug)]
 pub struct StdioInput(Input);
 
-/// Way to read standard input.
+/// Kind of standard input, which determines how it is read.
 #[derive(Debug)]
 enum Input {
-    /// Asynchronous reads of a pipe.
+    /// A pipe, which is read asynchronously.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Receiver),
-    /// Asynchronous reads of a Unix socket.
+    /// A Unix socket, which is read asynchronously.
     #[cfg(unix)]
     Socket(tokio::net::UnixStream),
-    /// Blocking reads in a thread.
+    /// Any other file, which a thread reads with blocking calls.
     Thread(ThreadReader),
 }
 
 impl StdioInput {
+    /// Selects the way to read a file.
     fn new(file: File) -> io::Result<Self> {
         #[cfg(unix)]
         let file = match unix::open_input(file) {
@@ -147,20 +148,21 @@ impl AsyncRead for StdioInput {
 #[derive(Debug)]
 pub struct StdioOutput(Output);
 
-/// Way to write standard output.
+/// Kind of standard output, which determines how it is written.
 #[derive(Debug)]
 enum Output {
-    /// Asynchronous writes to a pipe.
+    /// A pipe, which is written asynchronously.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Sender),
-    /// Asynchronous writes to a Unix socket.
+    /// A Unix socket, which is written asynchronously.
     #[cfg(unix)]
     Socket(tokio::net::UnixStream),
-    /// Blocking writes in a thread pool.
+    /// Any other file, which a thread pool writes with blocking calls.
     Thread(tokio::fs::File),
 }
 
 impl StdioOutput {
+    /// Selects the way to write a file.
     #[allow(clippy::unnecessary_wraps, reason = "the counterpart of the input")]
     fn new(file: File) -> io::Result<Self> {
         #[cfg(unix)]
@@ -200,19 +202,20 @@ impl AsyncWrite for StdioOutput {
     }
 }
 
-/// Reads a file descriptor in a thread. The thread ends at the end of input, or after the next read when the reader was
+/// Reader of a file in a thread. The thread ends at the end of input, or after its next read once the reader was
 /// dropped.
 #[derive(Debug)]
 struct ThreadReader {
-    /// Chunks that the thread has read.
+    /// Channel of the chunks that the thread has read.
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// Current chunk.
+    /// Current chunk, whose bytes are being returned.
     chunk: Vec<u8>,
     /// Number of bytes of the current chunk that were returned.
     taken: usize,
 }
 
 impl ThreadReader {
+    /// Starts the thread.
     fn start(mut file: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(4);
         let read = move || {
@@ -239,6 +242,7 @@ impl ThreadReader {
         })
     }
 
+    /// Copies bytes of the current or the next chunk to `buf`; copies no bytes at the end of input.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.taken == self.chunk.len() {
             match ready!(self.chunks.poll_recv(cx)) {
@@ -255,6 +259,7 @@ impl ThreadReader {
     }
 }
 
+/// Asynchronous access to pipes and Unix sockets.
 #[cfg(unix)]
 mod unix {
     use std::fs::File;
@@ -294,7 +299,7 @@ mod unix {
         }
     }
 
-    /// Returns the type of a file.
+    /// Returns the type of a file; `None` if the system does not report the type.
     fn kind(file: &File) -> Option<FileType> {
         let stat = fstat(file).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))

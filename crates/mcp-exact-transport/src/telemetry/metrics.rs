@@ -8,9 +8,9 @@ use opentelemetry::metrics::Meter;
 use crate::http::server::{HttpMetrics, HttpService};
 use crate::metrics::{ConnectionMetrics, connection_metrics};
 
-/// Function that reads a counter.
+/// Function that reads a counter from the metrics.
 type Count = fn(&ConnectionMetrics) -> u64;
-/// Function that reads a current value.
+/// Function that reads a current value, such as the number of open connections, from the metrics.
 type Level = fn(&ConnectionMetrics) -> usize;
 
 /// Registers instruments that report [`connection_metrics`] whenever the meter collects, with the attributes `mcp.side` (`client` or
@@ -60,7 +60,7 @@ pub fn export_connection_metrics(meter: &Meter) {
     }
 }
 
-/// Returns the attributes of an instrument's value: side and transport.
+/// Returns the attributes of a reported value: side and transport.
 fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
     let side = match metrics.side {
         Side::Client => "client",
@@ -105,7 +105,7 @@ pub fn export_metrics(service: &HttpService, meter: &Meter) {
     export.level("mcp.server.queued", "By", |now| now.queued_bytes);
 }
 
-/// Registration of instruments.
+/// Service and meter for which instruments are registered.
 #[cfg(feature = "http-server")]
 struct Export<'a> {
     /// The service whose metrics are exported.
@@ -116,7 +116,7 @@ struct Export<'a> {
 
 #[cfg(feature = "http-server")]
 impl Export<'_> {
-    /// Registers a counter, whose value only increases.
+    /// Registers an instrument for a counter, whose value never decreases.
     fn counter(&self, name: &'static str, unit: &'static str, value: fn(&HttpMetrics) -> u64) {
         let service = self.service.weak();
         let instrument = self.meter.u64_observable_counter(name).with_unit(unit);
@@ -128,7 +128,7 @@ impl Export<'_> {
         instrument.build();
     }
 
-    /// Registers an up-down counter for a current value.
+    /// Registers an instrument for a value that can increase and decrease.
     fn level(&self, name: &'static str, unit: &'static str, value: fn(&HttpMetrics) -> usize) {
         let service = self.service.weak();
         let instrument = self

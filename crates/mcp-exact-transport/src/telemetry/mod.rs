@@ -18,7 +18,7 @@ pub use metrics::export_connection_metrics;
 #[cfg(feature = "http-server")]
 pub use metrics::export_metrics;
 
-/// Returns the trace of the current span, for requests that are sent within it; `None` if no layer exports the span.
+/// Returns the trace of the current span, which can be sent with requests; `None` if no layer exports the span.
 pub fn current_trace() -> Option<TraceContext> {
     let context = Span::current().context();
     let span = context.span();
@@ -33,10 +33,10 @@ pub fn current_trace() -> Option<TraceContext> {
     Some(trace)
 }
 
-/// Makes a span, which must not be entered yet, a part of the trace that a request carries.
+/// Makes a span, which must not have been entered, a part of the trace that a request carries.
 ///
-/// The current span, which is that of the HTTP request, becomes a link of the span, so that the two traces refer to
-/// each other.
+/// The current span, which is the span of the HTTP request, becomes a link of the span of the MCP request, so that the
+/// two traces refer to each other.
 pub(crate) fn continue_trace(span: &Span, trace: &TraceContext) {
     let Some(parent) = span_context(trace) else {
         return;
@@ -64,7 +64,7 @@ pub(crate) fn continue_trace_of_headers(span: &Span, headers: &http::HeaderMap) 
     }
 }
 
-/// Converts a trace context; `None` if its ids are invalid.
+/// Converts a trace context to the type of OpenTelemetry; `None` if its ids are invalid.
 fn span_context(trace: &TraceContext) -> Option<SpanContext> {
     let mut parts = trace.traceparent().split('-').skip(1);
     let trace_id = TraceId::from_hex(parts.next()?).ok()?;

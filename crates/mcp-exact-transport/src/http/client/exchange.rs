@@ -28,25 +28,25 @@ const MIN_REOPEN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: u32 = 5;
 
-/// State that all exchanges of a connection share.
+/// State that all HTTP exchanges of a client connection share.
 pub(super) struct Connection {
     /// The client endpoint.
     pub(super) shared: Arc<Shared<ClientEndpoint>>,
     /// The HTTP client.
     pub(super) client: Arc<dyn HttpClient>,
-    /// Headers of every request.
+    /// Headers of every request, which the application has configured.
     pub(super) headers: HeaderMap,
     /// Maximum size of a message in bytes.
     pub(super) message_bytes: usize,
     /// Id of the session, if the server has assigned one.
     session_id: Mutex<Option<HeaderValue>>,
-    /// Last error of the connection, which explains its end.
+    /// Latest error of an exchange, from which the reason for the end of the connection is created.
     last_error: Mutex<Option<String>>,
 }
 
 /// Body of a response that was read to its end or to the limit.
 pub(super) enum CompleteBody {
-    /// The complete body.
+    /// The complete body, which is one message.
     Message(Bytes),
     /// First bytes of a body that exceeds the limit; the remaining bytes were not read.
     Oversized(Bytes),
@@ -62,15 +62,15 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Returns the delay before the stream is opened again: the reconnection time that the server has set, or else
-    /// `otherwise`.
+    /// Returns the delay before the stream is opened again: the reconnection time that the server has set, or
+    /// `otherwise` if the server has set none.
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
         self.retry
             .map_or(otherwise, |retry| retry.max(MIN_REOPEN_PAUSE))
     }
 }
 
-/// Content that was received on an event stream until its end.
+/// Classification of the content that was received on an event stream before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StreamProgress {
     /// The server has ended the stream without sending a byte.
@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// Stores the last error of the connection.
+    /// Replaces the stored last error.
     pub(super) fn store_error(&self, message: String) {
         *self
             .last_error
@@ -133,6 +133,7 @@ impl Connection {
             .unwrap_or_else(PoisonError::into_inner) = Some(message);
     }
 
+    /// Returns the last error of the connection, if any.
     pub(super) fn last_error(&self) -> Option<String> {
         self.last_error
             .lock()
@@ -185,7 +186,8 @@ impl Connection {
         Err(message.into())
     }
 
-    /// Returns the headers of a request: those of the endpoint, of the session, and the named headers.
+    /// Returns the headers of a request: the configured headers, the session id, the `named` headers, and
+    /// `Last-Event-ID` if an event id is given.
     pub(super) fn request_headers(
         &self,
         named: Vec<(String, String)>,
@@ -225,7 +227,7 @@ impl Connection {
         Ok(CompleteBody::Message(whole.freeze()))
     }
 
-    /// Reads the body of an error response; returns an empty body if it exceeds the limit.
+    /// Reads the body of an error response; returns an empty body if the body exceeds the limit or cannot be read.
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
         match self.read_body(body).await {
             Ok(CompleteBody::Message(body)) => body.to_vec(),
@@ -233,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Passes one message to the endpoint.
+    /// Passes one message to the endpoint; waits while the queues of the endpoint are full.
     pub(super) async fn receive(&self, stream: StreamId, message: Received<'_>) {
         loop {
             match self.shared.receive(stream, message, ()).0 {
@@ -245,9 +247,9 @@ impl Connection {
 
     /// Reads the messages of an event stream until the stream ends or the connection fails.
     ///
-    /// The stream of a request is abandoned some time after the answer, because some servers keep it open: "After the
-    /// JSON-RPC response has been sent, the server SHOULD close the SSE stream" (`basic/transports`, "Sending Messages
-    /// to the Server").
+    /// The client stops reading the stream of a request some time after the answer, because some servers do not close
+    /// the stream: "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream"
+    /// (`basic/transports`, "Sending Messages to the Server").
     pub(super) async fn read_events(
         &self,
         stream: StreamId,
@@ -310,13 +312,13 @@ impl Connection {
         }
     }
 
-    /// Returns true if a request waits for its answer on a stream.
+    /// Returns true if a request of the client waits for its answer on this stream.
     pub(super) fn is_waiting_on(&self, stream: StreamId) -> bool {
         self.shared.lock().endpoint.is_waiting_on(stream)
     }
 }
 
-/// Returns the message for a failed request, with the causes of the error.
+/// Returns the error text for a request that failed, with the causes of the error.
 fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
     let mut message = format!(
         "cannot reach {}: {error}",
@@ -343,7 +345,7 @@ pub(super) enum BodyKind {
     Other,
 }
 
-/// Returns the kind of a response's body by its media type.
+/// Returns the kind of a response's body, which its status and its media type determine.
 pub(super) fn body_kind(response: &Response<HttpBody>) -> BodyKind {
     let headers = response.headers();
     // It has no body (`basic/transports`, "Sending Messages to the Server"), but some servers name a media type.

@@ -28,14 +28,14 @@ use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
-/// Timeout of the first event, measured from the request that opens the stream.
+/// Maximum time from the request that opens the event stream to its first event.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeout of the response to a POST before the next message is posted.
+/// Maximum time to wait for the response to a POST before the next message is posted.
 ///
 /// Some servers respond to a POST only after they have handled its message, which may require the next message.
 const POST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a session until it ends.
+/// Runs one session over HTTP+SSE until the session ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     let late = |_| "the server did not say where messages are posted to";
     let (mut events, messages) = tokio::select! {
@@ -71,7 +71,7 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     Ok((events, messages))
 }
 
-/// Event stream of a session.
+/// Event stream of a session, as a sequence of decoded events.
 struct Events {
     /// Body of the response.
     body: HttpBody,
@@ -93,7 +93,7 @@ impl Events {
     }
 }
 
-/// Returns the URL for POSTs, which the first event contains.
+/// Reads the first event, which names the URL for POSTs, and resolves its reference against `base`.
 async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientError> {
     match events.next().await {
         Some(Decoded::Event(event)) if event.event == "endpoint" => {
@@ -107,7 +107,8 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
     }
 }
 
-/// Creates an endpoint for HTTP+SSE and opens its stream; `None` if the application has closed the client.
+/// Replaces the endpoint by an endpoint for HTTP+SSE and returns the stream of the session; `None` if the application
+/// has closed the client.
 fn begin(driver: &Driver) -> Option<StreamId> {
     EventFlags::take(&driver.flags.has_closed);
     let settings = Arc::clone(&driver.settings);
@@ -125,7 +126,7 @@ fn begin(driver: &Driver) -> Option<StreamId> {
     })
 }
 
-/// Posts the messages of the endpoint and reads the event stream, until the session ends.
+/// Posts the messages of the endpoint to the URL `messages` and reads the event stream, until the session ends.
 async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages: &Uri) {
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
@@ -187,7 +188,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     tasks.shutdown().await;
 }
 
-/// Posts a message; notifies the endpoint of a failure.
+/// Posts a message to the URL `messages`, and notifies the endpoint of success or failure.
 async fn send(
     connection: Arc<Connection>,
     messages: Uri,

@@ -37,7 +37,7 @@ use crate::endpoint::{
 };
 use exchange::Connection;
 
-/// Transport that a client uses.
+/// Transports that a client may use over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpTransport {
     /// Streamable HTTP, with a fallback to HTTP+SSE if the server responds like a server of 2024-11-05
@@ -59,10 +59,11 @@ pub struct HttpEndpoint {
     headers: HeaderMap,
     /// The HTTP client.
     client: Arc<dyn HttpClient>,
+    /// Transport that the client uses.
     transport: HttpTransport,
     /// Delay before a stream is resumed, if the server sets none.
     retry: Duration,
-    /// True if the client opens a standalone stream.
+    /// True if the client opens the standalone stream of each session.
     opens_stream: bool,
 }
 
@@ -200,21 +201,22 @@ impl std::fmt::Debug for HttpEndpoint {
     }
 }
 
-/// Events of the endpoint that the driver handles.
+/// Events that the endpoint has reported and that the driver has not handled yet.
 #[derive(Default)]
 struct EventFlags {
     /// True if a revision was negotiated.
     has_negotiated: AtomicBool,
     /// True if the server has ended the session.
     has_lost_session: AtomicBool,
-    /// True if the client must fall back to HTTP+SSE.
+    /// True if the client must fall back to HTTP+SSE; not reset while the client uses HTTP+SSE.
     wants_sse: AtomicBool,
-    /// True if the endpoint is closed.
+    /// True if the endpoint has reported that it is closed.
     has_closed: AtomicBool,
 }
 
 impl EventFlags {
-    /// Records an event; returns true if the event must not be passed to the application.
+    /// Sets the flag of an event and notifies the driver; returns true if the event must not be passed to the
+    /// application.
     fn record(&self, event: &ClientEvent, notify: &Notify) -> bool {
         let falls_back = self.wants_sse.load(Ordering::Acquire);
         let flag = match event {
@@ -239,15 +241,16 @@ impl EventFlags {
 
 /// Minimum lifetime of a session after which the next session is started without a delay.
 const MIN_STABLE_LIFETIME: Duration = Duration::from_secs(5);
-/// Maximum delay before the next attempt.
+/// Maximum delay before the next attempt to open a stream or to start a session.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Driver of a client, which runs consecutive sessions.
 struct Driver {
-    /// Server and settings.
+    /// URL of the server and settings of the connection.
     endpoint: HttpEndpoint,
+    /// Configuration of the client.
     settings: Arc<ClientSettings>,
-    /// State that all exchanges share.
+    /// State that all HTTP exchanges share.
     connection: Arc<Connection>,
     /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
@@ -255,13 +258,13 @@ struct Driver {
     flags: Arc<EventFlags>,
 }
 
-/// Reason why a session has ended.
+/// Reason why the driver has stopped using a session.
 enum SessionEnd {
     /// The application has closed the client, or the negotiation has failed.
     Closed,
     /// The server has ended the session.
     Lost,
-    /// The server may support HTTP+SSE.
+    /// The endpoint has requested the fallback to HTTP+SSE.
     UseSse,
 }
 
@@ -303,7 +306,7 @@ impl Driver {
         }
     }
 
-    /// Runs a session over HTTP+SSE.
+    /// Runs one session over HTTP+SSE.
     async fn run_sse(&self) -> SessionEnd {
         if let Err(error) = legacy::run(self).await {
             self.connection.store_error(error.to_string());
@@ -316,7 +319,7 @@ impl Driver {
         }
     }
 
-    /// Records the reason why the connection has ended, unless a reason is already recorded.
+    /// Records the last error as the reason why the connection has ended, unless a reason is already recorded.
     fn explain(&self) {
         let reason = self.connection.last_error();
         let reason = reason.unwrap_or_else(|| "the server ended the connection".to_owned());
@@ -334,7 +337,7 @@ impl Driver {
         Some((transmit, message.into()))
     }
 
-    /// Completes when the application has closed the client.
+    /// Completes once the application has closed the client.
     async fn closed_by_program(&self) {
         while !self.connection.shared.lock().role.is_closed {
             self.notify.notified().await;

@@ -19,7 +19,7 @@ impl ReqwestClient {
     ///
     /// # Errors
     ///
-    /// The errors of [`reqwest::ClientBuilder::build`].
+    /// Returns the errors of [`reqwest::ClientBuilder::build`].
     pub fn new(builder: reqwest::ClientBuilder) -> Result<Self, reqwest::Error> {
         Ok(Self(builder.redirect(Policy::none()).build()?))
     }

@@ -29,27 +29,28 @@ pub type HttpBody = UnsyncBoxBody<Bytes, HttpClientError>;
 pub type HttpFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<HttpBody>, HttpClientError>> + Send + 'a>>;
 
-/// Sender of HTTP requests.
+/// Client that sends single HTTP requests for the transport.
 ///
-/// Dropping the future or the body of the response cancels the request. A client must not follow redirects, because the
-/// transport itself follows redirects within its origin.
+/// Dropping the future or the body of the response cancels the request. An HTTP client must not follow redirects,
+/// because the transport itself follows redirects within the origin of the server.
 ///
-/// A client that wraps another client can add credentials and handle responses with status 401.
+/// An HTTP client that wraps another HTTP client can add credentials and handle responses with status 401.
 pub trait HttpClient: Send + Sync + 'static {
-    /// Sends a request.
+    /// Sends a request and returns the future of its response.
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_>;
 }
 
-/// Connector for plain HTTP.
+/// Connector of hyper for plain HTTP.
 #[cfg(not(feature = "tls"))]
 type Connector = HttpConnector;
-/// Connector for HTTPS and plain HTTP.
+/// Connector of hyper for HTTPS and plain HTTP.
 #[cfg(feature = "tls")]
 type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 
 /// HTTP client based on hyper with a connection pool, for plain HTTP and, with the feature `tls`, HTTPS.
 #[derive(Debug, Clone)]
 pub struct HyperClient {
+    /// Client of hyper with its connection pool.
     client: Client<Connector, Full<Bytes>>,
 }
 
@@ -60,7 +61,8 @@ impl Default for HyperClient {
 }
 
 impl HyperClient {
-    /// Creates a client with a timeout for connecting. HTTPS connections trust the certificates of the system.
+    /// Creates a client that fails to connect after `connect_timeout`. HTTPS connections trust the certificates of the
+    /// system.
     pub fn new(connect_timeout: Duration) -> Self {
         let connector = connector(connect_timeout);
         #[cfg(feature = "tls")]
@@ -68,15 +70,15 @@ impl HyperClient {
         Self::of(connector)
     }
 
-    /// Creates a client with a timeout for connecting and a TLS configuration, which defines trusted certificates and
-    /// client certificates. The ALPN protocols of `config` are overwritten.
+    /// Creates a client that fails to connect after `connect_timeout`, with a TLS configuration, which defines trusted
+    /// certificates and client certificates. The ALPN protocols of `config` are overwritten.
     #[cfg(feature = "tls")]
     pub fn with_tls(connect_timeout: Duration, mut config: rustls::ClientConfig) -> Self {
         config.alpn_protocols.clear();
         Self::of(secure(connector(connect_timeout), config))
     }
 
-    /// Creates a client with a connector.
+    /// Creates a client that uses a connector of hyper.
     fn of(connector: Connector) -> Self {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new());
@@ -87,7 +89,7 @@ impl HyperClient {
     }
 }
 
-/// Creates a connector for TCP with a timeout.
+/// Creates a connector for TCP that fails after `connect_timeout`.
 fn connector(connect_timeout: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -97,7 +99,7 @@ fn connector(connect_timeout: Duration) -> HttpConnector {
     connector
 }
 
-/// Adds TLS to a connector, which still supports plain HTTP, for example to the local machine.
+/// Adds TLS to a connector for TCP; the result still supports plain HTTP, for example to the local machine.
 #[cfg(feature = "tls")]
 fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config);
@@ -107,9 +109,11 @@ fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
 
 /// Returns the TLS configuration that trusts the certificates of the system.
 ///
-/// The certificates are read once; if there are none, every HTTPS connection fails with an error that reports this.
+/// The certificates are read once; if the system has none, every HTTPS connection fails with an error that reports
+/// their absence.
 #[cfg(feature = "tls")]
 fn system_trust() -> Arc<rustls::ClientConfig> {
+    /// Configuration that was created at the first call.
     static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();
     let config = CONFIG.get_or_init(|| {
         let mut roots = rustls::RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! Streamable HTTP: a POST for each message, a GET for the standalone stream, and the resumption of both.
+//! Streamable HTTP: a POST for each message, a GET for the standalone stream, and the resumption of event streams.
 //!
 //! From 2026-07-28 on, closing the response of a POST cancels its request; up to 2025-11-25, broken streams are resumed
 //! if the server has sent event ids.
@@ -25,10 +25,10 @@ use crate::clock;
 use crate::endpoint::{is_request, repeat_lost, request_method};
 use crate::transport::Received;
 
-/// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
+/// Maximum time to wait until the server has accepted `notifications/initialized`, before other messages are sent.
 const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for the response headers of the standalone stream, before other messages are sent. Some servers send the
-/// headers only with the first event.
+/// Maximum time to wait for the response headers of the standalone stream before other messages are sent. Some servers
+/// send these headers only with the first event.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for the completion of pending POSTs when a client is closed.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,9 +44,9 @@ const MAX_EMPTY_RESUMPTIONS: u32 = 3;
 struct PostedMessage {
     /// Task of the POST.
     task: AbortHandle,
-    /// Completes when the server has accepted the message.
+    /// Receiver that completes when the server has accepted the message.
     ///
-    /// Present for a message without an answer, whose POST is completed even if the client is closed.
+    /// Present for a message that has no answer; the POST of such a message is completed even if the client is closed.
     is_done: Option<oneshot::Receiver<()>>,
 }
 
@@ -98,8 +98,8 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
 
 /// Starts to use a session: repeats requests that were lost with the previous session, and opens the standalone stream.
 ///
-/// Servers send requests during a call on the standalone stream, and some servers drop requests while it is not open
-/// (TypeScript 1.29), so it is opened before the first call.
+/// Servers send requests during a call on the standalone stream, and some servers drop requests while that stream is
+/// not open (TypeScript 1.29); therefore the standalone stream is opened before the first call.
 async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     repeat_lost(&driver.connection.shared);
     if let Some(opened) = listen(driver, exchanges) {
@@ -107,7 +107,7 @@ async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     }
 }
 
-/// Discards a session that is replaced by a renegotiation: its id, and its standalone stream.
+/// Discards the id and the standalone stream of a session that is replaced by a renegotiation.
 fn leave_session(driver: &Driver, exchanges: &mut Exchanges) {
     driver.connection.forget_session();
     if let Some(listener) = exchanges.listener.take() {
@@ -115,7 +115,7 @@ fn leave_session(driver: &Driver, exchanges: &mut Exchanges) {
     }
 }
 
-/// Sends the output of the endpoint: a POST for each message, which is aborted when the endpoint closes its stream.
+/// Sends the output of the endpoint: posts each message, and aborts a POST when the endpoint closes its stream.
 async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
     while let Some((transmit, message)) = driver.take_output() {
         match transmit {
@@ -173,7 +173,7 @@ async fn close_post_later(task: AbortHandle) {
     task.abort();
 }
 
-/// Completes at the next deadline of the endpoint.
+/// Completes when the next timeout of the endpoint expires; never completes if there is none.
 pub(super) async fn deadline(driver: &Driver) {
     let deadline = driver.connection.shared.lock().endpoint.poll_timeout();
     match deadline.and_then(clock::instant) {
@@ -182,7 +182,9 @@ pub(super) async fn deadline(driver: &Driver) {
     }
 }
 
-/// Starts to post the message that opens a stream.
+/// Starts a task that posts the first message of a stream.
+///
+/// Returns the handle of the task, and a receiver that completes when the exchange has ended.
 fn post(
     driver: &Driver,
     stream: StreamId,
@@ -206,7 +208,7 @@ fn post(
 
 /// HTTP exchange of one message of the client.
 struct Post {
-    /// State that all exchanges share.
+    /// State that all HTTP exchanges share.
     connection: Arc<Connection>,
     /// URL of the server.
     target: http::Uri,
@@ -230,7 +232,8 @@ impl Post {
         });
     }
 
-    /// Posts the message and passes its response to the endpoint; returns the error of a failed exchange.
+    /// Posts the message and passes its response to the endpoint; returns an error if the message or its answer was
+    /// lost.
     async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
         let connection = &self.connection;
         let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
@@ -326,7 +329,8 @@ impl Post {
         }
     }
 
-    /// Resumes the stream of a request that was not answered, until the server has lost it.
+    /// Resumes the stream of a request until the request is answered; returns an error if the server has lost the
+    /// request or cannot be reached.
     async fn resume(&self, mut position: Position) -> Option<ExchangeError> {
         let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
         let revision = self.connection.revision_with_streams();
@@ -380,15 +384,15 @@ impl Post {
     }
 }
 
-/// Reason why an exchange has failed.
+/// Reason why the exchange of a message has failed.
 enum ExchangeError {
-    /// The server no longer has the session (status 404).
+    /// The server does not know the session (status 404).
     SessionLost,
     /// The message was not delivered, or its answer was not received.
     Failed(TransportFailure),
 }
 
-/// Returns the failure for a response with an error status.
+/// Returns the failure for a response with an error status or an unexpected media type.
 async fn failure_of(
     connection: &Connection,
     response: http::Response<super::HttpBody>,
@@ -414,11 +418,12 @@ enum GetOutcome {
     /// The server has refused the request, for example with status 405 if it does not support the stream, or its
     /// response is not an event stream.
     Refused,
-    /// The server no longer has the session (status 404).
+    /// The server does not know the session (status 404).
     UnknownSession,
 }
 
-/// Opens or resumes a stream by a GET and reads its messages until it ends.
+/// Opens or resumes a stream by a GET and reads its messages until it ends; drops `opening` when the server has
+/// responded.
 async fn get(
     connection: &Connection,
     target: &http::Uri,
@@ -463,10 +468,10 @@ async fn get(
     }
 }
 
-/// Opens the standalone stream, and opens it again whenever it ends.
+/// Starts a task that opens the standalone stream, and opens it again whenever it ends.
 ///
 /// Returns a receiver that completes when the server has responded for the first time; `None` if the session has no
-/// such stream.
+/// standalone stream.
 fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receiver<()>> {
     if !driver.endpoint.opens_stream {
         return None;
@@ -565,7 +570,7 @@ impl Connection {
         has_streams.then_some(revision)
     }
 
-    /// Returns true if closing the response of a request does not cancel it.
+    /// Returns true if the revision of the session does not treat a closed response as the cancellation of its request.
     fn survives_disconnect(&self) -> bool {
         let state = self.shared.lock();
         let info = state.endpoint.session_info();

@@ -14,7 +14,7 @@ pub enum InvalidTarget {
         "`{0}` is not an absolute URL of HTTP; write `http://host/path` or `https://host/path`"
     )]
     NotHttp(String),
-    /// The URL has another origin.
+    /// The URL has another origin than the server.
     #[error("`{0}` belongs to another origin than the server; connect to that URL instead")]
     OtherOrigin(String),
 }
@@ -32,7 +32,8 @@ pub(super) fn parse_http_url(url: &str) -> Result<Uri, InvalidTarget> {
     }
 }
 
-/// Returns a URL or a reference for errors and logs, without user name, password and query, which may be credentials.
+/// Returns a URL or a reference for errors and logs: without user name, password and query, which may contain
+/// credentials.
 pub(super) fn url_for_logs(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
     let Some((scheme, rest)) = url.split_once("//") else {
@@ -60,7 +61,8 @@ fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
     (scheme, uri.host().map(str::to_ascii_lowercase), port)
 }
 
-/// Resolves a reference against the URL of the response that contains it.
+/// Resolves a reference against the URL `base` of the response that contains the reference; returns an error for a
+/// reference to another origin.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
     let reference = reference.trim().split('#').next().unwrap_or("");
     let invalid = || InvalidTarget::NotHttp(url_for_logs(reference));
@@ -133,6 +135,7 @@ fn remove_dot_segments(path: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Relative and absolute references are resolved as RFC 3986, section 5.2, specifies.
     #[test]
     fn references_are_resolved() {
         let base = parse_http_url("http://h.example:80/a/sse?x=1").expect("a URL");
@@ -153,6 +156,8 @@ mod tests {
         }
     }
 
+    /// A resolved URL contains the user name and password of the base URL; a reference with another user name is
+    /// refused.
     #[test]
     fn user_of_the_base_is_kept() {
         let base = parse_http_url("http://u:p@h.example/sse").expect("a URL");
@@ -161,6 +166,7 @@ mod tests {
         assert!(resolve(&base, "http://v@h.example/m").is_err());
     }
 
+    /// URLs in errors and logs contain neither user name, password nor query.
     #[test]
     fn errors_show_no_credentials() {
         for (url, expected) in [

@@ -1,8 +1,8 @@
 //! Attachment of an HTTP response to a stream of an endpoint: reads the stream's output, and ensures that only one
-//! connection sends it.
+//! connection sends the output.
 //!
 //! Messages of a recorded stream stay in the stream until the event log has stored them. After the connection ends, a
-//! task continues recording.
+//! task continues to record the stream.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::observe;
 /// Delay before the first retry if the event log is unavailable; the delay increases with each retry.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Future that saves the session.
+/// Future that saves the snapshot of a session.
 pub(super) type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Future that appends events to the log.
 pub(super) type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
@@ -38,7 +38,7 @@ pub(super) enum NextOutput {
     Status,
 }
 
-/// Output that was removed from a stream.
+/// Only output of a stream, after its removal from the stream.
 #[derive(Debug)]
 pub(super) enum Output {
     /// The only message of the response, with its HTTP status.
@@ -47,7 +47,7 @@ pub(super) enum Output {
     Status(u16),
 }
 
-/// Message of a stream, with its sequence number, which starts at 1.
+/// Message of a stream, with its sequence number in the stream, from 1 on.
 pub(super) struct Message {
     pub(super) bytes: Bytes,
     pub(super) sequence: u64,
@@ -55,16 +55,18 @@ pub(super) struct Message {
     pub(super) last: bool,
 }
 
-/// Attachment of an HTTP connection to a stream of an endpoint, which ends on drop.
+/// Right of an HTTP connection to read the output of a stream of an endpoint; released on drop.
 pub(super) struct Attachment {
     /// The endpoint.
     shared: Arc<Shared<ServerEndpoint>>,
+    /// Stream whose output is read.
     stream: StreamId,
-    /// State that makes the stream resumable.
+    /// State that makes the stream resumable; `None` for a stream that ends with its connection.
     resumable: Option<Resumable>,
     /// True if nothing must be released: the stream has ended, or another attachment has taken over.
     is_released: bool,
-    /// True for the attachment of the task that continues recording, which must not start a second such task.
+    /// True for the attachment of the task that continues recording after the connection has ended; such an attachment
+    /// does not start another task.
     is_archive: bool,
     /// True if the last message of the stream was recorded or was sent as the complete response.
     is_complete: bool,
@@ -72,11 +74,13 @@ pub(super) struct Attachment {
 
 /// State of a stream that a newer connection can take over.
 struct Resumable {
+    /// Service of the session.
     inner: Arc<Inner>,
+    /// Session to which the stream belongs.
     session: Arc<Session>,
-    /// Number of the connection that currently sends the stream; a newer connection has a higher number.
+    /// Number of this connection among all connections of the stream; a newer connection has a higher number.
     turn: u64,
-    /// Log in which the stream is recorded.
+    /// Log in which the stream is recorded, if any.
     log: Option<Arc<dyn EventLog>>,
 }
 
@@ -106,7 +110,8 @@ impl Attachment {
         });
     }
 
-    /// Polls the stream by `read`; returns `None` if the stream has ended or another connection has taken over.
+    /// Calls `read` once the stream has output; returns `None` if the stream has ended or another connection has taken
+    /// over the stream.
     fn poll<R>(
         &self,
         cx: &Context<'_>,
@@ -134,7 +139,7 @@ impl Attachment {
         }
     }
 
-    /// Returns the kind of the next output without removing it.
+    /// Returns the kind of the next output, which remains in the stream.
     pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<NextOutput>> {
         self.poll(cx, |endpoint| {
             Some(match endpoint.peek_transmit_on(self.stream)?.0 {
@@ -171,7 +176,7 @@ impl Attachment {
         })
     }
 
-    /// Returns the next messages: one message, or the messages that are recorded together.
+    /// Removes and returns the next message; for a recorded stream, returns the messages to record together.
     ///
     /// Messages that must be recorded stay in the stream until they are recorded, so that a connection that takes over
     /// in the meantime also receives them.
@@ -237,8 +242,8 @@ impl Attachment {
         resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
     }
 
-    /// Removes the recorded messages of the stream up to and including this sequence number; returns false if another
-    /// connection has taken over and sends them instead.
+    /// Removes the recorded messages of the stream up to and including the sequence number `through`; returns false if
+    /// another connection has taken over and sends the messages instead.
     pub(super) fn drop_through(&mut self, through: u64) -> bool {
         let mut state = self.shared.lock();
         if !self.is_current() {
@@ -277,7 +282,7 @@ impl Attachment {
         self.stream
     }
 
-    /// Returns the id of the last event that was removed from the stream.
+    /// Returns the event id of the last message that was removed from the stream.
     pub(super) fn last_event_id(&self) -> Option<EventId> {
         self.event_id(self.taken_count())
     }
@@ -287,11 +292,11 @@ impl Attachment {
         self.shared.lock().endpoint.next_sequence_on(self.stream)
     }
 
-    /// Returns true if a log whose last event has the number `last` lacks events that were recorded and removed from
-    /// the stream, for example after a failover.
+    /// Returns true if a log whose last event has the number `last` lacks events that were recorded and then removed
+    /// from the stream, for example after a failover of the log.
     ///
     /// Logs without last wills are not checked, because a resumed session continues with much higher event numbers than
-    /// the log contains.
+    /// such a log contains.
     pub(super) fn has_lost(&self, log: &dyn EventLog, last: u64) -> bool {
         log.keeps_last_wills() && self.taken_count() > last
     }
@@ -305,7 +310,7 @@ impl Attachment {
         })
     }
 
-    /// Starts to save the session if it must be saved before the next output is sent; `None` otherwise.
+    /// Returns a future that saves the session, if the session must be saved before the next output is sent.
     pub(super) fn save(&self) -> Option<Save> {
         let held = self.resumable.as_ref()?;
         held.inner.options().session_store.as_ref()?;
@@ -362,7 +367,7 @@ impl Attachment {
         messages
     }
 
-    /// Starts to append events to the log; `None` if the stream is not recorded.
+    /// Returns a future that appends events to the log; `None` if the stream is not recorded.
     pub(super) fn append(&self, messages: &[Message]) -> Option<Append> {
         let held = self.resumable.as_ref()?;
         let log = Arc::clone(held.log.as_ref()?);
@@ -377,7 +382,7 @@ impl Attachment {
         }))
     }
 
-    /// Records the output of the stream until the stream ends or a connection takes over; retries while the log is
+    /// Records the output of the stream until the stream ends or a new connection takes over; retries while the log is
     /// unavailable.
     async fn archive(mut self) {
         let mut pause = RETRY_DELAY;
@@ -408,7 +413,7 @@ impl Attachment {
         }
     }
 
-    /// Releases the stream and closes it in the endpoint. Messages that were not recorded are lost.
+    /// Closes the stream in the endpoint and removes it from the session. Messages that were not recorded are lost.
     fn release(&mut self) {
         if std::mem::replace(&mut self.is_released, true) {
             return;
@@ -427,7 +432,8 @@ impl Attachment {
         });
     }
 
-    /// Marks the recorded stream as abandoned in the log, so that a client that resumes it receives its last will.
+    /// Marks the recorded stream as abandoned in the log, so that a client that resumes the stream receives its last
+    /// will.
     fn abandon(&self) {
         let Some(held) = &self.resumable else {
             return;
@@ -454,7 +460,7 @@ impl Attachment {
     }
 }
 
-/// Converts messages to events of the log.
+/// Converts messages of a stream to events of the log.
 fn events_of(messages: &[Message]) -> Vec<LogEvent> {
     let events = messages.iter().map(|message| LogEvent {
         sequence: message.sequence,
@@ -464,7 +470,7 @@ fn events_of(messages: &[Message]) -> Vec<LogEvent> {
     events.collect()
 }
 
-/// Removes the events of a session that has ended while they were appended, because nothing else would remove them.
+/// Removes the events of a session from the log if the session has ended permanently while events were being appended.
 async fn remove_if_forgotten(
     log: &dyn EventLog,
     session: &Session,

@@ -3,7 +3,7 @@
 //!
 //! A message is recorded before it is sent, so that no message is lost between two connections. If a snapshot of the
 //! session is due, it is saved before the message is recorded. When the connection of a resumable stream ends, a task
-//! continues recording. A stream that belongs to another process is read from the event log.
+//! continues to record the stream. A stream that belongs to another process is read from the event log.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 use crate::sse;
 
-/// Asynchronous step that precedes the sending of a message.
+/// Asynchronous step that must complete before a message is sent.
 enum Step {
     /// The snapshot of the session is being saved.
     Saving(Save),
@@ -34,29 +34,29 @@ enum Step {
 
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
-    /// Attachment to a stream of this process.
+    /// Attachment to the stream, if the stream belongs to this process.
     attachment: Option<Attachment>,
-    /// Stream of another process that is read from the log.
+    /// Reader of the log, if the stream belongs to another process.
     followed: Option<Box<FollowedStream>>,
-    /// Bytes to send next.
+    /// Encoded bytes to send next.
     out: Vec<u8>,
-    /// Step in progress.
+    /// Step that must complete before the next message is sent.
     step: Option<Step>,
     /// Reader of the events in the log that the client has missed and that are not sent yet.
     replay: Option<Box<Replay>>,
-    /// Number of the last event that a replay has sent.
+    /// Sequence number of the last event that was sent from the log.
     replayed: u64,
     /// Interval of keep-alive comments.
     keep_alive: Duration,
-    /// Timer of the next comment.
+    /// Timer of the next keep-alive comment.
     timer: Pin<Box<Sleep>>,
     /// True if the stream ends when the service shuts down.
     ends_with_service: bool,
     /// Sequence number of the last message that is sent before the stream ends; set when the shutdown starts.
     ends_after: Option<u64>,
-    /// Future that ends the stream when it completes.
+    /// Future whose completion ends the stream.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Value that is dropped with the stream.
+    /// Value that is dropped together with the stream.
     guard: Option<Box<dyn Send>>,
 }
 
@@ -79,12 +79,12 @@ impl EventStream {
         }
     }
 
-    /// Returns the buffer of the bytes that are sent before the first event.
+    /// Returns the output buffer, to which bytes can be added before the first event.
     pub(super) fn prelude(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Sends messages that are already recorded before all other messages of the stream.
+    /// Adds messages that are already recorded; these are sent before all other messages of the stream.
     pub(super) fn send_recorded(&mut self, messages: Vec<Message>) {
         if !messages.is_empty() {
             let recorded = Box::pin(std::future::ready(Ok(())));
@@ -92,8 +92,8 @@ impl EventStream {
         }
     }
 
-    /// Adds the first events that the client has missed; the other missed events are read from the log while these are
-    /// sent.
+    /// Sends the first events that the client has missed, and then the other missed events, which `replay` reads from
+    /// the log.
     pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
         if let Some(after) = self.resend(replay.key.stream, first) {
             replay.read(after);
@@ -101,8 +101,8 @@ impl EventStream {
         }
     }
 
-    /// Adds events of the log to the output; returns the sequence number of the last event, or `None` if there are no
-    /// events or the stream ends.
+    /// Adds events of the log to the output; returns the sequence number of the last event, or `None` if `events` is
+    /// empty or the last event ends the stream.
     fn resend(&mut self, stream: u64, events: &[LogEvent]) -> Option<u64> {
         for event in events {
             let sequence = event.sequence;
@@ -114,7 +114,7 @@ impl EventStream {
         Some(last.sequence)
     }
 
-    /// Continues a replay; returns true at the end of the stream.
+    /// Reads and sends further missed events; returns true if the stream ends.
     fn poll_replay(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let Some(replay) = &mut self.replay else {
             return Poll::Ready(false);
@@ -142,7 +142,7 @@ impl EventStream {
         Poll::Ready(has_lost || events.last().is_some_and(|event| event.last))
     }
 
-    /// Sends the events that another process appends to a stream, after the replayed events.
+    /// Sends the events that another process appends to a stream after the event `after`.
     pub(super) fn follow(
         &mut self,
         inner: &Arc<Inner>,
@@ -162,7 +162,7 @@ impl EventStream {
         }));
     }
 
-    /// Collects the events of a stream that belongs to another process; returns true at the end of the stream.
+    /// Adds the events that another process has appended to the output; returns true at the end of the stream.
     fn gather_followed(&mut self, cx: &mut Context<'_>) -> bool {
         while self.out.len() < MAX_BURST_BYTES {
             let Some(followed) = &mut self.followed else {
@@ -201,7 +201,7 @@ impl EventStream {
         false
     }
 
-    /// Makes the stream of a session end when the service shuts down.
+    /// Sets that the stream ends when the service shuts down.
     pub(super) fn end_with_service(&mut self) {
         self.ends_with_service = true;
     }
@@ -212,7 +212,7 @@ impl EventStream {
         attachment.is_some_and(|held| session.standalone() == Some(held.stream()))
     }
 
-    /// Sets a future whose completion ends the stream.
+    /// Adds a future whose completion ends the stream.
     pub(super) fn end_with(&mut self, shutdown: impl Future<Output = ()> + Send + 'static) {
         self.shutdown = Some(match self.shutdown.take() {
             None => Box::pin(shutdown),
@@ -225,12 +225,12 @@ impl EventStream {
         });
     }
 
-    /// Keeps a value alive for the lifetime of the stream.
+    /// Stores a guard that is dropped together with the stream.
     pub(super) fn keep(&mut self, guard: impl Send + 'static) {
         self.guard = Some(Box::new(guard));
     }
 
-    /// Returns the next bytes; `None` at the end.
+    /// Returns the next bytes of the body; `None` at its end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let is_over = self.gather_followed(cx);
         // A stream that always has output ends with its service and its credentials too.
@@ -271,7 +271,8 @@ impl EventStream {
         attachment.log().is_some() || attachment.taken_count() >= through
     }
 
-    /// Ends the stream after the collected bytes. The client can resume the stream to receive the remaining messages.
+    /// Ends the stream after the bytes that are already in the output. The client can resume the stream to receive the
+    /// remaining messages.
     fn end(&mut self) {
         self.attachment = None;
         self.followed = None;
@@ -279,7 +280,7 @@ impl EventStream {
         self.step = None;
     }
 
-    /// Collects the events that are ready; returns true at the end of the stream.
+    /// Adds the events that are ready to the output; returns true at the end of the stream.
     fn gather(&mut self, cx: &mut Context<'_>) -> bool {
         while self.out.len() < MAX_BURST_BYTES {
             if self.replay.is_some() {
@@ -333,7 +334,7 @@ impl EventStream {
         false
     }
 
-    /// Adds an event to the output; returns true if the stream ends with it.
+    /// Adds a message to the output; returns true if the message ends the stream.
     fn send(&mut self, message: &Message) -> bool {
         let Some(attachment) = &mut self.attachment else {
             return true;

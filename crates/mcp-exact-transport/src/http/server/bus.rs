@@ -2,7 +2,8 @@
 //! processes.
 //!
 //! A change is announced to the clients of all processes. A response, cancellation or progress notification of a client
-//! is forwarded to the process that waits for it. A session that ends on one process ends on all.
+//! is forwarded to the process that has the request in flight. A session that ends on one process ends on all
+//! processes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -30,7 +31,7 @@ use crate::transport::Received;
 pub struct Announcer {
     /// The change bus.
     pub(super) bus: Arc<dyn ChangeBus>,
-    /// Number of the service, whose receivers ignore the message.
+    /// Number of the service that publishes the changes; receivers with the same number ignore the changes.
     pub(super) origin: u64,
 }
 
@@ -54,27 +55,27 @@ impl std::fmt::Debug for Announcer {
 const MAX_QUEUED_MESSAGES: usize = 10_000;
 /// Maximum total size in bytes of the bus messages that wait to be handled, unless a single message is larger.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Maximum time for which a message is retried if its session is full.
+/// Maximum time for which the delivery of a message is retried while the queues of its session are full.
 const MAX_WAIT: Duration = Duration::from_millis(200);
-/// Interval of the retries if a session is full.
+/// Interval of these retries of a delivery.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Interval at which the task that repairs gaps checks that its service still exists.
 const RESYNC_CHECK: Duration = Duration::from_secs(10);
-/// Delay before the session store is retried during a resync if it is unavailable.
+/// Delay before a resync accesses an unavailable session store again.
 const RESYNC_RETRY: Duration = Duration::from_secs(1);
 
-/// Number and size of the bus messages that wait to be handled by this process.
+/// Number and size of the bus messages that this process has received but not handled.
 #[derive(Default)]
 struct Backlog {
     /// Total size of the messages in bytes.
     bytes: AtomicUsize,
-    /// True if messages were lost since the last [`BusMessage::Resync`].
+    /// True if messages were dropped since the last [`BusMessage::Resync`].
     has_lost: AtomicBool,
 }
 
 impl Backlog {
-    /// Counts a message; returns false if a limit is exceeded.
+    /// Counts a received message; returns false if the message must be dropped because a limit is exceeded.
     fn add(&self, message: &BusMessage) -> bool {
         let size = weight(message);
         let before = self.bytes.fetch_add(size, Ordering::AcqRel);
@@ -145,8 +146,8 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     }))
 }
 
-/// Repairs gaps of the bus concurrently with the handling of messages; gaps that are reported during a repair are
-/// repaired together afterwards.
+/// Reloads the sessions of this process after each gap of the bus, concurrently with the handling of messages; gaps
+/// that are reported in the meantime are repaired together afterwards.
 async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
     while let Some(gap) = gaps.upgrade() {
         let is_noted = timeout(RESYNC_CHECK, gap.notified()).await.is_ok();
@@ -160,7 +161,7 @@ async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
     }
 }
 
-/// Handles a message of another process.
+/// Handles a message of the bus.
 async fn take(inner: &Arc<Inner>, message: BusMessage) {
     match message {
         BusMessage::SessionSaved { session, origin } => {
@@ -213,10 +214,11 @@ async fn resync(inner: &Arc<Inner>) {
     }
 }
 
-/// Passes a message that another process has received to a session, if the session waits for it.
+/// Passes a message that another process has received to a session, if the session of this process waits for the
+/// message.
 ///
 /// The other process has authenticated the sender. If the session is full, the delivery is retried only for a short
-/// time, because later messages belong to other sessions.
+/// time, because later bus messages may belong to other sessions.
 async fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let (stream, frame) = {
@@ -248,8 +250,8 @@ async fn deliver(session: &Session, frame: &[u8]) {
     shared.call(|state, now| state.endpoint.handle_close(stream, StreamEnd::Clean, now));
 }
 
-/// Forwards a message, or parts of a batch, to the processes that wait for them; returns the part that this process
-/// must handle, if any.
+/// Forwards a message, or parts of a batch, to the processes that have the requests in flight; returns the part that
+/// this process must handle, if any.
 pub(super) async fn forward(
     inner: &Arc<Inner>,
     bus: &dyn ChangeBus,
@@ -279,7 +281,8 @@ pub(super) async fn forward(
     Ok(divided.for_this_process.map(Bytes::from))
 }
 
-/// Sends a message of a client to the process that waits for it; status 503 if the bus does not accept it.
+/// Publishes a message of a client for the process that has its request in flight; returns status 503 if the bus does
+/// not accept the message.
 pub(super) async fn send_frame(
     bus: &dyn ChangeBus,
     id: &str,

@@ -10,7 +10,7 @@ use super::options::{Allowed, HttpServerOptions};
 use super::response::{Refusal, refuse};
 use crate::http::{EVENT_STREAM, JSON, has_media_type};
 
-/// Checks the headers `Host` and `Origin` (`basic/transports`, "Security Warning").
+/// Checks that the headers `Host` and `Origin` are allowed (`basic/transports`, "Security Warning").
 pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
     let mut named = parts.headers.get_all(HOST).iter();
     let host = named.next();
@@ -49,7 +49,7 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     }
 }
 
-/// Returns true if pages of this origin may use the server.
+/// Returns true if web pages of this origin may use the server.
 pub(super) fn is_origin_allowed(origin: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Any => true,
@@ -63,7 +63,7 @@ pub(super) fn is_origin_allowed(origin: &str, allowed: &Allowed) -> bool {
     }
 }
 
-/// Returns true if the `Host` header is an allowed name of the server.
+/// Returns true if the value of the header `Host` is an allowed name of the server.
 fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Any => true,
@@ -87,7 +87,7 @@ fn is_loopback(host: &str) -> bool {
     host_name(host).is_some_and(is_named)
 }
 
-/// Returns a host without its port; `None` if it is malformed.
+/// Returns the host without its port; `None` if `host` is malformed.
 fn host_name(host: &str) -> Option<&str> {
     let end = if host.starts_with('[') {
         host.find(']')? + 1
@@ -159,7 +159,7 @@ fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Creates headers.
+    /// Creates a header map from names and values.
     fn headers(named: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in named {
@@ -168,6 +168,7 @@ mod tests {
         headers
     }
 
+    /// A host is allowed only if the complete name is allowed; a name that merely begins with an allowed name is not.
     #[test]
     fn hosts_are_compared_whole() {
         for host in [
@@ -206,6 +207,7 @@ mod tests {
         }
     }
 
+    /// An origin is allowed only if its complete host is allowed; `null` and schemes other than HTTP are not.
     #[test]
     fn origins_are_compared_whole() {
         for (origin, expected) in [
@@ -224,6 +226,7 @@ mod tests {
         }
     }
 
+    /// The check of `Accept` supports wildcards, and treats the weight `q=0` as a refusal.
     #[test]
     fn accept_supports_wildcards_and_weights() {
         for (accept, expected) in [

@@ -55,7 +55,7 @@ type SentBody = ResponseBody;
 #[cfg(feature = "compression")]
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
-/// Settings and state that all connections share.
+/// Protocol settings and TLS state that all connections of a listener share.
 pub(super) struct Connections {
     /// True if large responses are compressed.
     #[cfg(feature = "compression")]
@@ -71,7 +71,7 @@ pub(super) struct Connections {
     tls: Option<tokio_rustls::TlsAcceptor>,
 }
 
-/// Protocol of a connection.
+/// HTTP version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/1.1.
@@ -114,7 +114,7 @@ impl Connections {
         self.tls = Some(Arc::new(config).into());
     }
 
-    /// Serves one connection until it ends, and then drops its permit. An error of the connection does not affect other
+    /// Serves one connection until it ends, and then drops `permit`. An error of the connection does not affect other
     /// connections.
     pub(super) fn serve(
         self: Arc<Self>,
@@ -149,8 +149,8 @@ impl Connections {
         }
     }
 
-    /// Waits for the start of a connection, such as its TLS handshake; `None` if it fails, exceeds the time limit, or
-    /// the server shuts down.
+    /// Waits for `beginning`, such as a TLS handshake; `None` if `beginning` fails, exceeds the time limit, or the
+    /// server shuts down.
     async fn begin<T>(
         &self,
         beginning: impl Future<Output = io::Result<T>>,
@@ -164,7 +164,7 @@ impl Connections {
         }
     }
 
-    /// Serves a connection whose protocol is known.
+    /// Serves a connection whose HTTP version is known.
     async fn serve_as(
         &self,
         protocol: Protocol,
@@ -211,17 +211,17 @@ impl Connections {
     }
 }
 
-/// Reason why serving a connection ends.
+/// Reason why the server stops serving a connection.
 enum ConnectionEnd {
-    /// The client has closed the connection, or it has failed.
+    /// The client has closed the connection, or the connection has failed.
     Closed,
-    /// The connection was idle for the timeout.
+    /// No request was received or being served during the idle timeout.
     IdleTimeout,
     /// The server is shutting down.
     Stopped,
 }
 
-/// Serves a connection until it is closed or idle, or the server shuts down.
+/// Polls a connection of hyper until it is closed or idle, or the server shuts down.
 fn serve_until_end<C: Future>(
     mut connection: Pin<&mut C>,
     mut idle: IdleTimeout,
@@ -253,7 +253,7 @@ fn serve_until_end<C: Future>(
 
 /// Makes the operating system close a connection whose client does not acknowledge sent data.
 ///
-/// Otherwise the keep-alive comments of an event stream to a client that has disappeared would wait for a long time.
+/// Without this timeout, an event stream to a client that has disappeared would stay open for a long time.
 fn set_acknowledgement_timeout(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
@@ -266,7 +266,7 @@ fn set_acknowledgement_timeout(stream: &TcpStream) {
     let _ = stream;
 }
 
-/// Detects the protocol of a client without consuming bytes from the socket.
+/// Returns the HTTP version of a client, which is detected without consuming bytes from the socket.
 async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     let mut first = [0; HTTP2_PREFACE.len()];
     let mut pause = Duration::from_millis(5);
@@ -288,9 +288,9 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     }
 }
 
-/// Connection of a client, with the number of its requests.
+/// Connection of a client, with counters of its requests, from which its idle time is determined.
 ///
-/// It is used behind an `Arc`, so that futures that contain it are small.
+/// Connections are used behind an `Arc`, so that futures that contain a connection are small.
 pub(super) struct ClientConnection {
     service: HttpService,
     /// Address of the client.
@@ -318,14 +318,15 @@ impl ClientConnection {
 }
 
 /// Future that completes when a connection has been idle for the timeout or slightly longer: no request was received,
-/// and no request is being served.
+/// and no request was being served.
 struct IdleTimeout {
+    /// Connection that is observed.
     client: Arc<ClientConnection>,
     /// Timer of the next check.
     sleep: Pin<Box<Sleep>>,
     /// Time between two checks.
     interval: Duration,
-    /// Number of requests at the last check.
+    /// Number of received requests at the last check.
     last_count: usize,
     /// Number of consecutive checks that have found the connection idle.
     idle_checks: u32,
@@ -364,11 +365,12 @@ impl Future for IdleTimeout {
     }
 }
 
-/// Serves the requests of a connection.
+/// Service of hyper that responds to the requests of a connection.
 struct Requests {
     /// True if large responses are compressed.
     #[cfg(feature = "compression")]
     compression: bool,
+    /// Connection to which the requests belong.
     client: Arc<ClientConnection>,
 }
 
@@ -419,7 +421,7 @@ async fn compress(service: HttpService, parts: Parts, body: Incoming) -> Respons
     response.map(SentBody::Right)
 }
 
-/// Counts a response as completely sent when dropped.
+/// Guard that counts a response as completely sent when dropped.
 struct ResponseEndGuard(Arc<ClientConnection>);
 
 impl Drop for ResponseEndGuard {
@@ -428,10 +430,10 @@ impl Drop for ResponseEndGuard {
     }
 }
 
-/// Response body that marks its connection as in use until the end of the body.
+/// Response body that keeps its connection from being idle until the body ends.
 struct BusyBody {
     body: SentBody,
-    /// Guard that marks the response as completely sent.
+    /// Guard that counts the response as completely sent when the body is dropped.
     _in_use: ResponseEndGuard,
 }
 

@@ -1,6 +1,6 @@
 //! Cross-origin requests of browser clients (Fetch, section 3.2): preflights, and headers that scripts may read.
 //!
-//! Handles only allowed origins; requests from other origins are rejected earlier.
+//! Only responses for allowed origins contain these headers; preflights from other origins are rejected earlier.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -35,7 +35,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response<ResponseBody>> {
     Some(response)
 }
 
-/// Adds the headers that allow scripts of an allowed origin to read a response.
+/// Adds the headers that allow scripts to read a response, if `origin` is an allowed origin.
 pub(super) fn expose(
     response: &mut Response<ResponseBody>,
     origin: Option<&HeaderValue>,

@@ -14,7 +14,7 @@ use crate::endpoint::{
     Shared, Signal,
 };
 
-/// Creates the shared endpoint of a session or of a request.
+/// Creates the shared endpoint of a session, or of a request without a session.
 pub(super) fn share(
     inner: &Inner,
     endpoint: ServerEndpoint,
@@ -33,13 +33,13 @@ pub(super) fn share(
     Shared::new(endpoint, readers, dispatch, signal, origin)
 }
 
-/// Callbacks that all endpoints of a service share.
+/// Event receiver and driver notification that all endpoints of a service share.
 pub(super) struct Hooks {
     /// Handler of the application.
     program: ServerDispatch,
-    /// The service.
+    /// State of the service.
     inner: Weak<Inner>,
-    /// Runtime that serves the requests, for handles that are used in other threads.
+    /// Runtime that serves the requests; needed when a handle is used in a thread outside of the runtime.
     runtime: OnceLock<tokio::runtime::Handle>,
 }
 
@@ -94,7 +94,7 @@ impl Signal<ServerEndpoint> for Hooks {
     }
 }
 
-/// Calls the endpoint at its deadline.
+/// Waits until `deadline`, and then handles the expired timeouts of the endpoint.
 async fn wait(shared: Weak<Shared<ServerEndpoint>>, deadline: Time) {
     if let Some(instant) = clock::instant(deadline) {
         tokio::time::sleep_until(instant.into()).await;

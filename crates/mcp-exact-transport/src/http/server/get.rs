@@ -42,7 +42,7 @@ async fn session_id_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<S
     }
 }
 
-/// Responds to a GET.
+/// Responds to a GET: opens or resumes an event stream.
 pub(super) async fn respond(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
@@ -79,7 +79,8 @@ pub(super) async fn respond(
     Ok(events(stream))
 }
 
-/// Opens the standalone stream of a session, or takes it over from an older connection.
+/// Returns the standalone stream of a session: a new stream, or the stream of an older connection, which this
+/// connection takes over.
 async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
     let options = inner.options();
     let is_new = session.standalone().is_none();
@@ -100,7 +101,7 @@ async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventS
     Ok(stream)
 }
 
-/// Attaches to the standalone stream of this process; opens the stream if there is none.
+/// Attaches to the standalone stream of this process; opens the stream if the session has none.
 pub(super) fn attach_standalone(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -113,7 +114,8 @@ pub(super) fn attach_standalone(
 
 /// Resumes a stream after an event: sends the later events of the log, then new events.
 ///
-/// The first events are read before the response starts, so that its status shows whether the log contains them.
+/// The first events are read before the response starts, so that the status of the response is an error if the log does
+/// not contain the events.
 async fn resumed(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -171,7 +173,7 @@ async fn resumed(
     Ok(stream)
 }
 
-/// Returns true if this event is the last event of its stream.
+/// Returns true if the event with this sequence number is the last event of its stream.
 async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> bool {
     let Some(before) = sequence.checked_sub(1) else {
         return false;

@@ -26,7 +26,7 @@ use crate::observe;
 use crate::sse;
 use crate::store::SessionStore;
 
-/// Responds to the GET that starts a session.
+/// Responds to the GET that starts a session and opens its event stream.
 pub(super) async fn open(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
@@ -84,7 +84,7 @@ pub(super) async fn open(
     Ok(events(body))
 }
 
-/// Keeps a record of a session in the session store for the lifetime of the session.
+/// Keeps a record of a session in the session store as long as the session exists.
 ///
 /// Other processes read the principal of the session from the record, and forward the client's messages on the change
 /// bus.
@@ -147,7 +147,7 @@ fn unknown_session() -> Refusal {
     refuse(StatusCode::NOT_FOUND, message)
 }
 
-/// Guard that removes a session on drop; it belongs to the event stream of the session.
+/// Guard in the event stream of a session that removes the session on drop.
 struct EndOfSession(Arc<Inner>, Arc<Session>);
 
 impl Drop for EndOfSession {
@@ -159,7 +159,8 @@ impl Drop for EndOfSession {
     }
 }
 
-/// Responds to the POST of a message. The response to a request is sent on the event stream.
+/// Responds to a POST with a message of the client. If the message is a request, its response is sent on the event
+/// stream.
 pub(super) async fn post<B>(
     inner: &Arc<Inner>,
     request: CheckedRequest,

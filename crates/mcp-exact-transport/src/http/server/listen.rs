@@ -1,7 +1,7 @@
 //! Listener that serves the service with hyper: HTTP/1.1 and HTTP/2 with prior knowledge on the same port.
 //!
-//! Limits the number of connections, and the time and size of headers. At shutdown, calls in flight are answered until
-//! a deadline.
+//! The listener limits the number of connections, the size of headers, and the time for receiving them. At shutdown,
+//! calls in flight are answered until a deadline.
 
 use std::future::Future;
 use std::io;
@@ -21,9 +21,9 @@ use super::service::HttpService;
 use crate::accept::wait_after_accept_error;
 use crate::observe;
 
-/// Address of the client, as an extension of its requests.
+/// Address of the client, among the extensions of an HTTP request.
 ///
-/// Listeners other than [`HttpListener`] must insert it themselves.
+/// Listeners other than [`HttpListener`] must insert this extension themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub SocketAddr);
 
@@ -46,8 +46,8 @@ pub struct ListenOptions {
     pub drain: Duration,
     /// True if JSON responses of at least one kibibyte are compressed with gzip for clients that accept it. Event
     /// streams are never compressed, because compression delays events. If responses contain both secrets and text that
-    /// an attacker chooses, compressed lengths can reveal the secrets (BREACH), so the default is false. Compressed
-    /// requests are always rejected.
+    /// an attacker chooses, compressed lengths can reveal the secrets (BREACH), so the default is false. Requests with
+    /// compressed bodies are always rejected.
     #[cfg(feature = "compression")]
     pub compression: bool,
 }
@@ -71,6 +71,7 @@ impl Default for ListenOptions {
 pub struct HttpListener {
     /// The listening socket.
     listener: TcpListener,
+    /// Limits of the listener.
     options: ListenOptions,
     /// TLS configuration, if TLS is enabled.
     #[cfg(feature = "tls")]
@@ -81,7 +82,7 @@ impl HttpListener {
     /// Binds an address, such as `127.0.0.1:8080`. Port 0 selects a free port.
     ///
     /// # Errors
-    /// The address is in use or not allowed.
+    /// Returns an error if the address is in use or not allowed.
     pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
         Ok(Self::from_listener(TcpListener::bind(address).await?))
     }
@@ -114,15 +115,16 @@ impl HttpListener {
     /// Returns the bound address.
     ///
     /// # Errors
-    /// The system does not report the address.
+    /// Returns an error if the system does not report the address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until `shutdown` completes, then answers calls in flight until the deadline of the options, and ends all sessions.
+    /// Serves until `shutdown` completes, then answers calls in flight until the deadline of the options, and ends all
+    /// sessions.
     ///
     /// # Errors
-    /// The listener failed.
+    /// Returns an error if the listener has failed.
     pub async fn serve(
         self,
         service: HttpService,

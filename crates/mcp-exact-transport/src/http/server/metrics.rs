@@ -55,7 +55,7 @@ impl Counters {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the counters; the resource usage of sessions is zero.
+    /// Returns the current counters as metrics, in which the resource usage of sessions is zero.
     pub(super) fn counted(&self) -> HttpMetrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HttpMetrics {

@@ -21,13 +21,13 @@ use crate::store::{ChangeBus, SessionStore};
 pub type AuthFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Principal>, AuthError>> + Send + 'a>>;
 
-/// Authentication of the requests of clients, which runs for every request after the checks of `Host` and `Origin`.
+/// Authentication of the requests of clients; every request is authenticated after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
     /// Returns the principal of the client, or rejects the request; `None` is an anonymous client.
     ///
-    /// Handlers receive the request as this function leaves it: remove credentials that must not be passed on, and add
-    /// information for handlers to the extensions. A [`TokenExpiry`] among the extensions ends the event streams of the
-    /// request.
+    /// Handlers receive the changed request: implementations should remove credentials that handlers must not see, and
+    /// can add information for handlers to the extensions. A [`TokenExpiry`] among the extensions ends the event
+    /// streams of the request.
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a>;
 
     /// Checks that an authenticated request has the scopes of its operation, which
@@ -58,9 +58,9 @@ pub trait Authenticate: Send + Sync + 'static {
 
 /// Time at which the access token of an HTTP request expires.
 ///
-/// [`Authenticate`] adds it to the extensions of the request. The GET stream of a session and subscriptions end at that
-/// time. A call that was authorized on arrival is still answered: the specification requires authorization in every
-/// HTTP request, and a client resumes a stream by a new request.
+/// [`Authenticate`] adds the expiry to the extensions of the request. The GET stream of a session and subscriptions end
+/// at that time. A call that was authorized on arrival is still answered: the specification requires authorization in
+/// every HTTP request, and a client resumes a stream by a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);
 
@@ -83,7 +83,7 @@ impl ResponseHeaders {
         }
     }
 
-    /// Adds the headers to a response.
+    /// Adds the stored headers to the headers of a response.
     pub(super) fn add_to(&self, response: &mut HeaderMap) {
         response.extend(std::mem::take(&mut *self.lock()));
     }
@@ -132,10 +132,10 @@ impl AuthError {
 pub enum Allowed {
     /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
     Loopback,
-    /// Only these names are allowed: hosts as `name` for any port or as `name:port`, origins as browsers send them.
-    /// Case is ignored.
+    /// Only the listed values are allowed: hosts as `name` for any port or as `name:port`, origins as browsers send
+    /// them. Case is ignored.
     Only(Vec<String>),
-    /// All names are allowed, because a proxy in front of the server checks them.
+    /// All values are allowed, because a proxy in front of the server checks the header.
     Any,
 }
 
@@ -155,7 +155,7 @@ pub struct HttpServerOptions {
     /// True if HTTP+SSE of 2024-11-05 is served in addition to Streamable HTTP, at the paths `sse` and `messages` next
     /// to the endpoint.
     pub http_sse: bool,
-    /// True if handlers add headers to responses, by
+    /// True if handlers may add headers to responses by
     /// [`RequestContext::update_response_header`](crate::RequestContext::update_response_header).
     pub response_headers: bool,
     /// Maximum number of sessions. Beyond the limit, requests for new sessions are answered with status 503.
@@ -182,7 +182,8 @@ pub struct HttpServerOptions {
     /// the session store. The sealed ids must be visible ASCII. Without a seal, an id is 128 random bits.
     pub session_ids: Option<Arc<dyn Seal>>,
     /// Bus to the other processes that serve the same sessions. The processes also share the session store and the
-    /// event log; each has a copy of a session and announces the changes that the client makes.
+    /// event log; each process has its own copy of a session and announces changes of the session that its client has
+    /// made.
     pub change_bus: Option<Arc<dyn ChangeBus>>,
     /// Authentication of requests; without it, every client that can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,

@@ -1,7 +1,7 @@
 //! POST to the endpoint: a message of a client (`basic/transports`, "Sending Messages to the Server").
 //!
-//! Passes the message to the endpoint of its session or to a new endpoint, and responds with JSON, an event stream or a
-//! status, depending on the endpoint's output.
+//! The message is passed to the endpoint of its session or to a new endpoint; the response is JSON, an event stream or
+//! a status, depending on the endpoint's output.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -58,7 +58,8 @@ where
     taken
 }
 
-/// Passes a message to the endpoint of its session or to a new endpoint, and responds with the endpoint's output.
+/// Handles a message of a client: passes the message to the endpoint of its session or to a new endpoint, and responds
+/// with the endpoint's output.
 async fn take(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
@@ -113,7 +114,7 @@ pub(super) fn response_to_refusal(refusal: &Refused) -> Refusal {
     ))
 }
 
-/// Returns the context of a request for the endpoint.
+/// Returns the context that the endpoint receives with the messages of an HTTP request.
 pub(super) fn context_of(request: &CheckedRequest) -> FrameContext<RequestContext> {
     let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {
@@ -193,7 +194,7 @@ where
     Ok(body)
 }
 
-/// Serves a request without a session with a separate endpoint.
+/// Serves a message that belongs to no session by a new endpoint.
 async fn stateless(
     inner: &Arc<Inner>,
     parts: &Parts,
@@ -212,7 +213,7 @@ async fn stateless(
     responded.map(|response| until_expiry(response, parts, shared))
 }
 
-/// Ends the subscription of a request when its credentials expire.
+/// Makes the subscriptions of a request end when the access token of the request expires.
 ///
 /// The client is notified and may subscribe again; calls are still answered.
 fn until_expiry(
@@ -232,7 +233,7 @@ fn until_expiry(
     response
 }
 
-/// Guard that removes an endpoint from the receivers of changes on drop.
+/// Guard that, when dropped, removes an endpoint from the endpoints that are notified of changes.
 struct Listener(Arc<Inner>, Arc<Shared<ServerEndpoint>>);
 
 impl Drop for Listener {
@@ -247,7 +248,7 @@ fn new_endpoint(inner: &Inner) -> ServerEndpoint {
     ServerEndpoint::new(settings, Binding::StreamableHttp, clock::now())
 }
 
-/// Opens a stream for a POST.
+/// Opens a stream of the endpoint for the message of a POST.
 pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
     let opened = shared.lock().endpoint.open(StreamKind::Post);
     opened.map_err(not_opened)
@@ -261,7 +262,7 @@ pub(super) fn not_opened(error: SendError) -> Refusal {
     }
 }
 
-/// Returns the response to a request in a session that has ended.
+/// Returns the response to a message in a session that has ended, with status 404.
 fn has_ended() -> Refusal {
     refuse(StatusCode::NOT_FOUND, "the session has ended")
 }
@@ -322,9 +323,11 @@ async fn initialize(
     Ok(response)
 }
 
-/// Guard of a session whose id the client has not received; ends the session on drop, because no client can use it.
+/// Guard of a new session whose id the client has not received; ends the session on drop, because no client can use it.
 struct UnclaimedSession {
+    /// State of the service.
     inner: Arc<Inner>,
+    /// The session; `None` after the guard was released.
     session: Option<Arc<Session>>,
 }
 
@@ -336,7 +339,7 @@ impl UnclaimedSession {
         }
     }
 
-    /// Keeps the session, because the response contains its id.
+    /// Releases the guard without ending the session, because the response contains the id of the session.
     fn claim(mut self) {
         self.session = None;
     }
@@ -352,7 +355,7 @@ impl Drop for UnclaimedSession {
     }
 }
 
-/// Handles a message of a session.
+/// Passes a message to the endpoint of its session, and responds with the endpoint's output.
 async fn in_session(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -373,7 +376,7 @@ async fn in_session(
 /// Waits for the first output of a stream and responds: with JSON if the output is the only message and is ready within
 /// `stream_after`, otherwise with an event stream.
 ///
-/// If a snapshot of the session is due, it is saved first.
+/// A snapshot of the session that is due is saved before the response is sent.
 async fn answer(
     inner: &Arc<Inner>,
     mut attachment: Attachment,
@@ -418,13 +421,15 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Adds the priming event, from which the client resumes if it receives no other event (from 2025-11-25 on).
+/// Adds the priming event to a stream; if the client receives no other event, the client resumes the stream from the id
+/// of the priming event (from 2025-11-25 on).
 pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
     let retry = u64::try_from(retry.as_millis()).ok();
     sse::encode_priming(stream.prelude(), Some(&id.to_string()), retry);
 }
 
-/// Returns true if the revision of a session has priming events, which carry no message.
+/// Returns true if the revision of a session has priming events, which have an id and carry no message (from 2025-11-25
+/// on).
 pub(super) fn has_priming(session: &Session) -> bool {
     let state = session.shared().lock();
     let info = state.endpoint.session_info();
@@ -432,7 +437,7 @@ pub(super) fn has_priming(session: &Session) -> bool {
     spec.is_some_and(RevisionSpec::has_sse_priming)
 }
 
-/// Creates the response for the only output of a stream.
+/// Creates the complete response from the only output of a stream.
 fn single_response(output: Option<Output>) -> Response<ResponseBody> {
     let status = |status: u16| StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     match output {

@@ -1,7 +1,7 @@
 //! Reads an event stream from the event log: the events that a client has missed, and the events that another process
 //! appends.
 //!
-//! Events are read in pages; the caller sends them.
+//! Events are read in pages, which the caller sends to the client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,20 +25,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Future that reads a page of events.
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
 
-/// Stream that belongs to another process.
+/// Reader of a stream that another process writes to the event log.
 pub(super) struct FollowedStream {
+    /// State of the service.
     pub(super) inner: Arc<Inner>,
+    /// Session to which the stream belongs.
     pub(super) session: Arc<Session>,
+    /// Log in which the other process records the stream.
     pub(super) log: Arc<dyn EventLog>,
+    /// Id of the stream.
     pub(super) stream: StreamId,
     /// Sequence number of the last event that was read from the log.
     pub(super) after: u64,
-    /// Read in progress.
+    /// Read of the log that is in progress, if any.
     pub(super) reading: Option<Reading>,
 }
 
 impl FollowedStream {
-    /// Returns the next events, at least one.
+    /// Returns the next events of the stream, at least one.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -54,7 +58,7 @@ impl FollowedStream {
     }
 }
 
-/// Waits for events after a number and reads them.
+/// Waits for events after the sequence number `after` and reads them.
 async fn next_events(
     log: Arc<dyn EventLog>,
     key: LogStream,
@@ -71,12 +75,13 @@ async fn next_events(
     }
 }
 
-/// Reader of the events that a client has missed, one page at a time.
+/// Reader of the events that a client has missed, which are read from the log one page at a time.
 pub(super) struct Replay {
+    /// Log that contains the events.
     pub(super) log: Arc<dyn EventLog>,
     /// Key of the stream.
     pub(super) key: LogStream,
-    /// Read in progress.
+    /// Read of the log that is in progress, if any.
     pub(super) reading: Option<Reading>,
 }
 
@@ -89,7 +94,7 @@ impl Replay {
         }
     }
 
-    /// Starts to read the events after this sequence number.
+    /// Starts to read the events after the sequence number `after`.
     pub(super) fn read(&mut self, after: u64) {
         let (log, key) = (Arc::clone(&self.log), self.key.clone());
         self.reading = Some(Box::pin(async move { read_page(&*log, &key, after).await }));

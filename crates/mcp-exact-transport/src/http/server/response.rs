@@ -21,11 +21,11 @@ use crate::http::{EVENT_STREAM, JSON};
 /// Response that rejects a request.
 pub(super) type Refusal = Box<Response<ResponseBody>>;
 
-/// Body of a response.
+/// Body of a response of [`HttpService`](super::HttpService): complete bytes or an event stream.
 pub struct ResponseBody {
     /// Content of the body.
     kind: Kind,
-    /// Counters of the sent bytes.
+    /// Counters to which the bytes are added while they are sent.
     counters: Option<Arc<Counters>>,
 }
 
@@ -45,20 +45,22 @@ impl ResponseBody {
         }
     }
 
+    /// Creates a body without content.
     pub(super) fn empty() -> Self {
         Self::new(Kind::Whole(None))
     }
 
+    /// Creates a body that consists of one message.
     pub(super) fn single_message(bytes: Bytes) -> Self {
         Self::new(Kind::Whole(Some(bytes)))
     }
 
-    /// Counts the bytes of this body in the metrics while they are sent.
+    /// Sets the counters to which the bytes of this body are added while they are sent.
     pub(super) fn count(&mut self, counters: &Arc<Counters>) {
         self.counters = Some(Arc::clone(counters));
     }
 
-    /// Returns the next bytes; `None` at the end.
+    /// Returns the next bytes of the body; `None` at its end.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
@@ -124,7 +126,7 @@ pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
     response
 }
 
-/// Creates a response with one message.
+/// Creates a response with this status whose body is a JSON-RPC message.
 pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::single_message(message));
     *response.status_mut() = status;
@@ -133,7 +135,7 @@ pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody>
     response
 }
 
-/// Creates a response that is an event stream, with a header that requests proxies not to buffer the events.
+/// Creates a response whose body is an event stream, with a header that requests proxies not to buffer the events.
 pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Kind::Events(Box::new(stream))));
     let headers = response.headers_mut();
@@ -145,7 +147,7 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
     response
 }
 
-/// Creates a response with a JSON-RPC error without an id.
+/// Creates a response whose body is the JSON-RPC error -32600 (invalid request) without an id.
 pub(super) fn refuse(status: StatusCode, message: &str) -> Refusal {
     Box::new(error(status, &PeerError::invalid_request(message)))
 }
@@ -158,7 +160,7 @@ pub(super) fn unavailable(message: &str) -> Refusal {
     response
 }
 
-/// JSON-RPC error of a response, stored as an extension so that the id of the request can be added later.
+/// JSON-RPC error of a response, stored in its extensions so that the id of the request can be added later.
 #[derive(Clone)]
 struct RefusedResponse(PeerError);
 
@@ -172,8 +174,8 @@ pub(super) fn error(status: StatusCode, error: &PeerError) -> Response<ResponseB
     response
 }
 
-/// Adds the id of the rejected request to the error of a response, if the message is a request and the response has an
-/// error.
+/// Adds the id of the rejected request `message` to the error in a response, if `message` is a request and the response
+/// contains an error.
 pub(super) fn name_request(refusal: &mut Response<ResponseBody>, message: &[u8]) {
     let id = request_id(message);
     if let (Some(id), Some(RefusedResponse(error))) = (id, refusal.extensions_mut().remove()) {

@@ -1,7 +1,7 @@
 //! Finds sessions of this process, and resumes sessions of other processes from the session store.
 //!
-//! A resumed session continues with its negotiated revision and capabilities. Its ids come from a block that no other
-//! process uses.
+//! A resumed session continues with its negotiated revision and capabilities. New ids of a resumed session come from a
+//! block that no other process uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,10 +64,10 @@ pub(super) async fn find(
     Ok(session)
 }
 
-/// Returns the session of this process with an id; waits for a request that resumes it.
+/// Returns the session with an id if this process has it; waits for a request that is resuming the session.
 ///
 /// # Errors
-/// Status 404 if the seal of ids does not open the id for the principal.
+/// Returns status 404 if the session ids are sealed and the seal does not open the id for the principal.
 pub(super) async fn find_here(
     inner: &Inner,
     id: &str,
@@ -84,8 +84,8 @@ pub(super) async fn find_here(
     Ok(inner.sessions.find(id, principal))
 }
 
-/// Checks that a session exists in this or another process, without resuming it; status 404 if it does not, if it has ended, or if
-/// it belongs to another principal.
+/// Checks that a session exists in this or another process, without resuming the session; returns status 404 if it does
+/// not exist, has ended, or belongs to another principal.
 pub(super) async fn check_known(
     inner: &Inner,
     id: &str,
@@ -100,8 +100,8 @@ pub(super) async fn check_known(
     load(inner, id, principal).await.map(drop)
 }
 
-/// Checks that the store has a session of Streamable HTTP; the record of an HTTP+SSE session contains no state to
-/// resume.
+/// Checks that the store has a record of a Streamable HTTP session; the record of an HTTP+SSE session contains no state
+/// to resume.
 pub(super) async fn check_resumable(
     inner: &Inner,
     id: &str,
@@ -127,7 +127,8 @@ pub(super) fn unknown() -> Refusal {
     refuse(StatusCode::NOT_FOUND, message)
 }
 
-/// Loads the record of a session; status 404 if there is no record, or if it belongs to another principal.
+/// Returns the record of a session from the store; status 404 if there is no record, or if it belongs to another
+/// principal.
 pub(super) async fn load(
     inner: &Inner,
     id: &str,
@@ -139,7 +140,7 @@ pub(super) async fn load(
     load_unsealed(inner, id, principal).await
 }
 
-/// Loads the record of a session by an id that is not sealed.
+/// Returns the record of a session from the store, without checking the seal of the id.
 pub(super) async fn load_unsealed(
     inner: &Inner,
     id: &str,
@@ -160,8 +161,8 @@ pub(super) async fn load_unsealed(
 
 /// Loads the record of a session and reserves a block of ids for this process.
 ///
-/// The record contains the last reserved id; if two processes save it concurrently, one of them is superseded and
-/// retries. Returns the record and the first id of the block.
+/// The record contains the last reserved id; if two processes save the record concurrently, one of the processes is
+/// superseded and retries. Returns the record and the first id of the block.
 async fn take_block(
     inner: &Inner,
     id: &str,
@@ -200,7 +201,8 @@ async fn take_block(
 /// Returns the first id of a block after all reserved blocks.
 ///
 /// A random number of blocks is skipped, because a store may lose the latest reservations in a failover. Ids stay
-/// within the integers that every JSON parser represents exactly; a session without remaining blocks has ended.
+/// within the integers that every JSON parser represents exactly; a session without remaining blocks is treated as
+/// ended.
 fn next_block(last: u64) -> Result<u64, Refusal> {
     let mut skipped = [0];
     let no_random_numbers = |_| unavailable("the system has no random numbers");
@@ -213,10 +215,10 @@ fn next_block(last: u64) -> Result<u64, Refusal> {
     }
 }
 
-/// Returns the lifetime of a record.
+/// Returns the lifetime with which the record of a session is saved.
 ///
-/// A session in use is saved again when its record is older than half the idle time, so that its record exists for at
-/// least the idle time after its last use, on all processes.
+/// A session in use is saved again when its record is older than half the idle time, so that the record exists for at
+/// least the idle time after the last use of the session, on all processes.
 pub(super) fn lifetime(inner: &Inner) -> Duration {
     let idle = inner.options().idle;
     idle.saturating_add(idle / 2)
@@ -226,7 +228,7 @@ pub(super) fn lifetime(inner: &Inner) -> Duration {
 ///
 /// # Errors
 ///
-/// The store is unavailable or full.
+/// Returns an error if the store is unavailable or full.
 pub(super) async fn save(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -249,15 +251,15 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// Saves a session whose snapshot must be saved before anything is sent; waits for a save in progress.
+/// Saves a session whose snapshot must be saved before any output is sent; waits for a save in progress.
 pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() && session.must_save() {
         let _ = save_if(inner, session, false, SnapshotDue::Now).await;
     }
 }
 
-/// Saves a session even if its snapshot is up to date, because the store may have lost it; ends the session if another
-/// process has ended it.
+/// Saves a session even if its snapshot is up to date, because the store may have lost the record; ends the session if
+/// another process has ended it.
 pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() {
         let _ = save_if(inner, session, true, SnapshotDue::Now).await;
@@ -265,11 +267,11 @@ pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
 }
 
 /// Updates a session of this process after a gap of the change bus: merges the record of another process, saves the
-/// session if the store has lost a part of it, or ends it if another process has ended it.
+/// session if the store has lost a part of the session, or ends the session if another process has ended it.
 ///
 /// # Errors
 ///
-/// The store is unavailable.
+/// Returns an error if the store is unavailable.
 pub(super) async fn restore(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -300,7 +302,7 @@ pub(super) async fn restore(
     }
 }
 
-/// Saves a session if its snapshot is at least as urgent as `least`, or unconditionally.
+/// Saves a session if its snapshot is at least as urgent as `least`, or if `in_any_case` is true.
 async fn save_if(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -322,7 +324,7 @@ async fn save_if(
     task.await.unwrap_or(Ok(()))
 }
 
-/// Saves a session; the caller must hold its lock `saving`.
+/// Saves a session under the conditions of [`save_if`]; the caller must hold the lock `saving` of the session.
 ///
 /// If another process has saved the session in the meantime, merges that record and saves the result.
 async fn save_in_turn(
@@ -396,16 +398,16 @@ fn random_number() -> Result<u32, SessionStoreError> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-/// Relation of a stored record to the latest record that this process has saved or merged.
+/// Relation of a record in the session store to the latest record that this process has saved or merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoredRecord {
-    /// Latest record that this process has saved or merged.
+    /// The stored record is the latest record that this process has saved or merged.
     Same,
-    /// Record that other processes have saved after the latest record of this process.
+    /// Another process has replaced the latest record of this process by the stored record.
     Newer,
-    /// Record before the latest record of this process: the store has lost the records after it.
+    /// The stored record precedes the latest record of this process: the store has lost the later records.
     Older,
-    /// Record that another process has saved after the store had lost the latest record of this process.
+    /// Another process has saved the stored record after the store had lost the latest record of this process.
     Diverged,
 }
 
@@ -422,10 +424,10 @@ fn compare(own: Lineage, stored: Lineage) -> StoredRecord {
     }
 }
 
-/// Merges a stored record into a session of this process, if it is not the latest record that this process has saved or
-/// merged; returns false if the store lacks changes that this process has saved.
+/// Merges a stored record into a session of this process, unless the record is the latest that this process has saved
+/// or merged; returns false if the store lacks changes that this process has saved.
 ///
-/// The caller must hold the lock `saving`.
+/// The caller must hold the lock `saving` of the session.
 fn reconcile(session: &Session, record: &SessionRecord) -> bool {
     let own = session.lineage();
     let stored = compare(own, record.lineage);
@@ -451,7 +453,8 @@ fn reconcile(session: &Session, record: &SessionRecord) -> bool {
     matches!(stored, StoredRecord::Same | StoredRecord::Newer)
 }
 
-/// Loads and merges the record that another process has saved for a session of this process.
+/// Loads the record that another process has saved for a session of this process, and merges the record into the
+/// session.
 ///
 /// If the store has lost the latest record of this process, saves the session again.
 pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
@@ -474,9 +477,10 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Renews the record of a session whose client only listens, before the record expires.
+/// Renews the record of a session whose client sends no requests and only reads the standalone stream, before the
+/// record expires.
 ///
-/// Sessions of HTTP+SSE are renewed by their own task.
+/// Records of HTTP+SSE sessions are renewed by a separate task.
 pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
     if is_due && session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
@@ -484,9 +488,10 @@ pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Saves a record of an HTTP+SSE session, so that other processes forward its messages on the bus.
+/// Saves a record of an HTTP+SSE session, so that other processes forward messages of its client on the change bus.
 ///
-/// The record does not contain the state of the session. If another process has ended the session, ends it.
+/// The record does not contain the state of the session. If another process has ended the session, ends it on this
+/// process, too.
 pub(super) async fn save_place(
     store: &dyn SessionStore,
     session: &Session,
@@ -515,7 +520,7 @@ pub(super) async fn save_place(
 ///
 /// # Errors
 ///
-/// The store is unavailable.
+/// Returns an error if the store is unavailable.
 pub(super) async fn remove(inner: &Inner, session: &Session) -> Result<(), SessionStoreError> {
     let _turn = session.saving.lock().await;
     remove_record(inner, session.id()).await
@@ -525,7 +530,7 @@ pub(super) async fn remove(inner: &Inner, session: &Session) -> Result<(), Sessi
 ///
 /// # Errors
 ///
-/// The store is unavailable.
+/// Returns an error if the store is unavailable.
 pub(super) async fn remove_record(inner: &Inner, id: &str) -> Result<(), SessionStoreError> {
     let Some(store) = &inner.options().session_store else {
         return Ok(());

@@ -1,7 +1,7 @@
 //! HTTP service that responds to the requests of MCP clients; any server that accepts `tower` services can run it.
 //!
-//! Order of the checks: `Host` and `Origin`, path, method, authentication, media types, size, then the checks of the
-//! endpoint.
+//! Requests are checked in this order: `Host` and `Origin`, path, method, authentication, media types, size, then the
+//! checks of the endpoint.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,22 +32,25 @@ use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription};
 
-/// Error of a request body.
+/// Error of reading a request body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-/// Endpoints without a session that are notified of changes, by number.
+/// Endpoints without a session that are notified of changes, by the number of the endpoint ([`ServerHandle::number`]).
 type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
 
 /// Server over Streamable HTTP and HTTP+SSE, as a `tower` service. Clones share their sessions.
 #[derive(Clone)]
 pub struct HttpService {
+    /// State that all clones share.
     inner: Arc<Inner>,
 }
 
 /// State that all clones of a service share.
 pub(super) struct Inner {
+    /// Configuration of the server.
     settings: Arc<ServerSettings>,
-    /// Callbacks of all endpoints.
+    /// Event receiver and driver notification of all endpoints.
     hooks: Arc<Hooks>,
+    /// Options of the HTTP server.
     options: HttpServerOptions,
     /// Path of the directory that contains the endpoint, without a trailing slash.
     directory: String,
@@ -55,12 +58,13 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     /// Endpoints without a session that are notified of changes.
     listeners: Mutex<Listeners>,
-    /// True after the start of the shutdown.
+    /// True after the start of the shutdown; sends the change to waiting futures.
     drain: watch::Sender<bool>,
     /// True if the task that ends idle sessions was started.
     has_sweeper: AtomicBool,
+    /// Counters of the service.
     pub(super) counters: Arc<Counters>,
-    /// Random number that identifies the service on the change bus.
+    /// Random number that identifies the service on the change bus, unless [`HttpService::join`] has replaced it.
     origin: AtomicU64,
     /// Subscription to the change bus, which starts with the first request.
     subscription: OnceLock<BusSubscription>,
@@ -68,11 +72,13 @@ pub(super) struct Inner {
 
 /// Request that has passed the checks of its headers.
 pub(super) struct CheckedRequest {
+    /// Head of the request.
     pub(super) parts: Arc<Parts>,
+    /// Authenticated principal; `None` for an anonymous client.
     pub(super) principal: Option<Principal>,
 }
 
-/// Resource that a path of a request names.
+/// Resource of the service that the path of a request identifies.
 enum Route {
     /// The endpoint of Streamable HTTP.
     Endpoint,
@@ -169,11 +175,11 @@ impl HttpService {
         })
     }
 
-    /// Gives the service the same identity on the change bus as the service of the announcer; returns false if the
+    /// Makes the service use the same number on the change bus as the service of the announcer; returns false if the
     /// service has another bus or no bus.
     ///
-    /// An application that itself notifies the clients of both services publishes each change once, with this
-    /// announcer, and both services ignore the message.
+    /// An application that itself notifies the clients of both services publishes each change once by this announcer,
+    /// and both services ignore the message on the bus.
     pub fn join(&self, announcer: &Announcer) -> bool {
         let bus = self.inner.options.change_bus.as_ref();
         let joins = bus.is_some_and(|bus| Arc::ptr_eq(bus, &announcer.bus));
@@ -215,8 +221,8 @@ impl HttpService {
 
     /// Ends all sessions of this process.
     ///
-    /// With a session store, another process can resume them; without a store, their events are removed from the event
-    /// log.
+    /// With a session store, another process can resume the sessions; without a store, the events of the sessions are
+    /// removed from the event log.
     pub fn end_sessions(&self) {
         let runtime = tokio::runtime::Handle::try_current().ok();
         let outlives_process = self.outlives_process();
@@ -325,7 +331,7 @@ impl Inner {
         &self.options
     }
 
-    /// Returns true if a message of the change bus was published by this service.
+    /// Returns true if a message of the change bus with the number `origin` was published by this service.
     pub(super) fn is_origin(&self, origin: u64) -> bool {
         origin == self.origin.load(Ordering::Relaxed)
     }
@@ -340,7 +346,7 @@ impl Inner {
             .sum()
     }
 
-    /// Checks a request and returns its response, or the response that rejects it.
+    /// Checks a request and returns its response, or the response that rejects the request.
     async fn respond<B>(
         self: &Arc<Self>,
         mut parts: Arc<Parts>,
@@ -398,7 +404,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// Returns the resource that a path names.
+    /// Returns the resource that a path identifies; `None` for an unknown path.
     fn route(&self, path: &str) -> Option<Route> {
         let name = path.strip_prefix(self.directory.as_str());
         match name {
@@ -452,13 +458,13 @@ impl Inner {
         }
     }
 
-    /// Makes a stream end when the shutdown starts, or when the credentials of its request expire.
+    /// Makes a stream end when the service shuts down, or when the access token of its request expires.
     pub(super) fn end_with_service(stream: &mut EventStream, request: &Parts) {
         stream.end_with_service();
         Self::end_with_credentials(stream, request);
     }
 
-    /// Makes a stream end when the credentials of its request expire.
+    /// Makes a stream end when the access token of its request expires.
     pub(super) fn end_with_credentials(stream: &mut EventStream, request: &Parts) {
         // Most requests have no credentials that end: their idle streams stay small.
         if has_expiry(request) {
@@ -481,7 +487,7 @@ impl Inner {
         }
     }
 
-    /// Removes an endpoint from the endpoints that are notified of changes; locks only if the endpoint was added.
+    /// Removes an endpoint from the endpoints that are notified of changes; does nothing if the endpoint was not added.
     pub(super) fn remove_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         if !shared.lock().role.is_listed {
             return;
@@ -501,7 +507,7 @@ impl Inner {
         listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Checks that a session with this id can be added.
+    /// Checks that a new session with this id can be added; returns a response otherwise.
     pub(super) fn check_new(&self, id: &str) -> Result<(), Refusal> {
         let checked = self.sessions.check_new(id, self.options.sessions);
         checked.map_err(not_added)
@@ -526,8 +532,8 @@ impl Inner {
         Ok(added)
     }
 
-    /// Marks the streams of a session as abandoned by this process in the event log, so that other processes can
-    /// continue the streams that clients resume.
+    /// Marks the streams of a session as abandoned by this process in the event log, so that clients can resume them on
+    /// other processes.
     pub(super) async fn abandon_streams(&self, session: &Session) {
         let Some(log) = &self.options.event_log else {
             return;
@@ -539,7 +545,8 @@ impl Inner {
         }
     }
 
-    /// Notifies the other processes that their copies of a session are out of date.
+    /// Notifies the other processes that this process has saved a session, so that their copies of the session are out
+    /// of date.
     pub(super) fn announce_saved(&self, session: &Session) {
         if let Some(bus) = &self.options.change_bus {
             bus.publish(BusMessage::SessionSaved {
@@ -551,11 +558,12 @@ impl Inner {
 
     /// Ends a session on all processes and removes its state; `session` is the copy of this process, if any.
     ///
-    /// If its record cannot be removed, the session continues, because other processes would still serve it.
+    /// If the record of the session cannot be removed, the session continues, because other processes would still serve
+    /// it.
     ///
     /// # Errors
     ///
-    /// Status 503 if the session continues, or other processes could not be notified of its end.
+    /// Returns status 503 if the session continues, or other processes could not be notified of its end.
     pub(super) async fn end_session(
         self: &Arc<Self>,
         id: &str,
@@ -568,7 +576,8 @@ impl Inner {
         task.await.unwrap_or_else(failed)
     }
 
-    /// Ends a session; runs in a separate task, so that it completes even if the client disconnects.
+    /// Implements [`end_session`](Self::end_session) in a separate task, so that the work completes even if the client
+    /// disconnects.
     async fn end_in_task(&self, id: String, session: Option<&Arc<Session>>) -> Result<(), Refusal> {
         let known = self.sessions.remove_ended(&id);
         // Another request may have resumed the session in the meantime.
@@ -604,7 +613,7 @@ impl Inner {
         })
     }
 
-    /// Removes the events of a session that has ended.
+    /// Removes the events of a session that has ended from the event log.
     async fn forget_events(&self, session: &str) {
         // What cannot be removed goes by the limits of the log.
         if let Some(log) = &self.options.event_log
@@ -614,7 +623,7 @@ impl Inner {
         }
     }
 
-    /// Ends a session that was not used on this process for its lifetime.
+    /// Ends a session that this process has not used for the idle time.
     async fn expire(self: &Arc<Self>, session: &Arc<Session>) {
         if self.options.change_bus.is_none() {
             let _ = self.end_session(session.id(), Some(session)).await;
@@ -638,7 +647,7 @@ impl Inner {
     }
 }
 
-/// Returns the response for a session that cannot be added.
+/// Returns the response to a request whose session cannot be added.
 fn not_added(error: NotAdded) -> Refusal {
     match error {
         NotAdded::Full => unavailable("too many sessions; try again later"),
@@ -681,12 +690,12 @@ async fn sweep(inner: Weak<Inner>) {
     }
 }
 
-/// Returns true if the credentials of a request expire.
+/// Returns true if the access token of a request expires.
 fn has_expiry(request: &Parts) -> bool {
     request.extensions.get::<TokenExpiry>().is_some()
 }
 
-/// Completes when the credentials of a request expire.
+/// Completes when the access token of a request expires; never completes if it does not expire.
 pub(super) fn wait_for_expiry(request: &Parts) -> impl Future<Output = ()> + Send + use<> {
     let expiry = request.extensions.get::<TokenExpiry>().copied();
     async move {
@@ -700,7 +709,7 @@ pub(super) fn wait_for_expiry(request: &Parts) -> impl Future<Output = ()> + Sen
     }
 }
 
-/// Converts a rejection of the authentication to a response.
+/// Converts an authentication error to a response.
 fn not_authorized(error: AuthError) -> Refusal {
     let mut response = refuse(error.status, "the request is not authorized");
     if let Some(nonce) = error.dpop_nonce {
@@ -713,7 +722,7 @@ fn not_authorized(error: AuthError) -> Refusal {
     response
 }
 
-/// Returns a response with status 405 and the allowed methods.
+/// Returns a response with status 405 and the allowed methods in `Allow`.
 pub(super) fn method_not_allowed(allow: &'static str) -> Refusal {
     let mut response = Box::new(empty(StatusCode::METHOD_NOT_ALLOWED));
     response

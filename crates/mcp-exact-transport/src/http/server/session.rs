@@ -22,36 +22,39 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Session of a client on this process.
 pub(super) struct Session {
+    /// Id of the session.
     id: Arc<str>,
     /// Span of the session for `tracing`.
     span: SessionSpan,
-    /// The endpoint.
+    /// Endpoint of the session.
     shared: Arc<Shared<ServerEndpoint>>,
+    /// Principal that has created the session; `None` for an anonymous client.
     principal: Option<Principal>,
-    /// State of the session. If both locks are needed, `shared` must be locked first.
+    /// State of the session. If both locks are needed, the lock of `shared` must be acquired first.
     state: Mutex<State>,
     /// Lock that is held while a snapshot is taken and saved, so that an older snapshot never replaces a newer one.
     pub(super) saving: tokio::sync::Mutex<()>,
 }
 
-/// State of a session, behind its lock.
+/// Changing state of a session, behind its lock.
 struct State {
-    /// Resumable streams, each with the number of its connections so far; the latest connection sends the stream. There
-    /// are usually few.
+    /// Resumable streams, each with the number of connections that it has had; the latest of these connections sends
+    /// the stream. A session usually has few streams.
     streams: Vec<(StreamId, u64)>,
     /// The standalone stream, if it is open.
     standalone: Option<StreamId>,
     /// Number of connections and requests that use the session.
     users: usize,
-    /// Time of the last use.
+    /// Time at which the last request or connection stopped using the session.
     last_used: Instant,
-    /// Time of the last save.
+    /// Time at which the session was last saved to the session store.
     last_saved: Instant,
     /// Lineage of the latest record that this process has saved or merged.
     lineage: Lineage,
     /// True if the session has ended.
     has_ended: bool,
-    /// True if the session has ended permanently, so that events that are still being recorded must be removed.
+    /// True if no process serves the session any more, so that events that are still being recorded must be removed
+    /// from the log.
     is_forgotten: bool,
 }
 
@@ -61,7 +64,7 @@ impl State {
         self.streams.iter().position(|(known, _)| *known == stream)
     }
 
-    /// Returns the number of connections that a stream has had, for update; adds an entry for an unknown stream.
+    /// Returns the mutable number of connections that a stream has had; adds an entry for an unknown stream.
     fn turns(&mut self, stream: StreamId) -> &mut u64 {
         let at = self.place(stream).unwrap_or_else(|| {
             self.streams.reserve_exact(1);
@@ -109,7 +112,7 @@ impl Session {
         &self.id
     }
 
-    /// Notifies observers that the current request belongs to the session.
+    /// Records in the tracing span of the current request that the request belongs to the session.
     pub(super) fn observe_request(&self) {
         if observe::is_observed() {
             let state = self.shared.lock();
@@ -135,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Returns true if a snapshot must be saved before anything is sent, or is being saved.
+    /// Returns true if a snapshot must be saved before any output is sent, or is being saved.
     pub(super) fn must_save(&self) -> bool {
         self.saving.try_lock().is_err()
             || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
@@ -147,7 +150,7 @@ impl Session {
         (state.last_saved, state.lineage) = (Instant::now(), lineage);
     }
 
-    /// Records the lineage of a record from which the session is resumed or with which it is merged.
+    /// Records the lineage of a stored record from which the session was resumed or with which it was merged.
     pub(super) fn set_lineage(&self, lineage: Lineage) {
         self.lock().lineage = lineage;
     }
@@ -157,17 +160,17 @@ impl Session {
         self.lock().lineage
     }
 
-    /// Returns true if the session was not saved for this duration.
+    /// Returns true if the session was last saved at least this duration ago.
     pub(super) fn is_stale(&self, after: Duration) -> bool {
         self.lock().last_saved.elapsed() >= after
     }
 
-    /// Returns true after the end of the session.
+    /// Returns true once the session has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().has_ended
     }
 
-    /// Adds a resumable stream that no connection sends yet.
+    /// Adds a resumable stream that no connection has sent yet.
     pub(super) fn add(&self, stream: StreamId) {
         self.lock().turns(stream);
     }
@@ -189,23 +192,24 @@ impl Session {
         })
     }
 
-    /// Returns true if a stream has not ended, so that it can be resumed.
+    /// Returns true if the session has this resumable stream and the stream has not ended.
     pub(super) fn has(&self, stream: StreamId) -> bool {
         self.lock().place(stream).is_some()
     }
 
-    /// Returns the streams that can be resumed.
+    /// Returns the resumable streams of the session that have not ended.
     pub(super) fn streams(&self) -> Vec<StreamId> {
         let state = self.lock();
         state.streams.iter().map(|(stream, _)| *stream).collect()
     }
 
-    /// Returns the standalone stream, if there is one.
+    /// Returns the standalone stream, if it is open.
     pub(super) fn standalone(&self) -> Option<StreamId> {
         self.lock().standalone
     }
 
-    /// Takes over a stream for a new connection; returns the number of the connection.
+    /// Registers a new connection of a stream and returns its number; earlier connections may no longer send the
+    /// stream.
     pub(super) fn attach(&self, stream: StreamId) -> u64 {
         let mut state = self.lock();
         let turn = state.turns(stream);
@@ -213,7 +217,7 @@ impl Session {
         *turn
     }
 
-    /// Returns the number of the connection that currently sends a stream; `None` if the stream or the session has
+    /// Returns the number of the connection that may currently send a stream; `None` if the stream or the session has
     /// ended.
     pub(super) fn turn(&self, stream: StreamId) -> Option<u64> {
         let state = self.lock();
@@ -230,13 +234,14 @@ impl Session {
         }
     }
 
-    /// Marks the session as used by a request or a connection until the guard is dropped.
+    /// Counts a request or a connection as a user of the session until the returned guard is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> UseGuard {
         self.lock().users += 1;
         UseGuard(Arc::clone(self))
     }
 
-    /// Returns true if the session was ended, or the application has closed it.
+    /// Returns true if the endpoint of the session is closed, because the session was ended or the application has
+    /// closed it.
     pub(super) fn is_closed(&self) -> bool {
         self.shared.lock().endpoint.is_closed()
     }
@@ -246,7 +251,8 @@ impl Session {
         self.lock().users > 0
     }
 
-    /// Returns true if the session was not used for this long, or the application has closed it.
+    /// Returns true if nothing uses the session, and either nothing has used it for this duration or the application
+    /// has closed it.
     pub(super) fn is_idle(&self, for_long: Duration) -> bool {
         let is_closed = self.is_closed();
         let state = self.lock();
@@ -268,7 +274,8 @@ impl Session {
         }
     }
 
-    /// Completes when every request of the client is answered, and all messages were sent or recorded.
+    /// Completes when every request of the client is answered, and all messages except those of the standalone stream
+    /// were sent or recorded.
     pub(super) async fn settled(&self) {
         self.answered().await;
         while !self.has_sent_all() {
@@ -284,13 +291,13 @@ impl Session {
         streams.all(|stream| standalone == Some(stream) || !shared.endpoint.has_stream(stream))
     }
 
-    /// Ends the session permanently; events that are still being recorded are removed afterwards.
+    /// Ends the session on all processes; events that are still being recorded are removed afterwards.
     pub(super) fn forget_all(&self) {
         self.lock().is_forgotten = true;
         self.end();
     }
 
-    /// Returns true if the session has ended permanently.
+    /// Returns true if the session has ended on all processes.
     pub(super) fn is_forgotten(&self) -> bool {
         self.lock().is_forgotten
     }
@@ -308,7 +315,7 @@ impl Session {
     }
 }
 
-/// Guard that marks a session as used until dropped.
+/// Guard that counts as a user of the session until it is dropped.
 pub(super) struct UseGuard(Arc<Session>);
 
 impl Drop for UseGuard {
@@ -331,13 +338,13 @@ pub(super) struct Sessions {
     resuming: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
-/// Sessions of a service, and ids of ended sessions.
+/// Sessions of a service on this process, and ids of ended sessions.
 #[derive(Default)]
 struct SessionTable {
     /// Sessions by id.
     all: HashMap<Arc<str>, Arc<Session>>,
-    /// Ids of the latest ended sessions, so that a request that has loaded a record before the end does not resume its
-    /// session.
+    /// Ids of the latest ended sessions. A request that has loaded the record of a session before the end of the
+    /// session must not resume it.
     ended: VecDeque<Arc<str>>,
 }
 
@@ -347,7 +354,8 @@ impl SessionTable {
         self.ended.iter().any(|known| **known == *id)
     }
 
-    /// Checks that a session with this id can be added.
+    /// Checks that a new session with this id can be added: the number of sessions is below `limit`, and no session
+    /// with this id has ended.
     fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
         if self.has_ended(id) {
             return Err(NotAdded::Ended);
@@ -358,7 +366,8 @@ impl SessionTable {
         Ok(())
     }
 
-    /// Removes a session, but not a resumed copy with the same id. Returns true if it was removed.
+    /// Removes a session, unless the table contains a resumed copy with the same id instead. Returns true if the
+    /// session was removed.
     fn remove(&mut self, session: &Arc<Session>) -> bool {
         let known = self.all.get(&session.id);
         let is_known = known.is_some_and(|known| Arc::ptr_eq(known, session));
@@ -371,7 +380,7 @@ impl SessionTable {
 pub(super) enum NotAdded {
     /// There are too many sessions.
     Full,
-    /// The session has ended permanently.
+    /// A session with the same id has ended.
     Ended,
 }
 
@@ -397,7 +406,8 @@ impl Sessions {
         Ok(Arc::clone(session))
     }
 
-    /// Checks that a session with this id can be added.
+    /// Checks that a new session with this id can be added: the number of sessions is below `limit`, and no session
+    /// with this id has ended.
     pub(super) fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
         self.lock().check_new(id, limit)
     }
@@ -419,7 +429,8 @@ impl Sessions {
         self.lock().all.get(id).cloned()
     }
 
-    /// Removes a session that has ended on this or another process; stores its id, so that no request resumes it.
+    /// Removes and returns a session that has ended on this or another process; stores its id, so that no request
+    /// resumes the session.
     pub(super) fn remove_ended(&self, id: &str) -> Option<Arc<Session>> {
         let SessionTable { all, ended } = &mut *self.lock();
         ended.truncate(MAX_ENDED_IDS - 1);
@@ -432,13 +443,13 @@ impl Sessions {
         self.lock().has_ended(id)
     }
 
-    /// Forgets that a session has ended, because its end has failed.
+    /// Removes the id of a session from the ended sessions, because ending the session has failed.
     pub(super) fn forget_end(&self, id: &str) {
         self.lock().ended.retain(|known| **known != *id);
     }
 
-    /// Adds a session again because its end has failed; returns false if a copy was resumed in the meantime, which is
-    /// kept instead.
+    /// Adds a session again because ending it has failed; returns false if the table already contains a resumed copy,
+    /// which is kept.
     pub(super) fn restore(&self, session: &Arc<Session>) -> bool {
         let SessionTable { all, ended } = &mut *self.lock();
         ended.retain(|known| *known != session.id);
@@ -458,13 +469,14 @@ impl Sessions {
         turn
     }
 
-    /// Removes a session, but not a resumed copy with the same id. Returns true if it was removed.
+    /// Removes a session, unless the table contains a resumed copy with the same id instead. Returns true if the
+    /// session was removed.
     pub(super) fn remove(&self, session: &Arc<Session>) -> bool {
         self.lock().remove(session)
     }
 
-    /// Removes a session if it was not used for this long, or the application has closed it. Returns true if it was
-    /// removed.
+    /// Removes a session if it was not used for this duration, or the application has closed it. Returns true if the
+    /// session was removed.
     pub(super) fn remove_idle(&self, session: &Arc<Session>, for_long: Duration) -> bool {
         let mut table = self.lock();
         session.is_idle(for_long) && table.remove(session)
@@ -484,7 +496,8 @@ impl Sessions {
 /// Creates a random session id: 128 bits in hexadecimal digits, sealed if there is a seal.
 ///
 /// # Errors
-/// A description, if the system provides no random numbers or the sealed value is not a valid session id.
+/// Returns a description of the problem if the system provides no random numbers or the sealed value is not a valid
+/// session id.
 pub(super) fn new_id(
     seal: Option<&dyn Seal>,
     principal: Option<&Principal>,
@@ -508,12 +521,12 @@ pub(super) fn new_id(
     }
 }
 
-/// Returns true if the seal opens the id for the principal, or there is no seal.
+/// Returns true if the seal opens the session id for the principal, or session ids are not sealed.
 pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Principal>) -> bool {
     seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
 }
 
-/// Returns the context in which a session id is sealed.
+/// Returns the context in which a session id is sealed: the name of the principal, if any.
 fn seal_context(principal: Option<&Principal>) -> Vec<u8> {
     match principal {
         Some(principal) => format!("mcp session of {}", principal.0).into_bytes(),
