@@ -152,7 +152,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Runs the command; the audit log is stored in `audit`, so that the caller can end it after the runtime.
+/// Runs the bridge; the audit log is stored in `audit`, so that the caller can end the log after the runtime has ended.
 async fn run_bridge(
     arguments: &Arguments,
     audit: &mut Option<audit::AuditLog>,
@@ -164,7 +164,8 @@ async fn run_bridge(
     served
 }
 
-/// Connects to the servers, and serves clients until the last one has disconnected or the process is asked to end.
+/// Connects to the servers, and serves clients until the last client has disconnected or the process receives a
+/// shutdown signal.
 async fn serve(
     mut setup: Setup<'_>,
     audit: &mut Option<audit::AuditLog>,
@@ -270,7 +271,7 @@ async fn serve_http(
     Ok(())
 }
 
-/// Creates the authenticator for tokens of an authorization server.
+/// Creates the authenticator of clients, which accepts tokens of the configured authorization server.
 #[cfg(feature = "oauth")]
 fn create_authenticator(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
     use mcp_exact::auth::server::ResourceServer;
@@ -285,7 +286,7 @@ fn create_authenticator(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate
     bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 
-/// Returns a list of the servers and their revisions.
+/// Formats the servers with their revisions as one line of text.
 fn format_servers(bridge: &Bridge) -> String {
     let servers = bridge.servers();
     let servers = servers.iter().map(|(name, known)| {
@@ -302,15 +303,21 @@ fn format_servers(bridge: &Bridge) -> String {
     servers.collect::<Vec<_>>().join(", ")
 }
 
-/// Settings from the command line and the configuration file.
+/// Settings of a bridge, combined from the command line and the configuration file.
 struct Setup<'a> {
+    /// Arguments of the command line.
     arguments: &'a Arguments,
-    /// True if the bridge serves clients.
+    /// True if the bridge serves clients; false for `bridge explain`.
     is_serving: bool,
+    /// Options of the bridge library.
     options: Options,
+    /// Address at which clients are served over HTTP; `None` for standard input and output.
     listen: Option<String>,
+    /// Allowed values of the header `Host`; empty for the loopback names.
     hosts: Vec<String>,
+    /// Allowed values of the header `Origin`; empty for loopback origins.
     origins: Vec<String>,
+    /// Settings of the configuration file.
     config: Config,
     /// Servers of the configuration file; empty if the command line names the server.
     servers: Vec<ConfiguredServer>,
@@ -367,7 +374,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Creates the bridge, which connects to the servers.
+    /// Creates the bridge and connects it to the servers.
     async fn connect(&self) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
@@ -392,7 +399,7 @@ impl<'a> Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Returns the reloader of the configuration file; `None` without a file.
+    /// Creates the reloader of the configuration file; `None` without a file.
     fn reload(&self, bridge: &Bridge) -> Option<ConfigReloader> {
         let path = self.arguments.config.clone()?;
         let losses = self.arguments.losses;
@@ -406,7 +413,7 @@ impl Setup<'_> {
     }
 }
 
-/// Returns the rules of a configuration; the command line overrides them.
+/// Creates the rules of the bridge from a configuration; `losses` of the command line overrides the policy for losses.
 fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
     let mut rules = Rules::default();
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
@@ -419,20 +426,21 @@ fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
     rules
 }
 
-/// Maximum number of kinds of losses that are reported while the bridge serves clients; further kinds are not reported.
+/// Maximum number of different losses that are reported while the bridge serves clients; further losses are not
+/// reported.
 const MAX_REPORTED_LOSSES: usize = 1000;
 
-/// Kind of a loss: losses of the same member in different tools have the same kind.
+/// Kind of a loss in reports; losses of the same member in different tools have the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ReportedLossKind {
     /// Method of the message.
     method: String,
-    /// Kind of loss, JSON pointer with `*` for array indices, and reason.
+    /// Description of the lost member: kind of the loss, JSON pointer with `*` for array indices, and reason.
     member: String,
 }
 
 impl ReportedLossKind {
-    /// Returns the kind of a reported loss.
+    /// Returns the kind of the reported loss.
     fn from_report(report: &LossReport<'_>) -> Self {
         let loss = report.loss;
         let pointer = loss
@@ -450,7 +458,7 @@ impl ReportedLossKind {
     }
 }
 
-/// Completes when the process receives a shutdown signal.
+/// Completes when the process receives SIGTERM (on Unix) or Ctrl-C.
 async fn wait_for_shutdown_signal() {
     #[cfg(unix)]
     {

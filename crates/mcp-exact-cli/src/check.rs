@@ -76,7 +76,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// Kind of the documents to check.
+/// Kind of the documents to check, which the options determine.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     /// Values of a definition.
@@ -90,16 +90,18 @@ enum Subject<'a> {
 /// Output line of `--json` for a file.
 #[derive(Serialize)]
 struct Line<'a> {
+    /// Name of the file.
     file: &'a str,
     /// True if the document has no violations.
     accepted: bool,
-    /// Short name of the part that was checked.
+    /// Name of the scope that was checked: `definition`, `message` or `envelope`.
     checked: &'static str,
-    /// Reason why only a part was checked.
+    /// Reason why only the envelope was checked, with a hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
-    /// Number of violations, listed or not.
+    /// Number of all violations, including those that `violations` omits.
     count: usize,
+    /// First violations.
     violations: &'a [Finding],
     /// Members that the revision does not define; present with `--unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,11 +114,13 @@ struct Line<'a> {
 /// Output line of `--json` for a file that cannot be read.
 #[derive(Serialize)]
 struct ErrorLine<'a> {
+    /// Name of the file.
     file: &'a str,
+    /// Error message.
     error: &'a str,
 }
 
-/// Checks the files, or the recordings.
+/// Checks the files, or with `--log` the recordings.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let registry = Registry::new();
     let id = arguments.revision.as_deref().unwrap_or_default();
@@ -144,7 +148,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Returns an error if a list names standard input twice.
+/// Returns an error if the list contains `-` (standard input) more than once.
 pub fn check_standard_input_once(files: &[PathBuf]) -> anyhow::Result<()> {
     if files.iter().filter(|file| is_standard_stream(file)).count() > 1 {
         bail!("standard input can be read only once; give `-` once");
@@ -202,7 +206,7 @@ fn check_file(
     })
 }
 
-/// Prints the error for a file that cannot be read.
+/// Prints the error for a file that cannot be read, as text or JSON.
 fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io::Result<()> {
     let words = format!("cannot read {name}: {error}");
     if arguments.json {
@@ -235,7 +239,7 @@ pub fn print_line(line: &impl Serialize) -> io::Result<()> {
     io::stdout().lock().write_all(&text)
 }
 
-/// Prints a verdict as text, and the encoded value with `--print`.
+/// Prints a verdict as text; with `--print`, also prints the encoded value.
 fn print_verdict(
     arguments: &Arguments,
     name: &str,
@@ -302,7 +306,7 @@ fn format_verdict(
     text
 }
 
-/// Converts a byte offset to line and column.
+/// Formats a byte offset as `, line L column C`, for the end of a message.
 pub fn format_location(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset.min(bytes.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -318,6 +322,7 @@ pub fn format_location(bytes: &[u8], offset: usize) -> String {
 mod tests {
     use super::*;
 
+    /// Lines and columns are counted from 1; columns are counted in characters.
     #[test]
     fn locations_count_from_one() {
         assert_eq!(format_location(b"{}", 0), ", line 1 column 1");

@@ -1,8 +1,8 @@
 //! Checks the messages of a conversation between a client and a server: against the schema of the revision, and against
 //! rules that depend on earlier messages.
 //!
-//! Reads the messages of both sides in the order in which they were sent, and returns the violated rules of each
-//! message. Performs no IO.
+//! Each message of both sides is passed to a [`Conversation`] in the order in which it was sent, and the violated rules
+//! of the message are returned. Performs no IO.
 
 mod response;
 mod sender;
@@ -17,31 +17,33 @@ use crate::registry::{Entry, Registry};
 use crate::rules::{self, Rule};
 use crate::verdict::Checker;
 
-/// Member of `_meta` with the revision of a request.
+/// Member of `_meta` with the protocol revision of a request.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// Member of `_meta` with the capabilities of the client.
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-/// Member of `_meta` with the level of the log messages that the client wants.
+/// Member of `_meta` with the minimum level of the log messages that the client requests.
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
-/// Member of `_meta` with the id of the subscription.
+/// Member of `_meta` with the id of the subscription to which a notification belongs.
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Maximum number of completed requests that are stored.
+/// Maximum number of answered requests whose ids are stored.
 const MAX_STORED_REQUESTS: usize = 100_000;
 
-/// Settings of a conversation.
+/// Options for the checks of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// True if members that a revision does not define are listed.
+    /// True if members that the revision does not define are reported as violations.
     pub wants_unknown: bool,
-    /// True if messages of one side are observed in the order in which they were sent, as over stdio.
+    /// True if the messages of one side are observed in the order in which they were sent, as over stdio.
     pub is_ordered: bool,
 }
 
-/// Conversation of a client and a server.
+/// State of a conversation between a client and a server, from which each message is checked.
 #[derive(Debug)]
 pub struct Conversation {
+    /// Compiled revisions.
     registry: Registry,
+    /// Options for the checks.
     options: Options,
     /// Revision of all messages, if specified on the command line.
     pinned: Option<&'static str>,
@@ -49,31 +51,33 @@ pub struct Conversation {
     negotiated: Option<&'static str>,
     /// True after `notifications/initialized`.
     has_initialized: bool,
-    /// Capabilities in the params of `initialize`.
+    /// Capabilities that the client has declared in `initialize`.
     client_capabilities: Value,
-    /// Capabilities in the result of `initialize` or `server/discover`.
+    /// Capabilities that the server has declared in the result of `initialize` or `server/discover`.
     server_capabilities: Value,
-    /// Requests without a response.
+    /// Requests that are not answered.
     pending: HashMap<RequestKey, PendingRequest>,
-    /// Requests with a response.
+    /// Keys of requests that are answered.
     answered: HashSet<RequestKey>,
-    /// Progress tokens, by the sender of the request and the token as JSON.
+    /// Progress tokens of requests, by the sender of the request and the token as JSON.
     tokens: HashMap<(Direction, String), ProgressToken>,
-    /// Ids of acknowledged subscriptions, as JSON.
+    /// Ids of subscriptions that the server has acknowledged, as JSON.
     acknowledged: HashSet<String>,
 }
 
-/// Sender of a request, and its id as JSON.
+/// Key of a request: its sender, and its id as JSON.
 type RequestKey = (Direction, String);
 
-/// Request without a response.
+/// Request that is not answered.
 #[derive(Debug)]
 struct PendingRequest {
+    /// Method of the request.
     method: String,
+    /// Revision of the request, if known.
     revision: Option<&'static str>,
-    /// Capabilities of the client that apply to the request.
+    /// Capabilities of the client that `_meta` of the request declares.
     capabilities: Value,
-    /// True if the request asks for log messages.
+    /// True if `_meta` of the request contains a log level.
     wants_logs: bool,
     /// Progress token of the request, as JSON.
     token: Option<String>,
@@ -82,13 +86,13 @@ struct PendingRequest {
 /// State of a progress token.
 #[derive(Debug, Default)]
 struct ProgressToken {
-    /// Latest progress that was reported with the token.
+    /// Latest progress value that was reported with the token.
     last_progress: Option<f64>,
-    /// True if the request of the token has a response.
+    /// True if the request with the token is answered.
     has_ended: bool,
 }
 
-/// Result of checking a message.
+/// Result of checking one message.
 #[derive(Debug, Clone)]
 pub struct CheckedMessage {
     /// Sender of the message.
@@ -101,19 +105,19 @@ pub struct CheckedMessage {
     pub breaches: Vec<Breach>,
 }
 
-/// Violation of a rule.
+/// Violation of a rule by a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
     /// The violated rule.
     pub rule: &'static Rule,
-    /// Location in the message, as a JSON pointer.
+    /// JSON pointer of the location in the message; empty for the complete message.
     pub pointer: String,
-    /// Description of the problem.
+    /// Description of the violation.
     pub message: String,
 }
 
 impl Breach {
-    /// Creates a violation that concerns the complete message.
+    /// Creates a violation by the complete message.
     pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
             rule,
@@ -122,7 +126,7 @@ impl Breach {
         }
     }
 
-    /// Returns the violation as one line.
+    /// Formats the violation as one line: location and description.
     pub fn to_line(&self) -> String {
         match self.pointer.as_str() {
             "" => self.message.clone(),
@@ -132,7 +136,7 @@ impl Breach {
 }
 
 impl Direction {
-    /// Returns the direction of the peer's messages.
+    /// Returns the direction of the messages that the peer sends.
     pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -140,7 +144,7 @@ impl Direction {
         }
     }
 
-    /// Returns an arrow that shows the direction between client and server.
+    /// Returns the arrow that represents this direction in traces.
     pub fn arrow(self) -> &'static str {
         match self {
             Self::Client => "→",
@@ -148,7 +152,7 @@ impl Direction {
         }
     }
 
-    /// Returns the name of the sender.
+    /// Returns the name of the sender: `client` or `server`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -158,7 +162,7 @@ impl Direction {
 }
 
 impl Conversation {
-    /// Creates a conversation, with a fixed revision if one is given.
+    /// Creates a conversation without messages; `pinned` is the revision of all messages, if specified.
     pub fn new(pinned: Option<&'static str>, options: Options) -> Self {
         Self {
             registry: Registry::new(),
@@ -175,12 +179,12 @@ impl Conversation {
         }
     }
 
-    /// Returns the negotiated revision.
+    /// Returns the specified revision, or else the revision that `initialize` has negotiated.
     pub fn negotiated(&self) -> Option<&'static str> {
         self.pinned.or(self.negotiated)
     }
 
-    /// Returns the number of requests that one side has sent and that have no response.
+    /// Returns the number of unanswered requests that one side has sent.
     pub fn pending_count(&self, from: Direction) -> usize {
         self.pending
             .keys()
@@ -188,8 +192,10 @@ impl Conversation {
             .count()
     }
 
-    /// Checks the next message. Without `from`, the sender is determined from the method or from the request of the
-    /// response; an unknown sender is assumed to be the client.
+    /// Checks the next message of the conversation.
+    ///
+    /// Without `from`, the sender is determined from the method or, for a response, from the request. If neither is
+    /// known, a message with a method is attributed to the client, and any other message to the server.
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
@@ -210,7 +216,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the result for a message, with the negotiated revision.
+    /// Creates the result for a message of the negotiated revision.
     fn checked_message(
         &self,
         from: Direction,
@@ -225,8 +231,8 @@ impl Conversation {
         }
     }
 
-    /// Checks a text that serde_json cannot parse. The decoder of the types decides, because numbers that serde_json
-    /// cannot represent are valid JSON.
+    /// Checks a text that serde_json cannot parse. Only text that the decoder of mcp-exact rejects, too, is a
+    /// violation, because numbers that serde_json cannot represent are valid JSON.
     fn check_invalid_json(
         &self,
         from: Option<Direction>,
@@ -247,7 +253,7 @@ impl Conversation {
         self.checked_message(from, "not a message", breaches)
     }
 
-    /// Checks a batch and each of its messages.
+    /// Checks that the revision allows the batch, and checks each of its messages.
     fn check_batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
         let mut breaches = Vec::new();
         let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
@@ -280,7 +286,7 @@ impl Conversation {
         self.checked_message(from, &format!("batch of {}", labels.join(", ")), breaches)
     }
 
-    /// Checks a message that is not a batch.
+    /// Checks a request, a notification or a response.
     fn check_single(
         &mut self,
         from: Direction,
@@ -295,17 +301,17 @@ impl Conversation {
         }
     }
 
-    /// Returns the revision of any pending request, for messages of a server, which do not name a revision.
+    /// Returns the revision of any unanswered request; used for messages of a server, which do not name a revision.
     fn pending_request_revision(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
 
-    /// Returns the negotiated revision.
+    /// Returns the specification of the negotiated revision.
     fn spec(&self) -> Option<&'static RevisionSpec> {
         mcp_exact_revisions::find(self.negotiated()?)
     }
 
-    /// Returns the revision that a client's request names.
+    /// Returns the revision that a client's request specifies, in the params of `initialize` or in `_meta`.
     fn named_revision(&self, method: &str, params: &Value) -> Option<&'static str> {
         let meta = &params["_meta"][VERSION_KEY];
         let named = match method {
@@ -323,15 +329,14 @@ impl Conversation {
         }
     }
 
-    /// Returns the registry entry of a revision, or of the newest revision with `initialize` if the revision is
-    /// unknown.
+    /// Returns the compiled data of a revision, or of the newest revision with `initialize` if `revision` is `None`.
     fn entry(&self, revision: Option<&str>) -> Option<&Entry> {
         let newest = || newest_initialize_revision().map(RevisionSpec::id);
         self.registry.revision(revision.or_else(newest)?).ok()
     }
 
-    /// Returns the revision of a request or notification: the revision that it offers or names, or the negotiated
-    /// revision. A message before the negotiation is checked only as an envelope.
+    /// Returns the revision of a request or notification, if known: the revision of the command line, the revision that
+    /// the message specifies, the negotiated revision, or that of an unanswered request.
     fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
         let named = match from {
             Direction::Client => self.named_revision(method, params),
@@ -343,7 +348,7 @@ impl Conversation {
             .or_else(|| self.pending_request_revision())
     }
 
-    /// Returns the violations of the schema by a request or notification.
+    /// Checks a request or notification against the schema of its revision.
     fn check_call_schema(
         &self,
         from: Direction,
@@ -357,7 +362,7 @@ impl Conversation {
         self.check_schema(revision, known, text)
     }
 
-    /// Returns the violations of the schema by a message.
+    /// Checks a message against the schema of its revision; if the revision is unknown, only the envelope is checked.
     fn check_schema(
         &self,
         revision: Option<&'static str>,
@@ -395,7 +400,7 @@ impl Conversation {
         found.map(breach).collect()
     }
 
-    /// Checks a request and stores it as pending.
+    /// Checks a request and stores it among the unanswered requests.
     fn check_request(
         &mut self,
         from: Direction,
@@ -453,7 +458,8 @@ impl Conversation {
         }
     }
 
-    /// Checks that a server may send a request, and may send it in the current state.
+    /// Checks that a server may send this request at this time: the revision allows server requests, the client has
+    /// declared the capability, and the session is initialized.
     fn check_server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
         let spec = spec?;
         if spec.lifecycle() == Lifecycle::Discover {
@@ -478,7 +484,7 @@ impl Conversation {
         None
     }
 
-    /// Checks a notification.
+    /// Checks a notification against the schema and against the earlier messages.
     fn check_notification(
         &mut self,
         from: Direction,
@@ -513,7 +519,7 @@ impl Conversation {
         }
     }
 
-    /// Checks that progress refers to a request without a response, and increases.
+    /// Checks that a progress notification refers to an unanswered request, and that its value increases.
     fn check_progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
         let token = params.get("progressToken")?.to_string();
         let key = (from.peer(), token.clone());
@@ -533,7 +539,7 @@ impl Conversation {
         })
     }
 
-    /// Checks that the server may send log messages.
+    /// Checks that the server may send a log message.
     fn check_log_message(&self, is_stateless: bool) -> Option<Breach> {
         if is_stateless {
             let is_wanted = self.pending.values().any(|pending| pending.wants_logs);
@@ -548,7 +554,7 @@ impl Conversation {
         })
     }
 
-    /// Checks that a cancellation refers to a request of its sender.
+    /// Checks that a cancellation refers to a request that its sender has sent.
     fn check_cancellation(
         &self,
         from: Direction,
@@ -568,7 +574,7 @@ impl Conversation {
         (!is_own).then(|| Breach::new(&rules::CANCEL_OWN, message))
     }
 
-    /// Checks that the subscription of a notification was acknowledged.
+    /// Checks that the subscription to which a notification belongs was acknowledged before.
     fn check_subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
         let id = params["_meta"].get(SUBSCRIPTION_KEY)?.to_string();
         if method == "notifications/subscriptions/acknowledged" {

@@ -1,7 +1,8 @@
 //! `mcp-exact convert`: converts files to another revision, and reports the changes.
 //!
-//! Converted files are written to standard output, losses to standard error; `--json` writes one object with both
-//! per file. A file that is refused or cannot be read does not prevent the conversion of the others.
+//! Converted files are written to standard output, losses to standard error; `--json` writes one object per file, with
+//! the converted document and the losses. A file that is refused or cannot be read does not prevent the conversion of
+//! the others.
 
 mod job;
 mod jsonl;
@@ -85,13 +86,14 @@ pub struct Arguments {
 /// Output line of `--json` for a file.
 #[derive(Serialize)]
 struct Line<'a> {
+    /// Name of the file.
     file: &'a str,
-    /// Result of the conversion.
+    /// Converted document, losses and error.
     #[serde(flatten)]
     answer: &'a Answer,
 }
 
-/// Converts the files, or the lines of standard input.
+/// Converts the files, or with `--jsonl` the lines of standard input.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.jsonl {
         return jsonl::run();
@@ -111,13 +113,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Decodes a JSON text; returns the error as text.
+/// Decodes JSON text as a value of the type `T`; returns the error as text.
 fn decode_document<T: Decode>(text: &str) -> Result<T, String> {
     from_str(text).map_err(|error| error.detail().to_owned())
 }
 
 impl Arguments {
-    /// Returns the options of the conversion.
+    /// Returns the options of the conversion that the arguments specify.
     fn job_options(&self) -> JobOptions<'_> {
         JobOptions {
             from: self.from.as_deref().unwrap_or_default(),
@@ -169,8 +171,8 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     Ok(outcome)
 }
 
-/// Prints the losses to standard error, and then the document to standard output, so that a reader of both streams
-/// receives the losses first.
+/// Prints the losses to standard error, and then the document to standard output, so that somebody who reads both
+/// streams sees the losses first.
 fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
     let mut text = String::new();
     let losses = answer.losses.iter().map(Loss::to_string);

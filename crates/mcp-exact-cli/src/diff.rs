@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
-/// Returns the index of a revision among the compiled ones.
+/// Returns the index of a revision in the list of compiled revisions.
 fn revision_index(id: &str) -> anyhow::Result<usize> {
     let known = Registry::new().revision(id)?.revision.spec;
     COMPILED
@@ -78,12 +78,12 @@ fn revision_index(id: &str) -> anyhow::Result<usize> {
         .with_context(|| format!("revision {known} is not in the table; build the program again"))
 }
 
-/// Loads the representation of the compiled revision with this index.
+/// Loads the representation of the compiled revision with the index `at`.
 fn load_model(at: usize) -> anyhow::Result<Ir> {
     COMPILED[at].ir()
 }
 
-/// Writes the page over the revisions between two indexes, or over all revisions.
+/// Writes an HTML page with the revisions between two indexes, inclusive, or with all revisions.
 fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::Result<()> {
     let (first, last) = match ends {
         Some((from, to)) => (from.min(to), from.max(to) + 1),
@@ -130,7 +130,7 @@ fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the current date in UTC, or the date of SOURCE_DATE_EPOCH for reproducible builds.
+/// Returns the current date in UTC, or the date of SOURCE_DATE_EPOCH if that variable is set, for reproducible builds.
 fn today() -> String {
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let epoch = epoch.and_then(|seconds| seconds.parse().ok());
@@ -141,7 +141,7 @@ fn today() -> String {
     now.map_or_else(String::new, format_date)
 }
 
-/// Formats a date as `2026-11-22`; empty after the year 9999.
+/// Formats the date of a time as `2026-11-22`; returns an empty string after the year 9999.
 fn format_date(time: SystemTime) -> String {
     let mut text = String::new();
     let written = write!(text, "{}", humantime::format_rfc3339_seconds(time));
@@ -157,6 +157,7 @@ fn format_date(time: SystemTime) -> String {
 mod tests {
     use super::*;
 
+    /// Dates are correct in leap years and at the change of a year; dates after the year 9999 are empty.
     #[test]
     fn dates_follow_the_calendar() {
         for (number, expected) in [

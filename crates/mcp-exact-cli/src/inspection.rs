@@ -1,8 +1,8 @@
 //! Inspects JSON values of a definition: finds every deviation from the schema, and every member that the schema does
 //! not define.
 //!
-//! A decoder stops at the first error; an inspection continues, for people who want to repair a document. Both
-//! select the same variant of a union. The caller provides the function that validates string formats.
+//! A decoder stops at the first error; an inspection continues, for people who want to repair a document. Decoder and
+//! inspection select the same variant of a union. The caller provides the function that validates string formats.
 
 mod dispatch;
 
@@ -16,17 +16,17 @@ use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 pub use dispatch::Dispatch;
 use dispatch::SelectedVariant;
 
-/// Representation of a revision, and the dispatch tables by which a decoder selects the variants of its unions.
+/// Representation of a revision, and the tables by which values of its unions are assigned to variants.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Model {
     /// Representation of the revision.
     #[serde(flatten)]
     pub ir: Ir,
-    /// Dispatch table of each union, by the name of its definition.
+    /// Dispatch table of each union, by the name of the union's definition.
     dispatch: BTreeMap<String, Dispatch>,
 }
 
-/// Validates a string against a format, such as `uri`. Returns true for unknown formats.
+/// Function that returns true if a text has a string format, such as `uri`; returns true for unknown formats.
 pub type FormatCheck = fn(format: &str, text: &str) -> bool;
 
 /// Result of an inspection.
@@ -44,7 +44,8 @@ pub struct Inspection {
 pub struct Deviation {
     /// JSON pointer of the value, or of the object that lacks a required member.
     pub pointer: String,
-    /// Violated JSON Schema keyword, or `tag` and `exclusive` for unions.
+    /// Violated JSON Schema keyword; for unions also `tag` (unknown discriminant) or `exclusive` (members that exclude
+    /// each other).
     pub kind: &'static str,
     /// Description of the deviation.
     pub message: String,
@@ -57,12 +58,12 @@ pub struct UnknownMember {
     pub pointer: String,
     /// Name of the definition whose object has the member.
     pub definition: String,
-    /// Defined members that the object lacks. One of them may have been intended.
+    /// Defined members that the object lacks; the unknown name may be a misspelling of one of them.
     pub missing_members: Vec<String>,
 }
 
 impl Model {
-    /// Inspects a value as a definition; returns `None` if the revision does not have the definition.
+    /// Inspects a value as a value of the definition; returns `None` if the revision does not have the definition.
     pub fn inspect(
         &self,
         definition: &str,
@@ -81,19 +82,20 @@ impl Model {
     }
 }
 
-/// State of an inspection.
+/// State of an inspection in progress.
 struct Inspector<'i> {
+    /// Revision against which the value is inspected.
     model: &'i Model,
     /// Function that validates string formats.
     format: FormatCheck,
-    /// JSON pointer of the current value.
+    /// JSON pointer of the value that is being inspected.
     pointer: String,
-    /// Findings so far.
+    /// Deviations and unknown members found so far.
     inspection: Inspection,
 }
 
 impl<'i> Inspector<'i> {
-    /// Adds a deviation of the current value.
+    /// Adds a deviation of the value that is being inspected.
     fn report(&mut self, kind: &'static str, message: String) {
         self.inspection.deviations.push(Deviation {
             pointer: self.pointer.clone(),
@@ -102,12 +104,12 @@ impl<'i> Inspector<'i> {
         });
     }
 
-    /// Adds a deviation of the type of the current value; `what` describes the expected type.
+    /// Adds a deviation because the value has a wrong type; `what` describes the expected type.
     fn report_wrong_type(&mut self, what: &str) {
         self.report("type", format!("expected {what}"));
     }
 
-    /// Runs a function with the pointer extended by a token.
+    /// Calls `f` while the JSON pointer is extended by a token.
     fn at_token<R>(&mut self, token: &str, f: impl FnOnce(&mut Self) -> R) -> R {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -118,7 +120,7 @@ impl<'i> Inspector<'i> {
         result
     }
 
-    /// Inspects a value as a definition.
+    /// Inspects a value as a value of a definition.
     fn inspect_definition(&mut self, definition: &'i Definition, value: &Value) {
         match &definition.shape {
             Shape::Struct(members) | Shape::Document(members) => match value {
@@ -150,7 +152,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects the members of an object; unknown members are deviations unless `open` is true.
+    /// Inspects the members of an object; unknown members are listed unless `open` is true.
     fn inspect_members(
         &mut self,
         definition: &'i Definition,
@@ -194,7 +196,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects a value that must equal a constant.
+    /// Adds a deviation unless the value equals the constant.
     fn inspect_constant(&mut self, constant: &Value, value: &Value) {
         let is_equal = match (constant.as_f64(), value.as_f64()) {
             (Some(a), Some(b)) => a == b,
@@ -208,7 +210,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects a value as a type.
+    /// Inspects a value as a value of the type `wanted`.
     fn inspect_value(&mut self, wanted: &'i Type, value: &Value) {
         match wanted {
             Type::Json => {}
@@ -272,7 +274,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects the length of a string or an array.
+    /// Adds a deviation if an array has too few or too many items.
     fn inspect_length(&mut self, length: usize, minimum: Option<u64>, maximum: Option<u64>) {
         let length = length as u64;
         if let Some(minimum) = minimum.filter(|minimum| length < *minimum) {
@@ -289,7 +291,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects the bounds of a number.
+    /// Adds a deviation if a number is outside its bounds.
     #[expect(
         clippy::cast_precision_loss,
         reason = "bounds of the protocol are small"
@@ -306,7 +308,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects a value as the variant of a union that it selects.
+    /// Inspects a value as the union variant that the dispatch table selects.
     fn inspect_union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
         let dispatch = self.model.dispatch.get(&definition.name);
         match dispatch.map_or(SelectedVariant::None, |dispatch| dispatch.select(value)) {
@@ -318,7 +320,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Reports why no variant is selected.
+    /// Adds a deviation that states why no variant was selected.
     fn report_no_variant(&mut self, definition: &Definition, selected: SelectedVariant<'_, '_>) {
         match selected {
             SelectedVariant::Unrecognized(tag) => {
@@ -336,7 +338,7 @@ impl<'i> Inspector<'i> {
     }
 }
 
-/// Returns true if a number has no fractional part.
+/// Returns true if a number has no fractional part; `1.0` has none.
 fn is_whole(number: &serde_json::Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
 }

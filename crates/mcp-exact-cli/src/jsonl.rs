@@ -1,7 +1,8 @@
 //! `mcp-exact check --jsonl`: one result per line of standard input, so that one process serves a complete test run.
 //!
-//! Other commands use the line reader too. Results are in the order of the lines and are flushed before the reader
-//! waits for the next line. An invalid line yields an error with its line number, and the next line is processed.
+//! `mcp-exact convert --jsonl` uses the same line reader. Results are in the order of the lines and are flushed before
+//! the reader waits for the next line. An invalid line yields an error with its line number, and the next line is
+//! processed.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -16,22 +17,26 @@ use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 /// Size of the input buffer, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Description of an input line, for errors.
+/// Form of an input line, for error messages.
 const EXPECTED_OBJECT: &str = r#"{"revision", "type", "json"}"#;
 
 /// Input line: a document, and the definition or the message to check it as.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InputLine<'a> {
+    /// Revision against which the document is checked.
     #[serde(borrow)]
     revision: Cow<'a, str>,
+    /// Name of the definition of which the document is a value; `None` for a message.
     #[serde(borrow, rename = "type", default)]
     definition: Option<Cow<'a, str>>,
+    /// Sender of the message, if specified.
     #[serde(default)]
     direction: Option<Direction>,
-    /// Method of the request, for a response.
+    /// Method of the request that the document answers, if it is a response.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
+    /// Text of the document.
     #[serde(borrow)]
     json: Cow<'a, str>,
 }
@@ -39,13 +44,15 @@ struct InputLine<'a> {
 /// Output line: the verdict on a document.
 #[derive(Serialize)]
 struct OutputLine<'a> {
+    /// True if the document has no violations.
     accepted: bool,
+    /// First violations.
     violations: &'a [Finding],
     /// Encoded value; `None` if the document does not decode.
     encoded: Option<&'a str>,
-    /// Number of violations, listed or not.
+    /// Number of all violations, including those that `violations` omits.
     count: usize,
-    /// Checked parts; only for messages.
+    /// Name of the scope that was checked: `message` or `envelope`; absent for a definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked: Option<&'static str>,
 }
@@ -53,6 +60,7 @@ struct OutputLine<'a> {
 /// Output line for an invalid input line.
 #[derive(Serialize)]
 struct ErrorLine<'a> {
+    /// Error message.
     error: &'a str,
     /// Number of the input line, from 1.
     line: usize,
@@ -64,7 +72,7 @@ pub fn run() -> anyhow::Result<Outcome> {
     answer_lines(|number, line, out| answer_line(&registry, number, line, out))
 }
 
-/// Processes the lines of standard input; `answer` writes the result for a line number and its text.
+/// Processes the lines of standard input; `answer` writes the output line for an input line and its number.
 pub fn answer_lines(
     answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
 ) -> anyhow::Result<Outcome> {
@@ -74,7 +82,7 @@ pub fn answer_lines(
     Ok(Outcome::Valid)
 }
 
-/// Processes the lines of an input; flushes the output before the reader waits for input.
+/// Processes the lines of `input`; flushes the output before waiting for further input.
 fn answer_all<R: io::Read>(
     mut input: BufReader<R>,
     mut output: impl Write,
@@ -103,7 +111,7 @@ fn answer_all<R: io::Read>(
     Ok(())
 }
 
-/// Checks an input line and writes the output line.
+/// Checks the document of an input line and writes the output line.
 fn answer_line(
     registry: &Registry,
     number: usize,
@@ -154,7 +162,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     }
 }
 
-/// Parses a line as the expected object; `shape` describes the object in errors.
+/// Parses an input line as a JSON object of type `T`; `shape` is the form of the object for error messages.
 pub fn parse_input<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
     let line = decode_utf8(line)?;
     let wrong = |what: &str| format!("not an object {shape}: {what}");
@@ -165,13 +173,13 @@ pub fn parse_input<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Resul
     serde_json::from_str(line).map_err(|error| wrong(&format_json_error(&error)))
 }
 
-/// Decodes bytes as UTF-8.
+/// Decodes bytes as UTF-8; the error states the position of the first invalid byte.
 pub fn decode_utf8(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))
 }
 
-/// Formats an error of serde_json with the column only, because the text is always one line.
+/// Formats an error of serde_json with the column but without the line number, because the text is always one line.
 fn format_json_error(error: &serde_json::Error) -> String {
     error
         .to_string()

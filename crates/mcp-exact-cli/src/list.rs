@@ -19,12 +19,14 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Row of the table: a compiled revision.
+/// Row of the table, which describes a compiled revision.
 #[derive(Serialize)]
 struct Row {
+    /// Identifier of the revision.
     revision: &'static str,
+    /// Status of the revision: `release` or `draft`.
     status: &'static str,
-    /// Number of definitions.
+    /// Number of definitions in the schema of the revision.
     definitions: usize,
     /// Number of request methods of both sides.
     requests: usize,
@@ -49,7 +51,7 @@ impl From<&CompiledRevision> for Row {
     }
 }
 
-/// Returns the number of distinct methods of client and server.
+/// Returns the number of different methods in both lists.
 fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
     of_client
         .iter()
@@ -58,7 +60,7 @@ fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
         .len()
 }
 
-/// Prints the table.
+/// Prints the compiled revisions as a table or as JSON.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let rows: Vec<Row> = COMPILED.iter().map(Row::from).collect();
     let mut out = io::stdout().lock();
@@ -72,6 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
+/// Prints the rows as a table with fixed column widths.
 fn print_table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     writeln!(
         out,

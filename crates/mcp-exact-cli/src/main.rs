@@ -162,7 +162,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns true if the reader of standard output has disconnected.
+/// Returns true if the error is that the reader of standard output has disconnected.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -170,7 +170,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Prints an error to standard error. Failures to write are ignored.
+/// Prints an error message to standard error; failures to print are ignored.
 fn print_error(words: &str) {
     let _ = writeln!(io::stderr(), "error: {words}");
 }

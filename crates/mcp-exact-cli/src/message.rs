@@ -33,23 +33,23 @@ impl From<Direction> for Side {
     }
 }
 
-/// Kind of a message that is not a response.
+/// Kind of a message that has a method: request or notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallKind {
     Request,
     Notification,
 }
 
-/// Facts about a message that are not in its text.
+/// Information about a message that is not in its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageContext<'a> {
-    /// Direction of the message.
+    /// Sender of the message, if known.
     pub direction: Option<Direction>,
-    /// Method of the request, for a response.
+    /// Method of the request that the message answers, if it is a response and the request is known.
     pub answered: Option<&'a str>,
 }
 
-/// Checks a message.
+/// Checks a message or a batch as far as `known` allows.
 pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> Verdict {
     let Some(envelope) = checker.entry.find("JSONRPCMessage") else {
         return unsupported_verdict(checker.entry);
@@ -68,7 +68,7 @@ pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> V
     verdict.unwrap_or_else(|error| Verdict::from_error(Scope::Envelope, &error))
 }
 
-/// Checks each message of a batch (only in 2025-03-26).
+/// Checks each message of a batch (only 2025-03-26 defines batches).
 fn check_batch(
     checker: Checker<'_>,
     known: MessageContext<'_>,
@@ -92,7 +92,7 @@ fn check_batch(
     Ok(verdict)
 }
 
-/// Checks a message with a valid envelope that is not a batch.
+/// Checks a message that is not a batch; `envelope` is the verdict on its envelope.
 fn check_single(
     checker: Checker<'_>,
     known: MessageContext<'_>,
@@ -133,7 +133,7 @@ fn check_single(
     })
 }
 
-/// Checks a response, with the result type of its request.
+/// Checks the result in a response against the result definition of the method `answered`.
 fn check_response(
     checker: Checker<'_>,
     answered: Option<&str>,
@@ -160,7 +160,7 @@ fn check_response(
     verdict
 }
 
-/// Returns the definition of the result for this method.
+/// Returns the name of the definition of the result of a method.
 pub fn result_definition(entry: &Entry, method: &str) -> Option<String> {
     let methods = &entry.model().ok()?.ir.methods;
     let found = methods
@@ -182,7 +182,7 @@ pub enum Part {
     Error,
 }
 
-/// Checks a part of a message of this method.
+/// Checks the params, the result or the error of a message with this method, without the envelope.
 pub fn check_part(
     checker: Checker<'_>,
     part: Part,
@@ -236,7 +236,7 @@ pub fn check_part(
     verdict
 }
 
-/// Returns the sender of a method, if only one side sends it.
+/// Returns a sender of a method: the only side that sends the method, or the client if both sides send it.
 fn sender_of(entry: &Entry, kind: CallKind, method: &str) -> Option<Direction> {
     let sends = |direction| methods_of_kind(entry, direction, kind).contains(&method);
     match (sends(Direction::Client), sends(Direction::Server)) {
@@ -248,7 +248,7 @@ fn sender_of(entry: &Entry, kind: CallKind, method: &str) -> Option<Direction> {
     }
 }
 
-/// Returns an error if the revision does not have the method.
+/// Returns an error with similar names if the revision does not define the method.
 pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
     let all = ALL_CALL_KINDS.iter();
     let all: Vec<&str> = all
@@ -270,7 +270,7 @@ pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
     })
 }
 
-/// All senders and kinds of messages that are not responses.
+/// All combinations of sender and kind of messages that have a method.
 const ALL_CALL_KINDS: [(Direction, CallKind); 4] = [
     (Direction::Client, CallKind::Request),
     (Direction::Client, CallKind::Notification),
@@ -278,8 +278,8 @@ const ALL_CALL_KINDS: [(Direction, CallKind); 4] = [
     (Direction::Server, CallKind::Notification),
 ];
 
-/// Checks the message as the union of all messages of this direction. The envelope members do not conflict with any
-/// definition: older revisions allow them as unknown members, newer ones define them.
+/// Checks a message as a value of the union of all messages with this sender and kind. The envelope members conflict
+/// with no definition: older revisions allow them as unknown members, newer revisions define them.
 fn check_as_union(
     checker: Checker<'_>,
     direction: Direction,
@@ -305,7 +305,7 @@ fn check_as_union(
     }
 }
 
-/// Returns the name of the union of all messages of a sender and kind.
+/// Returns the name of the definition that is the union of all messages of a sender and kind.
 fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     match (direction, kind) {
         (Direction::Client, CallKind::Request) => "ClientRequest",
@@ -315,7 +315,7 @@ fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     }
 }
 
-/// Returns true if the union does not define the message, and its decoder has kept the message as an unknown variant.
+/// Returns true if the decoder has kept a message as an unknown variant, because the union does not define its method.
 fn is_unrecognized(verdict: &Verdict) -> bool {
     verdict.encoded.is_some()
         && verdict
@@ -359,7 +359,7 @@ fn unknown_method_finding(
     }
 }
 
-/// Returns the methods of a sender and kind.
+/// Returns the methods of all messages of a sender and kind.
 fn methods_of_kind(entry: &Entry, direction: Direction, kind: CallKind) -> &'static [&'static str] {
     let methods = entry.revision.spec.methods(direction.into());
     match kind {
@@ -368,7 +368,7 @@ fn methods_of_kind(entry: &Entry, direction: Direction, kind: CallKind) -> &'sta
     }
 }
 
-/// Returns a sender and kind as text.
+/// Describes a sender and kind as text for error messages.
 fn describe_kind(direction: Direction, kind: CallKind) -> &'static str {
     match (direction, kind) {
         (Direction::Client, CallKind::Request) => "a request that a client sends",
@@ -378,7 +378,7 @@ fn describe_kind(direction: Direction, kind: CallKind) -> &'static str {
     }
 }
 
-/// Returns the verdict for a revision that does not define messages.
+/// Returns the verdict for a revision without a definition of messages.
 fn unsupported_verdict(entry: &Entry) -> Verdict {
     let id = entry.revision.id();
     Verdict {

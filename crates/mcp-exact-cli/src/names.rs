@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-/// Maximum length of a name in messages and comparisons; longer names are truncated.
+/// Maximum number of characters of a name in messages and comparisons; longer names are truncated.
 const MAX_NAME_LENGTH: usize = 64;
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Returns an external name, truncated for a message.
+/// Returns a name from outside, truncated so that messages stay short.
 pub fn truncate_name(name: &str) -> String {
     match name.char_indices().nth(MAX_NAME_LENGTH) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -15,7 +15,7 @@ pub fn truncate_name(name: &str) -> String {
     }
 }
 
-/// Appends a question with the most similar names.
+/// Appends the most similar known names to the error message `problem`, as a question.
 pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
     let near = most_similar(name, known);
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
@@ -27,7 +27,8 @@ pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item =
     };
 }
 
-/// Appends a question with the names that differ in at most a third of their characters.
+/// Appends the known names that differ in at most a third of the characters to the error message `problem`, as a
+/// question.
 pub fn suggest_similar<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
     let limit = (name.chars().take(MAX_NAME_LENGTH).count() / 3).max(1);
     let is_similar = |known: &&str| strsim::osa_distance(known, &truncate_name(name)) <= limit;
@@ -64,7 +65,7 @@ mod tests {
     /// Known names for the tests.
     const KNOWN: [&str; 5] = ["Tool", "ToolAnnotations", "CallToolResult", "Task", "Role"];
 
-    /// Checks the most similar known name.
+    /// Asserts that `first` is the known name that is most similar to `name`.
     fn check(name: &str, first: &str) {
         assert_eq!(most_similar(name, KNOWN.into_iter())[0], first);
     }
@@ -76,6 +77,7 @@ mod tests {
         check("calltoolresult", "CallToolResult");
     }
 
+    /// Three names are suggested, even if none of them is similar.
     #[test]
     fn three_names_are_always_returned() {
         let near = most_similar("ToolResult", KNOWN.into_iter());
@@ -83,6 +85,7 @@ mod tests {
         assert_eq!(most_similar("", KNOWN.into_iter()).len(), 3);
     }
 
+    /// Suggested names are appended to the error message as a question.
     #[test]
     fn suggestions_form_a_question() {
         let mut problem = "unknown `Tolo`".to_owned();
@@ -91,6 +94,7 @@ mod tests {
         assert_eq!(problem, words);
     }
 
+    /// Only names above the maximum length are truncated, without splitting a multi-byte character.
     #[test]
     fn long_names_are_shortened_between_characters() {
         assert_eq!(truncate_name("Tool"), "Tool");

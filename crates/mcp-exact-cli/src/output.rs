@@ -29,7 +29,7 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_refused && !is_dumb
 }
 
-/// Adds colours to text if the field is true.
+/// Adds terminal colours to text if the field is true; returns text unchanged otherwise.
 #[derive(Debug, Clone, Copy)]
 pub struct Painter(pub bool);
 
@@ -61,7 +61,8 @@ impl Painter {
     }
 }
 
-/// Removes control characters, which could affect the terminal, from text of a peer.
+/// Replaces control characters other than line feeds and tabs in text of a peer by U+FFFD, because they could affect
+/// the terminal.
 pub fn without_control_characters(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter,
@@ -71,12 +72,12 @@ pub fn without_control_characters(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Returns true if a path is `-`, the name of standard input or standard output.
+/// Returns true if the path is `-`, which means standard input or standard output.
 pub fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Writes a file, or standard output for `-`.
+/// Writes text to a file; the path `-` means standard output.
 pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     if is_standard_stream(file) {
         let mut out = io::stdout().lock();
@@ -86,7 +87,7 @@ pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Creates a file for incremental writing, or returns standard output for `-`.
+/// Creates a file for incremental writing; the path `-` means standard output.
 pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     if is_standard_stream(file) {
         return Ok(Box::new(io::stdout()));
@@ -141,7 +142,7 @@ const MAX_COLUMN_WIDTH: usize = 44;
 /// Maximum width of a line, in characters.
 const MAX_LINE_WIDTH: usize = 118;
 
-/// Truncates a text to `room` characters, with an ellipsis.
+/// Returns the first line of a text, truncated to `room` characters with an ellipsis.
 fn truncate_text(text: &str, room: usize) -> String {
     let text = without_control_characters(text.lines().next().unwrap_or_default());
     match text.char_indices().nth(room) {
@@ -157,6 +158,7 @@ fn truncate_text(text: &str, room: usize) -> String {
 mod tests {
     use super::*;
 
+    /// Columns have the width of their longest cell, and a cell contains only the first line of its text.
     #[test]
     fn tables_align_their_columns() {
         let rows = [["a", "one\ntwo"], ["long name", "\u{1b}[31m"]];
@@ -168,6 +170,7 @@ mod tests {
         );
     }
 
+    /// A painter without colours returns the text unchanged.
     #[test]
     fn text_is_unchanged_without_colour() {
         assert_eq!(Painter(false).paint(Style::Red, "x"), "x");

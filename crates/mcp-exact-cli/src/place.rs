@@ -2,7 +2,7 @@
 //!
 //! The text must be valid JSON.
 
-/// Returns the byte offset of the value that a JSON pointer (RFC 6901) refers to.
+/// Returns the byte offset of the value to which a JSON pointer (RFC 6901) refers; `None` if there is no such value.
 pub fn offset_of(bytes: &[u8], pointer: &str) -> Option<usize> {
     let mut at = skip_space(bytes, 0);
     for token in pointer.split('/').skip(1) {
@@ -47,7 +47,7 @@ fn find_item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
     (*bytes.get(at)? != b']').then_some(at)
 }
 
-/// Returns the offset after white space.
+/// Returns the offset of the first byte at or after `at` that is not white space.
 fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
@@ -88,6 +88,7 @@ fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// The offset of a JSON pointer is the first byte of its value.
     #[test]
     fn pointers_locate_their_values() {
         let text = br#" {"a": [1, {"b\u0020c": "x\"]"}, [], -1.5e3], "~/": null}"#;

@@ -13,9 +13,10 @@ use anyhow::Context;
 /// Maximum length of a line from a server, in bytes.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// Running server.
+/// Running server, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Process {
+    /// Process of the server.
     child: Child,
     /// Standard input of the server; `None` after it was closed.
     input: Option<ChildStdin>,
@@ -28,14 +29,14 @@ pub struct Process {
 pub enum ServerOutput {
     /// A line, without the line break.
     Line(Vec<u8>),
-    /// No line within the time limit.
+    /// No line was received within the time limit.
     Timeout,
     /// The server has closed its standard output.
     End,
 }
 
 impl Process {
-    /// Starts a server; if `shows_stderr` is true, the server inherits the standard error of this process.
+    /// Starts a server; if `shows_stderr` is true, the server inherits standard error of this process.
     pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let mut child = Command::new(program)
@@ -70,7 +71,7 @@ impl Process {
         })
     }
 
-    /// Sends a line.
+    /// Writes a line to standard input of the server.
     pub fn send(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         input.write_all(line.as_bytes())?;
@@ -78,7 +79,7 @@ impl Process {
         input.flush()
     }
 
-    /// Waits for the next line that is not empty.
+    /// Waits for the next line that is not empty, for at most `limit`.
     pub fn receive(&mut self, limit: Duration) -> ServerOutput {
         let until = Instant::now() + limit;
         loop {
@@ -95,8 +96,8 @@ impl Process {
         }
     }
 
-    /// Closes the server's input and waits for its exit; kills the server after the time limit. Returns `None` if it
-    /// was killed.
+    /// Closes standard input of the server and waits for its exit; kills the server after the time limit. Returns
+    /// `None` if the server was killed.
     pub fn end(mut self, limit: Duration) -> Option<ExitStatus> {
         drop(self.input.take());
         let until = Instant::now() + limit;

@@ -59,13 +59,13 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Sender and bytes of a forwarded message.
+/// Sender and bytes of a message that was forwarded.
 struct ForwardedMessage(Direction, Vec<u8>);
 
-/// Maximum length of a message that is checked and recorded, in bytes; longer ones are only forwarded.
+/// Maximum length of a message that is checked and recorded, in bytes; longer messages are only forwarded.
 const MAX_CHECKED_BYTES: usize = 64 << 20;
 
-/// Runs the server until it ends.
+/// Runs the server and forwards messages until the server ends.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let revision = match &arguments.revision {
         Some(id) => Some(Registry::new().revision(id)?.revision.id()),
@@ -123,10 +123,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     std::process::exit(exit_code(status));
 }
 
-/// True when both directions have ended, so that no more messages are expected.
+/// True once the server has ended, so that the watcher waits for no further messages.
 static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Creates a file of the command line; `-` is standard error.
+/// Creates a file that the command line specifies; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
     match path {
         Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
@@ -135,7 +135,7 @@ fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + 
     }
 }
 
-/// Returns the exit code for the exit status of the server: 128 plus the number of a signal, as shells do.
+/// Returns the exit code of the server, or 128 plus the signal number if a signal has ended the server, as shells do.
 fn exit_code(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -144,8 +144,8 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(2)
 }
 
-/// Forwards bytes, and sends each message to the watcher before the last byte of the message is forwarded, so that the
-/// watcher receives a request before its response.
+/// Forwards bytes from `input` to `output`. Each message is sent to the watcher before its last byte is forwarded, so
+/// that the watcher receives a request before the response.
 fn forward_bytes(
     from: Direction,
     mut input: impl Read,
@@ -176,7 +176,7 @@ fn forward_bytes(
     send_to_watcher(from, &mut line, to);
 }
 
-/// Sends the collected line to the watcher, unless it is empty.
+/// Sends the collected line as a message to the watcher and clears it; an empty line is not sent.
 fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
     let message = line.trim_ascii().to_vec();
     line.clear();
@@ -185,20 +185,22 @@ fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMes
     }
 }
 
-/// Receiver of all forwarded messages, which records and checks them.
+/// Receiver of all forwarded messages, which checks, records and prints them.
 struct Watcher {
+    /// Conversation that checks the messages.
     conversation: Conversation,
-    /// File for the recording.
+    /// File to which all messages are recorded, if any.
     record: Option<Box<dyn Write + Send>>,
-    /// File for the violations.
+    /// File to which violations are written; without it, they are written to standard error.
     report: Option<Box<dyn Write + Send>>,
+    /// True if each message is printed to standard error.
     is_tracing: bool,
     /// Number of messages with violations.
     violating_messages: usize,
 }
 
 impl Watcher {
-    /// Checks messages until no more are expected.
+    /// Checks forwarded messages until both directions or the server have ended.
     fn watch(&mut self, passed: &Receiver<ForwardedMessage>) {
         let pause = std::time::Duration::from_millis(20);
         loop {
@@ -214,7 +216,7 @@ impl Watcher {
         }
     }
 
-    /// Checks and records a message. Failures to write files do not affect the conversation.
+    /// Checks and records a message. Errors of writing files are ignored, so that the conversation continues.
     fn check_message(&mut self, from: Direction, message: &[u8]) {
         if let Some(record) = &mut self.record {
             let _ = recording::write(record.as_mut(), from, message);
@@ -243,7 +245,7 @@ impl Watcher {
     }
 }
 
-/// Returns a message in the format of `--trace`: direction, revision, kind, text, and violations.
+/// Formats a message for `--trace`: direction, revision, description, text, and violations.
 pub fn format_trace(observed: &CheckedMessage, text: &str, painter: Painter) -> String {
     let revision = observed.revision.unwrap_or("-");
     let mut lines = format!(

@@ -1,7 +1,7 @@
 //! Recordings of conversations: one message per line, with its sender.
 //!
 //! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for text that is not
-//! JSON. Lines that are bare messages are accepted too; their senders are determined from the methods.
+//! JSON. A line may also be the message itself; the sender is then determined from the method.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -20,31 +20,33 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Line to write.
+/// Line of a recording as it is written.
 #[derive(Serialize)]
 struct WrittenLine<'a> {
+    /// Sender of the message.
     from: Direction,
-    /// Message, if it is JSON.
+    /// The message, if it is JSON text without line breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a RawValue>,
-    /// Text of the message, if it is not JSON.
+    /// Text of the message, if it cannot be written as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,
 }
 
-/// Line with a sender.
+/// Line of a recording that states the sender, as it is read.
 #[derive(Deserialize)]
 struct RecordedLine<'a> {
+    /// Sender of the message.
     from: Direction,
-    /// Message, if it is JSON.
+    /// The message, if it is JSON text.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
-    /// Text of the message, if it is not JSON.
+    /// Text of the message, if the message is not JSON.
     text: Option<String>,
 }
 
 impl Entry {
-    /// Parses a line; a line without a sender is a bare message.
+    /// Parses a line; a line that states no sender is itself the message.
     pub fn read(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line);
         if let Ok(read) = serde_json::from_str::<RecordedLine<'_>>(&text) {
@@ -61,7 +63,7 @@ impl Entry {
     }
 }
 
-/// Writes a message as one line with its sender.
+/// Writes a message and its sender as one line.
 pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result<()> {
     // A raw value keeps white space including line breaks, which would end the line.
     let json = serde_json::from_slice::<&RawValue>(message).ok();
@@ -84,6 +86,7 @@ pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result
 mod tests {
     use super::*;
 
+    /// Reading a written line returns the same sender and text, even if the text is not JSON or contains line breaks.
     #[test]
     fn recorded_lines_round_trip() {
         for text in ["{\"id\": 1e400}", "not JSON", "{\n}", "\"\\u0000\""] {

@@ -18,20 +18,20 @@ use crate::revisions::COMPILED;
 /// A revision that is compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct CompiledRevision {
-    /// Row of the revision in the table of revisions.
+    /// Properties of the revision.
     pub spec: &'static RevisionSpec,
     /// Definitions of the revision, sorted by name.
     pub definitions: &'static [Definition],
-    /// Representation of the revision, as the JSON text of a [`Model`].
+    /// JSON text of the [`Model`] of the revision.
     pub model_json: &'static str,
 }
 
-/// A revision with an index of its definitions.
+/// A compiled revision, with an index of its definitions and its parsed model.
 #[derive(Debug)]
 pub struct Entry {
     /// The revision.
     pub revision: &'static CompiledRevision,
-    /// Definitions by name.
+    /// Definitions of the revision by name.
     by_name: HashMap<&'static str, &'static Definition>,
     /// Model of the revision, parsed on first use.
     model: OnceCell<Model>,
@@ -40,15 +40,16 @@ pub struct Entry {
 /// All revisions that are compiled in.
 #[derive(Debug)]
 pub struct Registry {
+    /// Revisions by identifier.
     by_id: HashMap<&'static str, Entry>,
 }
 
-/// Error for an unknown name.
+/// Error for an unknown name of a revision, definition or method.
 #[derive(Debug, Clone)]
 pub struct UnknownName {
-    /// Description of the problem, with the most similar names.
+    /// Error message, with the most similar names.
     pub problem: String,
-    /// All known names, or how to list them.
+    /// Text that lists all known names, or states how to list them.
     pub known_names: String,
 }
 
@@ -58,12 +59,12 @@ impl CompiledRevision {
         self.spec.id()
     }
 
-    /// Returns the representation of the revision, for comparisons.
+    /// Parses the representation of the revision, which is used for comparisons.
     pub fn ir(&self) -> anyhow::Result<Ir> {
         self.model().map(|model| model.ir)
     }
 
-    /// Returns the model of the revision.
+    /// Parses the model of the revision.
     pub fn model(&self) -> anyhow::Result<Model> {
         serde_json::from_str(self.model_json).with_context(|| {
             format!(
@@ -75,11 +76,12 @@ impl CompiledRevision {
 }
 
 impl CompiledRevision {
-    /// Returns the location of the revision's schema.
+    /// Parses the location of the schema from which the revision was generated.
     pub fn source(&self) -> anyhow::Result<SchemaSource> {
-        /// Part of the embedded data that contains the location of the schema.
+        /// Part of the model's JSON text that contains the location of the schema.
         #[derive(serde::Deserialize)]
         struct Embedded {
+            /// Location of the schema.
             source: SchemaSource,
         }
         let embedded: Embedded = serde_json::from_str(self.model_json).with_context(|| {
@@ -111,7 +113,7 @@ impl Registry {
         }
     }
 
-    /// Returns the revision `id`.
+    /// Returns the revision with the identifier `id`.
     pub fn revision(&self, id: &str) -> Result<&Entry, UnknownName> {
         self.by_id.get(id).ok_or_else(|| UnknownName {
             problem: format!("unknown revision `{}`", truncate_name(id)),
@@ -128,7 +130,7 @@ impl Registry {
 }
 
 impl Entry {
-    /// Returns the definition `name`, if the revision has one.
+    /// Returns the definition with this name, if the revision has one.
     pub fn find(&self, name: &str) -> Option<&'static Definition> {
         self.by_name.get(name).copied()
     }
@@ -142,7 +144,7 @@ impl Entry {
         Ok(self.model.get_or_init(|| model))
     }
 
-    /// Returns the definition `name`.
+    /// Returns the definition with this name; the error contains similar names.
     pub fn definition(&self, name: &str) -> Result<&'static Definition, UnknownName> {
         self.find(name).ok_or_else(|| {
             let id = self.revision.id();
@@ -157,7 +159,7 @@ impl Entry {
     }
 }
 
-/// Formats names in lines of about a hundred characters.
+/// Formats names as a list with lines of about a hundred characters.
 pub fn format_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::new();
     let mut width = 0;

@@ -41,7 +41,7 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Plays a recording.
+/// Replays a recording: sends its client messages to the server, and compares the responses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let bytes = read_file(&arguments.file)
         .with_context(|| format!("cannot read {}", arguments.file.display()))?;
@@ -88,31 +88,33 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// State of a replay.
+/// State of a replay: sends the recorded messages of the client and compares the responses.
 struct Player<'a> {
+    /// Server to which the messages are sent.
     server: Process,
+    /// Conversation that checks the messages.
     conversation: Conversation,
-    /// Time limit for each message of the server.
+    /// Time limit for each expected message of the server.
     limit: Duration,
-    /// JSON pointers of the members of responses that may differ.
+    /// JSON pointers of the members of responses whose differences are ignored.
     ignored: &'a [String],
-    /// Received responses, by id.
+    /// Received responses that were not compared yet, by id.
     responses: HashMap<String, Value>,
-    /// Received requests of the server without a response: method and id.
+    /// Received requests of the server to which no recorded request was assigned yet: method and id.
     requests: Vec<(String, Value)>,
-    /// Current ids of the server's requests, by their ids in the recording.
+    /// Ids of the server's requests in this replay, by the ids in the recording.
     current_ids: HashMap<String, Value>,
     /// Number of compared responses.
     compared: usize,
     /// Number of responses that differ from the recording.
     differing_responses: usize,
-    /// Number of messages of the server with violations.
+    /// Number of messages of the server that violate a rule.
     violating_messages: usize,
 }
 
 impl Player<'_> {
-    /// Sends a recorded message of the client, or waits for the message that corresponds to a recorded message of the
-    /// server.
+    /// Sends a recorded message of the client, or waits for the message that corresponds to a recorded response or
+    /// request of the server.
     fn replay_message(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
         let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
         let (method, id) = (message.get("method"), message.get("id"));
@@ -143,7 +145,7 @@ impl Player<'_> {
         }
     }
 
-    /// Sends a message of the client.
+    /// Sends a message to the server.
     fn send(&mut self, text: &str) -> anyhow::Result<()> {
         self.conversation.observe(Some(Direction::Client), text);
         // An error of the pipe must not look like an error of standard output.
@@ -180,7 +182,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Receives messages until `found` returns a value.
+    /// Receives messages until `found` returns a value; returns an error if the time limit expires or the server ends.
     fn receive_until<T>(&mut self, found: impl Fn(&mut Self) -> Option<T>) -> anyhow::Result<T> {
         let until = Instant::now() + self.limit;
         loop {
@@ -196,7 +198,7 @@ impl Player<'_> {
         }
     }
 
-    /// Checks a message of the server, and stores a request or response.
+    /// Checks a received message, and stores it if it is a request or a response.
     fn receive_message(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let observed = self.conversation.observe(Some(Direction::Server), &text);
@@ -215,8 +217,8 @@ impl Player<'_> {
     }
 }
 
-/// Returns the values that differ, with their JSON pointers. Objects, and arrays of equal length, are compared by their
-/// parts.
+/// Returns the differences of two values: JSON pointer, value before, value after. Objects, and arrays of equal length,
+/// are compared member by member.
 fn differences(pointer: &str, before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
     let mut found = Vec::new();
     match (before, after) {

@@ -1,11 +1,11 @@
 //! Table of the compiled revisions, oldest first, each enabled by a feature with its name.
 //!
-//! The table is used by `registry.rs`. Drafts are excluded, because their crates are not published, so that
-//! published crates cannot use them.
+//! Drafts are excluded, because their crates are not published, and a published crate cannot depend on unpublished
+//! crates.
 
 use crate::registry::CompiledRevision;
 
-/// Defines [`COMPILED`] with the revisions whose features are enabled.
+/// Defines [`COMPILED`] with an entry for each revision whose feature is enabled.
 macro_rules! compiled {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         /// Every compiled revision.

@@ -1,7 +1,7 @@
-//! Rules of the specification that can be checked by observing messages, each with its sentence.
+//! Rules of the specification that can be checked by observing messages, each with the sentence that states the rule.
 //!
-//! Ids are the ids of `docs/requirements.toml`, which contains no SHOULD requirements. Sentences are quotations; `[…]`
-//! marks an omission.
+//! The ids of MUST rules are those of `docs/requirements.toml`, which contains no SHOULD requirements. Sentences are
+//! quotations; `[…]` marks an omission.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 
@@ -14,23 +14,25 @@ pub enum Level {
     Should,
 }
 
-/// Rule of the specification.
+/// Rule of the specification that messages can violate.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Id in `docs/requirements.toml`.
+    /// Id of the requirement in `docs/requirements.toml`.
     pub id: &'static str,
     /// Requirement level: MUST or SHOULD.
     pub level: Level,
     /// Sentence of the specification that states the rule.
     pub sentence: &'static str,
-    /// Page of the specification with `sentence`, up to 2025-11-25; empty if those revisions do not have the rule.
+    /// Page of the specification that contains the sentence, up to 2025-11-25; empty if those revisions do not have the
+    /// rule.
     page: &'static str,
-    /// Page of the specification with `sentence`, from 2026-07-28 on; empty if those revisions do not have the rule.
+    /// Page of the specification that contains the sentence, from 2026-07-28 on; empty if those revisions do not have
+    /// the rule.
     discover_page: &'static str,
 }
 
 impl Rule {
-    /// Returns the URL of the page with the rule.
+    /// Returns the URL of the page that states the rule, in the revision `spec`.
     pub fn url(&self, spec: &RevisionSpec) -> String {
         let page = match spec.lifecycle() {
             Lifecycle::Discover if !self.discover_page.is_empty() => self.discover_page,
@@ -44,7 +46,7 @@ impl Rule {
     }
 }
 
-/// Defines a static for each rule, and the list of all rules.
+/// Defines a static for each rule, and a list of all rules.
 macro_rules! rules {
     ($($name:ident $id:literal $level:ident $page:literal $discover_page:literal $sentence:literal)*) => {
         $(
@@ -57,7 +59,7 @@ macro_rules! rules {
                 discover_page: $discover_page,
             };
         )*
-        /// All rules, for the tests.
+        /// All rules.
         #[cfg(test)]
         pub static ALL: &[&Rule] = &[$(&$name),*];
     };
@@ -184,9 +186,10 @@ rules! {
 mod tests {
     use super::*;
 
-    /// Ids that are not in `docs/requirements.toml`: rules of JSON-RPC itself.
+    /// Ids of rules of JSON-RPC itself, which `docs/requirements.toml` does not contain.
     const RULES_OF_JSON_RPC: [&str; 1] = ["RPC.method-not-found"];
 
+    /// The id of every MUST rule is the id of a requirement in `docs/requirements.toml`.
     #[test]
     fn rules_are_listed_requirements() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/requirements.toml");

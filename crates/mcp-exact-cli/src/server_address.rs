@@ -4,10 +4,11 @@ use std::ffi::OsString;
 
 use anyhow::bail;
 
-/// Returns the URL of the server, or `None` if a command starts it.
+/// Returns the URL of the server, or `None` if the arguments are a command that starts the server.
 ///
 /// # Errors
-/// Returns an error if something follows the URL: an option there would be an argument of a server's command.
+/// Returns an error if arguments follow the URL: an option after a command would be an argument of the server, so an
+/// option after a URL is probably a mistake.
 pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
     let Some((first, further)) = server.split_first() else {
         bail!("there is no server; name its URL, or the command that starts it");
@@ -29,6 +30,7 @@ pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
 mod tests {
     use super::*;
 
+    /// Arguments after a URL are an error; a command may have any arguments.
     #[test]
     fn options_after_a_url_are_refused() {
         let server = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();

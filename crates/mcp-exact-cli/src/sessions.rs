@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::client::block_on;
 use crate::output::without_control_characters;
 
-/// Environment variable with the URL of Redis, because other users can see command-line arguments.
+/// Environment variable with the URL of Redis; an argument would be visible to other users.
 const URL_VARIABLE: &str = "MCP_EXACT_REDIS";
 
 /// The arguments of `mcp-exact sessions`.
@@ -96,7 +96,7 @@ struct Stats {
     json: bool,
 }
 
-/// Runs one of the commands.
+/// Runs the subcommand `list`, `end` or `stats`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         match &arguments.command {
@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 impl ConnectionArguments {
-    /// Opens access to the sessions on Redis.
+    /// Opens access to the sessions on the Redis that the arguments specify.
     fn open(&self) -> anyhow::Result<RedisSessions> {
         let url = self
             .redis
@@ -132,7 +132,7 @@ impl ConnectionArguments {
     }
 }
 
-/// Prints the sessions.
+/// Prints all sessions, or those of one principal.
 async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
     let mut out = io::stdout().lock();
@@ -149,7 +149,7 @@ async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
-/// Prints a session as a line of text or JSON.
+/// Prints a session as one line of text or JSON.
 fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io::Result<()> {
     let expires = entry.expires.as_secs();
     if is_json {
@@ -181,7 +181,7 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
     writeln!(out, "  expires in {expires}")
 }
 
-/// Ends the named sessions, or all sessions of a principal.
+/// Ends the sessions with the given ids, or all sessions of a principal.
 async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
     let mut ids = arguments.ids.clone();
@@ -218,7 +218,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Prints the numbers of sessions, streams and processes.
+/// Prints the numbers of sessions, streams and processes, as text or JSON.
 async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     let stats = arguments.connection.open()?.stats().await?;
     let mut out = io::stdout().lock();
@@ -239,7 +239,7 @@ async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
-/// Prints the numbers as text.
+/// Prints the numbers as lines of text.
 fn print_stats(out: &mut impl Write, stats: &SessionStats) -> io::Result<()> {
     let total: usize = stats.sessions.values().sum();
     writeln!(out, "{total:>12} sessions")?;

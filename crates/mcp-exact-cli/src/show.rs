@@ -32,26 +32,30 @@ pub struct Arguments {
     json: bool,
 }
 
-/// JSON representation of a type or method.
+/// JSON form of a shown type or method.
 #[derive(Serialize)]
 struct ShownItem<'a> {
+    /// Revision that defines the item.
     revision: &'a str,
-    /// Method, if the item is a method.
+    /// The method, if the item is a method.
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a Method>,
-    /// Definition of the type, or all definitions of the method.
+    /// The definition of a type, or all definitions of a method.
     definitions: Vec<&'a Definition>,
 }
 
-/// JSON representation of all names of a revision.
+/// JSON form of the list of all names of a revision.
 #[derive(Serialize)]
 struct Names<'a> {
+    /// Identifier of the revision.
     revision: &'a str,
+    /// Names of the methods.
     methods: Vec<&'a str>,
+    /// Names of the definitions in the official schema.
     types: Vec<&'a str>,
 }
 
-/// Prints a type or a method, or the names of all.
+/// Prints a type or a method; without a name, prints the names of all types and methods.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let wanted = match &arguments.revision {
         Some(id) => vec![Registry::new().revision(id)?.revision],
@@ -101,12 +105,12 @@ fn print_text(text: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
-/// Returns true if a revision has a type or method with this name.
+/// Returns true if a revision has a definition or a method with this name.
 fn is_defined(ir: &Ir, name: &str) -> bool {
     ir.get(name).is_some() || ir.methods.iter().any(|method| method.method == name)
 }
 
-/// Returns the error for an unknown name, with similar names.
+/// Creates the error for a name that no revision in `models` defines, with similar names.
 fn unknown_name_error(name: &str, models: &[Ir]) -> anyhow::Error {
     let mut names: Vec<&str> = models
         .iter()
@@ -179,7 +183,7 @@ fn print_names(
     print_text(&text)
 }
 
-/// Returns the sender of a method as text.
+/// Describes which sides send a method.
 fn describe_direction(method: &Method) -> &'static str {
     match (method.from_client, method.from_server) {
         (true, true) => "both ways",
@@ -189,7 +193,7 @@ fn describe_direction(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the definitions of a method: message, params and results.
+/// Returns the definitions of a method: its message, its params and its results.
 fn method_definitions<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
     let mut names = vec![method.definition.as_str()];
     if let Some(mcp_exact_model::Type::Ref { name, .. }) = &method.params {
@@ -201,7 +205,7 @@ fn method_definitions<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition>
     names.into_iter().filter_map(|name| ir.get(name)).collect()
 }
 
-/// Appends a method with its definitions.
+/// Appends a summary of a method: kind, sender, params and result.
 fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     let kind = if method.request {
         "request"
@@ -233,7 +237,7 @@ fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     text.push('\n');
 }
 
-/// Appends a definition with its members.
+/// Appends a definition with its description and its members.
 fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
     let name = painter.paint(Style::Bold, &definition.name);
     _ = writeln!(text, "{name} (revision {})", ir.revision);
@@ -253,14 +257,14 @@ fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: 
     text.push('\n');
 }
 
-/// Appends a description, each line with an indent.
+/// Appends a description; each line is indented by `indent`.
 fn add_description(text: &mut String, description: Option<&str>, indent: &str) {
     for line in description.unwrap_or_default().lines() {
         _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
     }
 }
 
-/// Appends the changes of an item in each later revision.
+/// Appends the changes of a type or method in each later revision.
 fn add_changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
     let newer = COMPILED
         .iter()

@@ -1,4 +1,4 @@
-//! Verdict of checking a document, which is a value of a definition or a message.
+//! Verdict on a document, which is a value of a definition or a message.
 //!
 //! Findings come from the decoder and `validate()`; if a document does not decode, an inspection with the model adds
 //! the findings after the first error.
@@ -11,18 +11,18 @@ use crate::names::suggest;
 use crate::place::offset_of;
 use crate::registry::Entry;
 
-/// Result of a check.
+/// Result of checking a document.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// Part of the document that was checked.
     pub scope: Scope,
     /// The first findings; empty if the document is valid.
     pub findings: Vec<Finding>,
-    /// Number of violations, listed or not.
+    /// Number of all violations, including those that `findings` omits.
     pub count: usize,
-    /// Members that the revision does not define.
+    /// Members that the revision does not define, which are allowed.
     pub unknown: Vec<Finding>,
-    /// Text that the type encodes, if the document decoded.
+    /// Text to which the type encodes the decoded document; `None` if the document does not decode.
     pub encoded: Option<String>,
 }
 
@@ -35,37 +35,37 @@ pub enum Scope {
     Message,
     /// Only the envelope, because the document is not a valid message.
     Envelope,
-    /// Only the envelope, because the sender of the message is unknown.
+    /// Only the envelope, because the sender of the message is not specified.
     NoDirection,
     /// Only the envelope, because the request of the response is unknown and determines the type of the result.
     Response,
 }
 
-/// A defect of a document.
+/// Violation of the schema by a document, or a member that the revision does not define.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Location of the violation, as a JSON pointer.
+    /// JSON pointer of the location in the document.
     pub pointer: String,
-    /// Kind of the violated rule, in one word.
+    /// Kind of the violation, such as the violated JSON Schema keyword.
     pub kind: &'static str,
     /// Description of the violation.
     pub message: String,
-    /// Offset in the text, in bytes, if the document did not decode.
+    /// Byte offset of the location in the document; present only if the document does not decode.
     #[serde(skip)]
     pub offset: Option<usize>,
 }
 
-/// Revision and options for checks of documents.
+/// Checker of documents against one revision, with its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
     /// The revision.
     pub entry: &'a Entry,
-    /// True if members that the revision does not define are listed.
+    /// True if members that the revision does not define are listed in the verdict.
     pub wants_unknown: bool,
 }
 
 impl<'a> Checker<'a> {
-    /// Checks against a revision, without a list of unknown members.
+    /// Creates a checker for a revision that does not list unknown members.
     pub fn new(entry: &'a Entry) -> Self {
         Self {
             entry,
@@ -73,7 +73,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks a document as `definition`.
+    /// Checks a document as a value of a definition.
     pub fn check_definition(self, definition: &Definition, bytes: &[u8]) -> Verdict {
         let mut verdict = match definition.inspect(bytes) {
             Ok(inspected) => {
@@ -94,8 +94,8 @@ impl<'a> Checker<'a> {
         verdict
     }
 
-    /// Checks a document as the named definition, which need not have a Rust type, such as a union of results that is
-    /// defined inside another definition.
+    /// Checks a document as a value of the definition with this name, which need not have a Rust type, such as a union
+    /// of results that another definition contains.
     pub fn check_named(self, name: &str, bytes: &[u8]) -> Verdict {
         if let Some(definition) = self.entry.find(name) {
             return self.check_definition(definition, bytes);
@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
 }
 
 impl Verdict {
-    /// Returns a verdict without findings.
+    /// Creates a verdict without findings.
     pub fn without_findings(scope: Scope) -> Self {
         Self {
             scope,
@@ -125,7 +125,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on a document that decoded.
+    /// Creates the verdict on a document that has decoded, from the violations that `validate()` has found.
     pub fn from_violations(scope: Scope, violations: &Violations, encoded: Option<String>) -> Self {
         Self {
             findings: violations.listed().iter().map(Finding::from).collect(),
@@ -135,7 +135,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on a document that did not decode.
+    /// Creates the verdict on a document that has not decoded.
     pub fn from_error(scope: Scope, error: &DecodeError) -> Self {
         Self {
             findings: vec![Finding::from(error)],
@@ -149,12 +149,12 @@ impl Verdict {
         Self { scope, ..self }
     }
 
-    /// Returns true if the document decoded and has no findings.
+    /// Returns true if the document decodes and has no violations.
     pub fn is_accepted(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds the findings of a part of the document; `pointer` is the JSON pointer of the part.
+    /// Adds the verdict on a part of the document; `pointer` is the JSON pointer of the part.
     pub fn add_part(&mut self, pointer: &str, part: Self) {
         self.count += part.count;
         let room = MAX_LISTED.saturating_sub(self.findings.len());
@@ -168,7 +168,7 @@ impl Verdict {
         self.unknown.extend(part.unknown.into_iter().map(below));
     }
 
-    /// Adds the findings of an inspection to the finding of the first error, at which the decoder has stopped.
+    /// Adds the deviations that an inspection has found after the first error, at which the decoder has stopped.
     fn add_deviations(&mut self, inspection: &Inspection, bytes: &[u8]) {
         let known = self.findings.first().map(|first| first.pointer.clone());
         let is_new = |found: &&Deviation| Some(&found.pointer) != known.as_ref();
@@ -202,18 +202,18 @@ impl Verdict {
     }
 }
 
-/// Inspects text as a definition; `None` if serde_json cannot parse the text.
+/// Inspects text as a value of a definition; `None` if serde_json cannot parse the text.
 fn inspect(entry: &Entry, name: &str, bytes: &[u8]) -> Option<Inspection> {
     let value = serde_json::from_slice(bytes).ok()?;
     entry.model().ok()?.inspect(name, &value, has_format)
 }
 
-/// Returns true if a text has a format, or if the format is unknown.
+/// Returns true if a text has the string format, or if the format is unknown.
 fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
 
-/// Returns a finding for each unknown member, with similar names of missing members.
+/// Returns a finding for each unknown member; a similar name among the missing members is suggested.
 fn unknown_member_findings(inspection: &Inspection) -> Vec<Finding> {
     let finding = |found: &UnknownMember| {
         let name = found.pointer.rsplit('/').next().unwrap_or_default();
@@ -232,7 +232,7 @@ fn unknown_member_findings(inspection: &Inspection) -> Vec<Finding> {
 }
 
 impl Scope {
-    /// Returns a short stable name of the scope.
+    /// Returns the name of the scope in JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",
@@ -241,7 +241,7 @@ impl Scope {
         }
     }
 
-    /// Returns the reason why only a part was checked, with a hint.
+    /// Returns the reason why only the envelope was checked, with a hint; `None` for other scopes.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Self::Definition | Self::Message | Self::Envelope => None,

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Faults of servers over stdio, with the rules that the doctor must report and the revision to test.
+/// Faults of servers over stdio: name of the fault, id of the rule that the doctor must report, revision in which the
+/// server is examined.
 const FAULTS: &[(&str, &str, &str)] = &[
     (
         "accepts-any-revision",
@@ -73,7 +74,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("late-acknowledgement", "SUB.ack-first", "2026-07-28"),
 ];
 
-/// Faults that only servers over HTTP can have.
+/// Faults that only servers over HTTP can have: name of the fault, id of the rule, revision.
 const HTTP_FAULTS: &[(&str, &str, &str)] = &[
     ("any-origin", "HTTP.origin", "2025-11-25"),
     ("notification-200", "HTTP.202", "2025-11-25"),
@@ -98,7 +99,7 @@ const HTTP_FAULTS: &[(&str, &str, &str)] = &[
 ];
 
 /// Deviations of servers over HTTP that violate no rule, because the revision has another transport or the rule is
-/// ambiguous.
+/// ambiguous: name of the deviation, revision.
 const ALLOWED_HTTP_FAULTS: &[(&str, &str)] = &[
     ("immortal-session", "2024-11-05"),
     ("notification-200", "2024-11-05"),
@@ -157,7 +158,7 @@ fn check_faultless_server(transport: &str) -> Result<(), Failed> {
     }
 }
 
-/// Checks that the doctor has no findings about a server with an allowed deviation.
+/// Checks that the doctor has no findings about a server with an allowed deviation in this revision.
 fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
     let (code, found) = run_doctor(transport, fault, &["--revision", revision]);
     if code == 0 && found["findings"] == serde_json::json!([]) {
@@ -167,7 +168,7 @@ fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(
     }
 }
 
-/// Checks that the doctor reports the violated rule of a fault.
+/// Checks that the doctor reports the violation of `rule` by a server with this fault.
 fn check_planted_fault(
     transport: &str,
     fault: &str,
@@ -183,7 +184,8 @@ fn check_planted_fault(
     }
 }
 
-/// Runs the doctor against the faulty server; returns its exit code and its output.
+/// Runs the doctor with the arguments `further` against a server with this fault; returns the exit code and the JSON
+/// output.
 fn run_doctor(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
     let this = std::env::current_exe().expect("this program has a path");
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));

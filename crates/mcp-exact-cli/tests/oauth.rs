@@ -1,5 +1,5 @@
-//! A server that requires authorization: the user signs in with another browser and pastes the redirect URL, and the
-//! token is stored for the next command.
+//! Commands with a server that requires authorization: the user signs in with a browser on another machine and pastes
+//! the redirect URL, and the token is stored for the next command.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -8,13 +8,14 @@ use mcp_exact_tests_auth::issuer::{Issuer, start_server};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// Runs `mcp-exact inspect` and signs in.
+/// Runs `mcp-exact inspect --headless` with an endpoint, and signs in if the program asks for it.
 async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
     let before = ["inspect", "--headless", "--json"];
     sign_in(data, &[&before[..], arguments, &[endpoint]].concat()).await
 }
 
-/// Runs the program; if it prints a URL, signs in there and enters the redirect URL.
+/// Runs `mcp-exact` with its data folder at `data`; if the program prints a URL, opens the URL and enters the redirect
+/// URL.
 async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .args(arguments)
@@ -44,7 +45,7 @@ async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Opens a URL of the authorization server and returns the final redirect URL.
+/// Opens a URL of the authorization server and returns the URL to which it redirects.
 async fn follow_redirects(url: &str) -> String {
     let rest = url.strip_prefix("http://").expect("it is on loopback");
     let (address, path) = rest.split_once('/').expect("it has a path");
@@ -59,6 +60,8 @@ async fn follow_redirects(url: &str) -> String {
     location.expect("it redirects").to_owned()
 }
 
+/// The token of the first sign-in is used by the next command; with `--forget`, no stored token is used; with a header
+/// for credentials, the program does not sign in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sign_in_is_needed_once() {
     let issuer = Issuer::start().await;
@@ -86,7 +89,7 @@ async fn sign_in_is_needed_once() {
     assert_eq!(issuer.site.count("/authorize"), 2);
 }
 
-/// Runs the program to its end, with tokens in a folder.
+/// Runs `mcp-exact` to its end without input, with its data folder at `data`.
 #[cfg(feature = "bridge")]
 async fn run_program(data: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
@@ -101,7 +104,8 @@ async fn run_program(data: &Path, arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-/// A 2024-11-05 client uses a 2026-07-28 server after the user has signed in; the gateway never opens a sign-in itself.
+/// A 2024-11-05 client can use a protected 2026-07-28 server through the gateway once the user has signed in; the
+/// gateway itself never starts a sign-in.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_client_uses_a_protected_server() {
@@ -146,8 +150,8 @@ fn code_blocks(section: &str, language: &str, url: &str) -> Vec<String> {
     blocks.collect()
 }
 
-/// Follows "Ten minutes" of `docs/bridge.md` as an operator does, with only its commands: signs in, prints what clients
-/// receive, and lets a 2024-11-05 client start the configured gateway.
+/// The commands in the section "Ten minutes" of `docs/bridge.md` sign in, explain the losses, and let a 2024-11-05
+/// client use a protected server.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documented_commands_serve_an_old_client() {
@@ -208,7 +212,7 @@ async fn documented_commands_serve_an_old_client() {
     );
 }
 
-/// Starts the gateway with a configuration; returns it with its URL.
+/// Starts the gateway with the text of a configuration file; returns its process and its URL.
 #[cfg(feature = "bridge")]
 async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, String) {
     let file = data.join("bridge.toml");
@@ -234,8 +238,8 @@ async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, Str
     (gateway, url.to_owned())
 }
 
-/// Clients of the gateway need tokens of the authorization server. The audit log contains the subjects of the tokens;
-/// the server receives only the credentials of the gateway.
+/// The gateway accepts only tokens of its authorization server with its audience and scope. The audit log contains the
+/// subject of the token, and the server receives only the credentials of the gateway.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_need_tokens_for_the_gateway() {
@@ -282,7 +286,7 @@ async fn clients_need_tokens_for_the_gateway() {
     }
 }
 
-/// The gateway sends its own credentials to the server, and never those of its client.
+/// The server receives the credentials of the gateway, and never those of the gateway's client.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateway_sends_its_own_credentials() {

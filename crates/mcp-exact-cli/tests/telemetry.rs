@@ -1,4 +1,4 @@
-//! Traces of `mcp-exact bridge`, as a collector of OpenTelemetry receives them from a process by OTLP over HTTP.
+//! Traces of `mcp-exact bridge` that a collector of OpenTelemetry receives by OTLP over HTTP.
 #![cfg(unix)]
 
 use std::process::Stdio;
@@ -15,17 +15,17 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-/// Id of the trace of the caller, in hexadecimal.
+/// Id of the trace that the test as the caller sends, in hexadecimal.
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
-/// Id of the span of the caller, in hexadecimal.
+/// Id of the caller's span, which is the parent of the bridge's spans, in hexadecimal.
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// Collector that stores all requests.
+/// Collector of OpenTelemetry that stores all requests.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<ExportTraceServiceRequest>>>);
 
 impl Collector {
-    /// Starts to listen; returns the URL.
+    /// Starts to accept connections in a task; returns the URL of the collector.
     async fn start(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -38,7 +38,7 @@ impl Collector {
         format!("http://{address}")
     }
 
-    /// Stores the requests of one connection.
+    /// Reads and stores the requests of one connection.
     async fn serve_stream(self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         loop {
@@ -63,7 +63,7 @@ impl Collector {
         }
     }
 
-    /// Returns all spans and the names of the services.
+    /// Returns all received spans, and the service names of all received resources.
     fn received_spans(&self) -> (Vec<Span>, Vec<String>) {
         let requests = self.0.lock().expect("a lock");
         let resources = requests.iter().flat_map(|request| &request.resource_spans);
@@ -79,8 +79,8 @@ impl Collector {
     }
 }
 
-/// Starts a server of 2026-07-28 whose tool returns the `traceparent` of its request.
-async fn serve_stream() -> String {
+/// Starts an HTTP server whose tool `trace` returns the `traceparent` of its request; returns the URL of the server.
+async fn start_traced_server() -> String {
     let server = Server::builder("behind", "1.0.0")
         .tool("trace", |cx: Cx| async move {
             let trace = cx.trace_context();
@@ -96,7 +96,7 @@ async fn serve_stream() -> String {
     format!("http://{address}/mcp")
 }
 
-/// Starts the bridge; returns it with its URL.
+/// Starts the bridge with further environment variables; returns its process and its URL.
 async fn start_bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child, String) {
     let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .arg("bridge")
@@ -120,7 +120,7 @@ async fn start_bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child,
     (bridge, url)
 }
 
-/// Asks the bridge to end, and waits for it.
+/// Sends SIGTERM to the bridge, and waits until it exits with code 0.
 async fn stop_bridge(mut bridge: Child) {
     let process = bridge.id().expect("it runs").to_string();
     let told = Command::new("kill").args(["-TERM", &process]).status();
@@ -129,7 +129,8 @@ async fn stop_bridge(mut bridge: Child) {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// Calls the tool with the trace context of the caller in `_meta`; returns the `traceparent` that the server received.
+/// Calls a tool with the trace context of the caller in `_meta`; returns the `traceparent` that the server has
+/// received.
 async fn call_with_meta(url: &str, tool: &str) -> String {
     let client = Client::connect(url).await.expect("a client");
     let parent = TraceContext::new(format!("00-{TRACE_ID}-{CALLER}-01")).expect("a context");
@@ -142,8 +143,8 @@ async fn call_with_meta(url: &str, tool: &str) -> String {
     trace
 }
 
-/// Calls the tool as a client of 2025-11-25 with the trace context of the caller in an HTTP header; returns the
-/// `traceparent` that the server received.
+/// Calls a tool as a 2025-11-25 client with the trace context of the caller in an HTTP header; returns the
+/// `traceparent` that the server has received.
 async fn call_with_header(url: &str, tool: &str) -> String {
     let revision = mcp_exact::revisions().find(|revision| revision.as_str() == "2025-11-25");
     let value = format!("00-{TRACE_ID}-{CALLER}-01");
@@ -158,11 +159,13 @@ async fn call_with_header(url: &str, tool: &str) -> String {
     trace
 }
 
+/// Returns bytes in hexadecimal digits.
 fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks that a span of the trace has the caller as its parent, and that the `traceparent` names a span below it.
+/// Asserts that `traceparent` names the bridge's span for the relayed call, and that this span descends from the
+/// caller's span.
 fn check_span(spans: &[Span], traceparent: &str) {
     let of_trace = |span: &&Span| to_hex(&span.trace_id) == TRACE_ID;
     let find = |id: &str| {
@@ -185,11 +188,14 @@ fn check_span(spans: &[Span], traceparent: &str) {
     }
 }
 
-/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28,
-/// `basic`, "_meta").
+/// A trace context in `_meta` or in a header is continued by the bridge: its spans are exported, and the server
+/// receives the context of its span.
+///
+/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation"
+/// (2026-07-28, `basic`, "_meta").
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn traces_pass_through_the_gateway() {
-    let (collector, server) = (Collector::default(), serve_stream().await);
+    let (collector, server) = (Collector::default(), start_traced_server().await);
     let url = collector.start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("bridge.toml");
@@ -213,10 +219,10 @@ async fn traces_pass_through_the_gateway() {
     );
 }
 
-/// The standard variables name the collector and the service, for a gateway without a file.
+/// Without a configuration file, the standard environment variables specify the collector and the name of the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn environment_names_the_collector() {
-    let (collector, server) = (Collector::default(), serve_stream().await);
+    let (collector, server) = (Collector::default(), start_traced_server().await);
     let url = collector.start().await;
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
@@ -234,10 +240,10 @@ async fn environment_names_the_collector() {
     );
 }
 
-/// Without a collector, the trace context of the caller is relayed unchanged.
+/// Without a collector, the bridge relays the trace context of the caller unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_without_a_collector() {
-    let server = serve_stream().await;
+    let server = start_traced_server().await;
     let (process, bridge) = start_bridge(&["--listen", "127.0.0.1:0", &server], &[]).await;
     let trace = call_with_meta(&bridge, "trace").await;
     stop_bridge(process).await;

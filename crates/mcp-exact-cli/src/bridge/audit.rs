@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// Form in which the log records the arguments of a call.
+/// Form in which the audit log records the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arguments {
-    /// SHA-256 hash of the arguments as received, by which a reader can verify known arguments.
+    /// SHA-256 hash of the text of the arguments, by which a reader can verify arguments that are known.
     #[default]
     Sha256,
     /// The complete arguments.
@@ -29,39 +29,43 @@ pub enum Arguments {
 
 /// Maximum number of lines that wait to be written.
 const MAX_WAITING_LINES: usize = 10_000;
-/// Maximum size of the lines that wait to be written, in bytes.
+/// Maximum total size of the lines that wait to be written, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Writer of the log. Dropping it waits until all lines of completed requests are written, for [`END_TIMEOUT`] at most.
+/// Audit log that a thread writes. Dropping the value waits until all lines of completed requests are written, for at
+/// most [`END_TIMEOUT`].
 pub struct AuditLog {
-    /// Name of the log for messages.
+    /// Path of the log, for error messages.
     name: String,
+    /// Lines that the thread has not written yet.
     queue: Arc<LineQueue>,
 }
 
 /// Queue of lines to write. Adding a line never blocks, so that requests do not wait for the disk.
 #[derive(Default)]
 struct LineQueue {
+    /// Waiting lines, behind a lock.
     state: Mutex<State>,
-    /// Notifies the writer of lines, and the end of the program of the end of writing.
+    /// Notifies the writer of new lines, and `finish` of the end of writing.
     state_changed: Condvar,
 }
 
-/// State of the queue.
+/// Waiting lines, and progress of the writer.
 #[derive(Default)]
 struct State {
     /// Lines that wait to be written.
     lines: VecDeque<String>,
     /// Size of the waiting lines, in bytes.
     bytes: usize,
-    /// Number of lines that were dropped after the waiting lines, because a limit was exceeded.
+    /// Number of lines that were dropped after the waiting lines because a limit was exceeded; no line is added before
+    /// the writer has recorded this number.
     dropped: u64,
-    /// True once no further line is added.
+    /// True once the program ends, so that no further line is added.
     is_ending: bool,
-    /// True once the writer has written all lines.
+    /// True once the writer has written all lines and has ended.
     is_written: bool,
 }
 
@@ -86,8 +90,8 @@ impl LineQueue {
         self.state_changed.notify_all();
     }
 
-    /// Waits for lines; removes and returns all lines, with the number of lines that were dropped after them. Returns
-    /// `None` at the end.
+    /// Waits for lines; removes and returns all waiting lines, with the number of lines that were dropped after them.
+    /// Returns `None` once all lines were returned and the program ends.
     fn take_lines(&self) -> Option<(VecDeque<String>, u64)> {
         let state = self.lock();
         let is_idle =
@@ -105,7 +109,8 @@ impl LineQueue {
         Some((lines, dropped))
     }
 
-    /// Waits until the writer has written all lines; returns false if the time limit `within` expires first.
+    /// Ends the queue and waits until the writer has written all lines; returns false if the time limit `within`
+    /// expires before.
     fn finish(&self, within: Duration) -> bool {
         let mut state = self.lock();
         state.is_ending = true;
@@ -132,8 +137,11 @@ impl Drop for AuditLog {
     }
 }
 
-/// Opens the log; `-` is standard error. Lines in excess of [`MAX_WAITING_LINES`] unwritten ones are dropped, and the
-/// log contains their number.
+/// Opens the audit log at `path`; `-` is standard error. Returns the observer of calls, which adds a line per call, and
+/// the log.
+///
+/// If more than [`MAX_WAITING_LINES`] lines or [`MAX_WAITING_BYTES`] bytes wait, further lines are dropped, and the log
+/// contains their number.
 pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
     let out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())
@@ -150,7 +158,7 @@ pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserv
 }
 
 impl AuditLog {
-    /// Starts the thread that writes the log.
+    /// Starts a thread that writes the lines of the log to `out`.
     fn start(mut out: Box<dyn Write + Send>, name: String) -> io::Result<Self> {
         let waiting = Arc::new(LineQueue::default());
         let (received, of_log) = (Arc::clone(&waiting), name.clone());
@@ -179,7 +187,7 @@ impl AuditLog {
     }
 }
 
-/// Returns the log line with the number of dropped lines.
+/// Returns the line of the log that states the number of dropped lines.
 fn dropped_lines_entry(dropped: u64, now: SystemTime) -> String {
     let time = humantime::format_rfc3339_millis(now).to_string();
     let line = serde_json::json!({ "time": time, "left_out": dropped });
@@ -239,13 +247,13 @@ mod tests {
 
     use super::*;
 
-    /// Writer that reports when a write begins, and completes it when the test allows it.
+    /// Writer whose writes wait for a permission of the test.
     struct SlowWriter {
-        /// Written bytes.
+        /// Bytes that were written so far.
         written: Arc<Mutex<Vec<u8>>>,
-        /// Notifies the test that a write begins.
+        /// Sends a message to the test when a write begins.
         write_requests: Sender<()>,
-        /// Permits one write for each message.
+        /// Receives a permission for each write; once the sender is dropped, all writes are permitted.
         permissions: Receiver<()>,
     }
 
@@ -262,11 +270,15 @@ mod tests {
         }
     }
 
-    /// Audit log whose writer is a [`SlowWriter`], and the other ends of its channels.
+    /// Audit log whose writer is a [`SlowWriter`], and the test's ends of the channels of the writer.
     struct LogOnSlowDisk {
+        /// Audit log under test.
         log: AuditLog,
+        /// Bytes that were written so far.
         written: Arc<Mutex<Vec<u8>>>,
+        /// Receives a message when a write begins.
         write_requests: Receiver<()>,
+        /// Sends a permission for one write.
         permissions: Sender<()>,
     }
 
@@ -290,7 +302,7 @@ mod tests {
             }
         }
 
-        /// Permits all writes, and returns the written lines at the end.
+        /// Permits all writes, and returns all written lines.
         fn finish(self) -> Vec<String> {
             drop(self.permissions);
             drop(self.log);
@@ -300,6 +312,7 @@ mod tests {
         }
     }
 
+    /// Dropping the log writes all waiting lines in their order.
     #[test]
     fn shutdown_writes_all_lines() {
         let slow = LogOnSlowDisk::start();
@@ -310,7 +323,8 @@ mod tests {
         assert_eq!(slow.finish(), all);
     }
 
-    /// If the disk hangs, requests continue: further lines are dropped, and the log contains their number.
+    /// If the disk hangs, lines beyond the maximum number are dropped without blocking, and the log contains their
+    /// number.
     #[test]
     fn excess_lines_are_counted() {
         let slow = LogOnSlowDisk::start();
@@ -324,6 +338,7 @@ mod tests {
         assert!(lines[MAX_WAITING_LINES + 1].contains(r#""left_out":3"#));
     }
 
+    /// A line beyond the maximum total size is dropped, and the log contains the number of dropped lines.
     #[test]
     fn excess_bytes_are_counted() {
         let slow = LogOnSlowDisk::start();
@@ -336,6 +351,7 @@ mod tests {
         assert!(lines[2].contains(r#""left_out":1"#), "{}", lines[2]);
     }
 
+    /// `finish` returns false if the writer has not written all lines within the time limit.
     #[test]
     fn shutdown_waits_at_most_the_timeout() {
         let slow = LogOnSlowDisk::start();

@@ -31,7 +31,7 @@ pub struct Config {
     pub allow_origin: Vec<String>,
     /// Revisions that are offered to clients; empty for all.
     pub client_revision: Vec<String>,
-    /// Policy for losses without a matching rule.
+    /// Policy for losses without a matching `[[loss]]` rule.
     pub losses: Option<Losses>,
     /// True if results list their losses in `_meta`.
     pub losses_in_meta: bool,
@@ -45,23 +45,23 @@ pub struct Config {
     pub audit_arguments: audit::Arguments,
     /// Time limit in seconds for calls in flight after a shutdown signal.
     pub drain: Option<u64>,
-    /// Time limit in seconds for the response of a client to a request that a server sends during a call.
+    /// Time limit in seconds for a client's response to a request that a server sends during a call.
     pub answer_within: Option<u64>,
-    /// Patterns of methods outside of the specification that are relayed.
+    /// Patterns of methods that are relayed although the specification does not define them.
     pub extension_methods: Vec<String>,
-    /// Authorization server of the clients; without one, clients are not authenticated.
+    /// Authorization server whose tokens clients must present; without one, clients are not authenticated.
     pub auth: Option<Auth>,
     /// Store of the sessions of clients over HTTP; without one, sessions end with the process.
     pub sessions: Option<Sessions>,
-    /// Export of traces.
+    /// Settings of the export of traces.
     pub telemetry: Option<Telemetry>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
-    /// Condition under which names of tools and prompts are prefixed with the name of their server.
+    /// Policy for prefixing names of tools and prompts with the name of their server.
     prefix: PrefixPolicy,
-    /// Limits of each principal.
+    /// Limits on the requests of each principal.
     limits: Option<Limits>,
-    /// Policies for specific kinds of losses.
+    /// Policies for losses with specific ids.
     loss: Vec<Loss>,
     /// Servers by name.
     servers: BTreeMap<String, Server>,
@@ -75,7 +75,7 @@ pub struct Config {
 pub struct Auth {
     /// Issuer of the tokens.
     pub issuer: String,
-    /// Public URL of the bridge, as clients write it.
+    /// Public URL of the bridge, which must be the audience of the tokens.
     pub resource: String,
     /// Scopes that every request requires.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub struct Sessions {
     pub redis: Option<String>,
 }
 
-/// Collector of OpenTelemetry that gets the traces.
+/// Settings of the export of traces to a collector of OpenTelemetry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Telemetry {
@@ -102,35 +102,39 @@ pub struct Telemetry {
     pub service_name: Option<String>,
 }
 
-/// Limits of each principal.
+/// Limits of the requests of each principal.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Limits {
     /// Average number of requests per second.
     per_second: Option<f64>,
-    /// Number of requests that a principal may send at once after a pause.
+    /// Maximum number of requests that a principal may send at once after a pause.
     burst: u32,
     /// Maximum number of concurrent requests.
     concurrent: Option<usize>,
 }
 
-/// Policy for specific kinds of losses.
+/// Policy for losses whose ids match a pattern.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Loss {
     /// Patterns of the ids of losses.
     #[serde(rename = "match")]
     patterns: Vec<String>,
+    /// Policy for these losses.
     policy: Losses,
 }
 
-/// Value of the key `prefix`.
+/// Policy for prefixing names of tools and prompts with the name of their server.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum PrefixPolicy {
+    /// All names are prefixed.
     #[default]
     Always,
+    /// A name is prefixed if a tool or prompt of another server already has the same name.
     OnConflict,
+    /// No name is prefixed.
     Never,
 }
 
@@ -138,14 +142,22 @@ enum PrefixPolicy {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Server {
+    /// Program that starts the server.
     command: Option<String>,
+    /// Arguments of the program.
     args: Vec<String>,
+    /// Environment variables of the program.
     env: BTreeMap<String, String>,
+    /// Working directory of the program.
     cwd: Option<String>,
+    /// URL of a server over HTTP.
     url: Option<String>,
+    /// HTTP headers of each request to the URL.
     headers: BTreeMap<String, String>,
+    /// Transport that the entry names, such as `stdio` or `http`.
     #[serde(rename = "type")]
     kind: Option<String>,
+    /// True if the server is not used.
     disabled: bool,
     /// Credentials of the gateway at the server.
     oauth: Option<ServerOAuth>,
@@ -153,7 +165,7 @@ struct Server {
     shared: bool,
 }
 
-/// Placeholder for the credentials of a server, in a build without OAuth.
+/// Empty credentials of a server, in a build without OAuth.
 #[cfg(not(feature = "oauth"))]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerOAuth {}
@@ -162,13 +174,13 @@ pub struct ServerOAuth {}
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Access {
-    /// Patterns of servers; empty for all.
+    /// Patterns of the names of servers to which the rule applies; empty for all servers.
     servers: Vec<String>,
-    /// Patterns of principals; empty for all clients.
+    /// Patterns of the principals to which the rule applies; empty for all clients.
     principals: Vec<String>,
-    /// Patterns of the items that are shown.
+    /// Patterns of tools, prompts and resources that are shown.
     allow: Vec<String>,
-    /// Patterns of the items that are hidden.
+    /// Patterns of tools, prompts and resources that are hidden.
     deny: Vec<String>,
 }
 
@@ -188,7 +200,8 @@ impl From<Server> for ServerEntry {
 }
 
 impl Config {
-    /// Reads a configuration file. A file that starts with `{` is parsed as `mcp.json`.
+    /// Reads a configuration file, and returns its settings and its servers. A file that starts with `{` is parsed as
+    /// `mcp.json`.
     pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -204,7 +217,8 @@ impl Config {
         Ok((config, servers))
     }
 
-    /// Parses a TOML file; returns its settings, the entries of the servers, and the options for the servers.
+    /// Parses a TOML file; returns its settings, the `mcp.json` entries of its servers, and the other options of its
+    /// servers.
     fn parse_toml(
         text: &str,
     ) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, ServerOptionsByName)> {
@@ -221,7 +235,8 @@ impl Config {
         Ok((config, entries, options))
     }
 
-    /// Returns the keys that protect `requestState`; `None` if each process creates a random key.
+    /// Creates the seal of `requestState` from the configured keys; `None` without keys, in which case each process
+    /// uses a random key.
     pub fn create_seal(&self) -> anyhow::Result<Option<Arc<dyn Seal>>> {
         let keys = self.seal_keys.iter().map(|key| {
             let remedy = "seal-keys: write 32 random bytes in base64, such as `openssl rand -base64 32` prints";
@@ -234,6 +249,7 @@ impl Config {
             .map(|first| Arc::new(KeyRing::new(first, keys)) as Arc<dyn Seal>))
     }
 
+    /// Returns the prefix policy in the type of the bridge library.
     pub fn prefix(&self) -> Prefix {
         match self.prefix {
             PrefixPolicy::Always => Prefix::Always,
@@ -242,6 +258,7 @@ impl Config {
         }
     }
 
+    /// Returns the access rules in the type of the bridge library.
     pub fn access(&self) -> Vec<AccessRule> {
         let rules = self.access.iter();
         let rules = rules.map(|of_file| {
@@ -255,12 +272,14 @@ impl Config {
         rules.collect()
     }
 
+    /// Returns the `[[loss]]` rules in the type of the bridge library.
     pub fn loss_rules(&self) -> Vec<LossRule> {
         let rules = self.loss.iter();
         let rules = rules.map(|rule| LossRule::new(&rule.patterns, rule.policy.into()));
         rules.collect()
     }
 
+    /// Returns the limits of principals in the type of the bridge library.
     pub fn limits(&self) -> Option<PrincipalLimits> {
         let of_file = self.limits?;
         let mut limits = PrincipalLimits::default();
@@ -270,7 +289,7 @@ impl Config {
         Some(limits)
     }
 
-    /// Returns an error that names invalid values.
+    /// Checks the values of the configuration; the error names the invalid key.
     fn check(&self) -> anyhow::Result<()> {
         let limits = self.limits.unwrap_or_default();
         if limits
@@ -303,7 +322,7 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the settings that differ from those of another configuration and that require a restart.
+    /// Returns the keys whose values differ from those of another configuration and take effect only after a restart.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let settings = [
             ("listen", self.listen != other.listen),
@@ -340,7 +359,7 @@ impl Config {
     }
 }
 
-/// Parses the entries of a file in `mcp.json` format.
+/// Parses the server entries of a file in `mcp.json` format.
 fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     let entries = ServerEntry::parse_all(text)?.into_iter();
     let entries = entries.map(|(name, entry)| {
@@ -350,36 +369,39 @@ fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
-/// Options of the gateway for a server, in addition to the address of the server.
+/// Options of the gateway for a server, which an `mcp.json` entry does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ServerOptions {
     /// Credentials of the gateway at the server.
     oauth: Option<ServerOAuth>,
-    /// True if the sessions of one principal share connections.
+    /// True if the sessions of one principal share connections to the server.
     is_shared: bool,
 }
 
-/// Options for servers, by server name.
+/// Options of the gateway by server name.
 type ServerOptionsByName = BTreeMap<String, ServerOptions>;
 
 /// A server that a configuration file defines.
 #[derive(Clone)]
 pub struct ConfiguredServer {
+    /// Name of the server in the file.
     pub name: String,
-    /// Address of the server in the file.
+    /// `mcp.json` entry with the address of the server.
     pub entry: ServerEntry,
+    /// Options of the gateway for the server.
     options: ServerOptions,
+    /// Server as an upstream of the bridge.
     pub upstream: Arc<dyn Upstream>,
 }
 
 impl ConfiguredServer {
-    /// Returns true if both entries describe the same server with the same options.
+    /// Returns true if both values describe the same server with the same options.
     pub fn is_same(&self, other: &Self) -> bool {
         self.entry == other.entry && self.options == other.options
     }
 }
 
-/// Adds the credentials of a server's entry to the requests to the server.
+/// Adds OAuth with the credentials of a server to the requests to this server.
 #[cfg(feature = "oauth")]
 fn with_credentials(
     endpoint: HttpEndpoint,
@@ -396,7 +418,7 @@ fn with_credentials(
     with_oauth_client(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
 }
 
-/// Returns an error, because this build has no OAuth.
+/// Returns the endpoint unchanged; returns an error if credentials are configured, because this build has no OAuth.
 #[cfg(not(feature = "oauth"))]
 fn with_credentials(
     endpoint: HttpEndpoint,
@@ -409,7 +431,7 @@ fn with_credentials(
     Ok(endpoint)
 }
 
-/// Returns a server as an upstream, shared if `is_shared` is true.
+/// Returns a server as an upstream, which shares its connections if `is_shared` is true.
 fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
     if is_shared {
         Arc::new(SharedUpstream(server))
@@ -418,7 +440,7 @@ fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> 
     }
 }
 
-/// Creates the upstreams of all entries that are not disabled; removes their options from `options`.
+/// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`.
 fn configured_servers(
     entries: BTreeMap<String, ServerEntry>,
     options: &mut ServerOptionsByName,

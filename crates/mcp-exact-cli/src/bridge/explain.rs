@@ -1,6 +1,7 @@
 //! `mcp-exact bridge explain`: features that work, change or are lost for clients of each revision through the gateway.
 //!
-//! With a server, the command lists its tools, prompts and resources as a client of each revision; it calls no tool.
+//! If a server is given, the command lists the tools, prompts and resources of the server as a client of each revision;
+//! no tool is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -54,7 +55,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the arguments of a gateway in front of the same servers.
+    /// Returns the arguments of a `bridge` command in front of the same servers.
     fn gateway_arguments(&self) -> super::Arguments {
         let server = match &self.server {
             Some(url) => vec![OsString::from(url)],
@@ -76,7 +77,7 @@ impl Arguments {
     }
 }
 
-/// Prints the explanation.
+/// Prints the explanation for a server, or for any server of a revision.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let gateway = arguments.gateway_arguments();
     match &arguments.server {
@@ -85,10 +86,11 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Names of the tools, prompts and resources that have losses of each kind.
+/// Subjects of the losses by kind of loss; a subject is the name of a tool, prompt or resource.
 type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 
-/// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
+/// Prints, for a client of each revision, the losses in the lists of tools, prompts and resources, and the losses that
+/// calls can have.
 async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
     let lost = LossesByKind::default();
     let mut setup = Setup::from_arguments(gateway)?;
@@ -136,7 +138,7 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the features of each server that work, change, or can be lost in calls.
+/// Writes the features of each server that work, change, or can be lost in calls, for a client of one revision.
 fn write_changes(
     out: &mut impl Write,
     bridge: &Bridge,
@@ -154,7 +156,8 @@ fn write_changes(
     Ok(())
 }
 
-/// Prints the features that clients of each revision have with any server of one revision.
+/// Prints the features that work, change or are lost for clients of each revision with any server of the revision
+/// `server`.
 fn explain_revision(
     arguments: &Arguments,
     server: &str,
@@ -183,7 +186,7 @@ fn explain_revision(
     Ok(outcome)
 }
 
-/// Lists the tools, prompts and resources for a client of a revision.
+/// Returns the numbers of tools, prompts and resources that a client of a revision receives.
 async fn format_offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     let (local, remote) = memory_pair(256 << 10, 4 << 20);
     let (settings, handler) = bridge.endpoint();

@@ -17,7 +17,7 @@ use super::telemetry;
 /// Default filter of the log.
 const DEFAULT_FILTER: &str = "warn";
 
-/// Log and traces of the process; [`LogAndTraces::end`] sends the last traces.
+/// Log and trace export of the process; [`LogAndTraces::end`] sends the last traces.
 pub struct LogAndTraces {
     /// Exporter of the traces; `None` if there is no collector.
     #[cfg(feature = "telemetry")]
@@ -25,7 +25,7 @@ pub struct LogAndTraces {
 }
 
 impl LogAndTraces {
-    /// Starts the log. Returns an error if the filter or the address of the collector cannot be used.
+    /// Starts the log and the export of traces. Returns an error if the filter or the URL of the collector is invalid.
     pub fn start(filter: Option<&str>, config: &Config) -> anyhow::Result<Self> {
         let of_environment = std::env::var("RUST_LOG").ok();
         let filter = match (filter, of_environment.as_deref()) {
@@ -63,7 +63,7 @@ impl LogAndTraces {
         }
     }
 
-    /// Sends the queued traces.
+    /// Sends the traces that were not sent yet.
     pub async fn end(self) {
         #[cfg(feature = "telemetry")]
         if let Some(traces) = self.traces {
@@ -72,7 +72,7 @@ impl LogAndTraces {
     }
 }
 
-/// Returns the default filter of the log.
+/// Returns the filter that is used if none is specified.
 fn default_filter() -> Targets {
     DEFAULT_FILTER.parse().unwrap_or_default()
 }

@@ -3,15 +3,15 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
 
-/// Feature that a revision may lack, with the side that sends messages with the feature.
+/// Feature that revisions may lack, and the side that sends the messages with the feature.
 struct Feature {
-    /// Returns true if a revision has the feature.
+    /// Function that returns true if a revision defines the feature.
     is_supported: fn(&RevisionSpec) -> bool,
     /// Side that sends messages with the feature.
     sender: Side,
-    /// True if entries of lists show whether a server uses the feature.
+    /// True if the feature occurs in list results, which show whether a server uses the feature.
     is_listed: bool,
-    /// Description of the loss if the receiver's revision lacks the feature.
+    /// Text that describes the loss if the revision of the receiver lacks the feature.
     loss: &'static str,
 }
 
@@ -67,7 +67,7 @@ const FEATURES: [Feature; 15] = [
     ),
 ];
 
-/// Creates a feature of messages that servers send.
+/// Creates a feature that occurs in messages of servers.
 const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_supported,
@@ -77,7 +77,7 @@ const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
     }
 }
 
-/// Creates a feature that lists of servers show.
+/// Creates a feature that occurs in list results of servers.
 const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_listed: true,
@@ -85,7 +85,7 @@ const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
     }
 }
 
-/// Creates a feature of messages that clients send.
+/// Creates a feature that occurs in messages of clients.
 const fn client_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_supported,
@@ -98,21 +98,22 @@ const fn client_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
 /// Features that work, change or are lost between two revisions.
 #[derive(Debug, Default)]
 pub struct Matrix {
-    /// Name of the server that the lines are about; empty for the only one.
+    /// Prefix of the lines with the name of the server; empty if there is only one server.
     server_name: String,
-    /// True if the matrix covers calls only, because losses of tools, prompts and resources are read from the lists of the server.
+    /// True if the matrix contains only losses of calls, because losses of tools, prompts and resources are determined
+    /// from the lists of the server.
     has_calls_only: bool,
-    /// Methods that work.
+    /// Client methods that work.
     working: Vec<String>,
-    /// Changes that the bridge makes.
+    /// Descriptions of changes that the bridge makes without a loss.
     changes: Vec<&'static str>,
-    /// Losses that messages can have.
+    /// Descriptions of losses that messages can have.
     pub lost_features: Vec<String>,
 }
 
 impl Matrix {
-    /// Creates the matrix of a connected server. Omits methods of capabilities that the server lacks, and losses that
-    /// the lists of the server show.
+    /// Creates the matrix of a connected server, without methods of capabilities that the server lacks, and without
+    /// losses that the lists of the server show.
     pub fn for_server(
         name: &str,
         client: &RevisionSpec,
@@ -137,7 +138,7 @@ impl Matrix {
         matrix
     }
 
-    /// Creates the matrix of all servers of a revision.
+    /// Creates the matrix of any server of a revision.
     pub fn new(client: &RevisionSpec, server: &RevisionSpec) -> Self {
         let mut matrix = Self {
             changes: lifecycle_changes(client, server),
@@ -168,7 +169,7 @@ impl Matrix {
     }
 }
 
-/// Returns the capability that a server declares for a method, if the method needs one.
+/// Returns the server capability that a method requires, if any.
 fn capability(method: &str) -> Option<&str> {
     let (capability, _) = method.split_once('/')?;
     matches!(
@@ -178,7 +179,8 @@ fn capability(method: &str) -> Option<&str> {
     .then_some(capability)
 }
 
-/// Returns the changes that the bridge makes between the lifecycles or transports.
+/// Returns descriptions of the changes that the bridge makes because the lifecycles or other conventions of the
+/// revisions differ.
 fn lifecycle_changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
     let mut changes = match (client.lifecycle(), server.lifecycle()) {
         (Lifecycle::Initialize, Lifecycle::Discover) => vec![

@@ -13,8 +13,9 @@ use mcp_exact_bridge::Bridge;
 /// Media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Operational endpoints, which are answered before clients are authenticated.
+/// Operational endpoints, which respond before clients are authenticated.
 pub struct Operations {
+    /// Bridge whose state is reported.
     pub bridge: Bridge,
     /// True if `/metrics` is served.
     pub has_metrics: bool,
@@ -25,7 +26,8 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Returns status and body of the response to `/readyz`.
+    /// Returns status and body of the response to `/readyz`: status 200 if a server is connected and the process is not
+    /// shutting down.
     fn readiness(&self) -> (StatusCode, String) {
         if self.is_ending.load(Ordering::Acquire) {
             return (StatusCode::SERVICE_UNAVAILABLE, "ending\n".to_owned());

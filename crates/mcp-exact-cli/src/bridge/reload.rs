@@ -9,22 +9,26 @@ use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
 use super::config::{Config, ConfiguredServer};
 use crate::output::without_control_characters;
 
-/// Interval at which the file is checked.
+/// Interval at which the configuration file is read.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches a configuration file and updates the bridge. An invalid file changes nothing.
+/// Reloader that watches a configuration file and updates the bridge. If the file is invalid, the bridge keeps its
+/// configuration.
 pub struct ConfigReloader {
+    /// Path of the configuration file.
     pub path: PathBuf,
+    /// Bridge to update.
     pub bridge: Bridge,
-    /// Configuration in use.
+    /// Configuration with which the process was started.
     pub config: Config,
+    /// Servers that the bridge currently uses.
     pub servers: Vec<ConfiguredServer>,
-    /// Returns the rules of a configuration, with the settings of the command line.
+    /// Function that creates the rules of a configuration, with the options of the command line.
     pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
 }
 
 impl ConfigReloader {
-    /// Watches the file until the task is cancelled.
+    /// Reloads the file whenever it changes and on SIGHUP, until the task is cancelled.
     pub async fn watch(mut self) {
         let mut hangup = HangupSignal::new();
         let mut known = read_text(&self.path);
@@ -53,7 +57,7 @@ impl ConfigReloader {
         }
     }
 
-    /// Reads the file and updates the bridge; returns a report.
+    /// Reads the file and updates the bridge; returns a message for the user.
     async fn reload(&mut self) -> anyhow::Result<String> {
         let (config, servers) = Config::read(&self.path)?;
         let restart = config.needs_restart(&self.config);
@@ -82,13 +86,14 @@ impl ConfigReloader {
     }
 }
 
-/// Reads the file; `None` if it cannot be read.
+/// Reads the text of a file; `None` if the file cannot be read.
 fn read_text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
 /// Receiver of SIGHUP, on systems that have this signal.
 struct HangupSignal {
+    /// Stream of SIGHUP signals; `None` if the signal cannot be received.
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }

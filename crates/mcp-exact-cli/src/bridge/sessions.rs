@@ -20,9 +20,9 @@ use super::config::Sessions;
 /// Number of writes between two removals of expired files.
 const WRITES_PER_SWEEP: u64 = 1024;
 
-/// Stores that a configuration specifies, after they were opened.
+/// Opened stores of sessions that the configuration specifies.
 pub enum OpenedStores {
-    /// Sessions end with the process, or are in a directory.
+    /// No store, or a directory, which needs no release at the end.
     Local,
     /// Sessions are on Redis.
     #[cfg(feature = "sessions")]
@@ -30,7 +30,7 @@ pub enum OpenedStores {
 }
 
 impl OpenedStores {
-    /// Opens the configured stores, and adds them to the options of a server.
+    /// Opens the configured stores, and adds them to the options of an HTTP server.
     pub fn open(
         sessions: Option<&Sessions>,
         options: &mut HttpServerOptions,
@@ -49,7 +49,8 @@ impl OpenedStores {
         }
     }
 
-    /// Releases the lease of this process on Redis.
+    /// Releases the lease of this process on Redis, so that other processes can continue its streams without waiting
+    /// for the lease to expire.
     pub async fn end(self) {
         match self {
             Self::Local => {}
@@ -65,7 +66,7 @@ impl OpenedStores {
     }
 }
 
-/// Adds the stores of a Redis to the options of a server.
+/// Connects to Redis, and adds its stores to the options of an HTTP server.
 #[cfg(feature = "sessions")]
 fn share_on_redis(url: &str, options: &mut HttpServerOptions) -> anyhow::Result<OpenedStores> {
     let url = mcp_exact::expand_variables(url).context("[sessions] redis")?;
@@ -86,17 +87,19 @@ fn share_on_redis(_: &str, _: &mut HttpServerOptions) -> anyhow::Result<OpenedSt
 /// Store of sessions in a directory with a file for each session. Only one process at a time may use the directory;
 /// only the user of the process can read the files.
 ///
-/// A file is written under a temporary name and renamed, so that a process that is killed leaves the old file or the new one.
+/// A file is written under a temporary name and renamed, so that a process that is killed leaves either the complete
+/// old file or the complete new file.
 #[derive(Debug, Clone)]
 struct DirectoryStore(Arc<Directory>);
 
-/// State that all clones of a [`DirectoryStore`] share.
+/// Directory with the session files, shared by all clones of a [`DirectoryStore`].
 #[derive(Debug)]
 struct Directory {
+    /// Path of the directory.
     path: PathBuf,
     /// Lock that is held while the version of a stored session is read and the next version is written.
     saving: Mutex<()>,
-    /// Number of written files, after which expired files are removed periodically.
+    /// Number of files that this process has written; expired files are removed every [`WRITES_PER_SWEEP`] writes.
     writes: AtomicU64,
 }
 
@@ -109,12 +112,16 @@ struct SessionFile {
     record: Option<FileRecord>,
 }
 
-/// Session record in the form of the file.
+/// Session record as it is serialised in a session file.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileRecord {
+    /// Version of the record ([`SessionRecord::version`]).
     version: u64,
+    /// Lineage of the record, as text.
     lineage: String,
+    /// Name of the principal, if any.
     principal: Option<String>,
+    /// Serialised snapshot of the session.
     snapshot: String,
 }
 
@@ -130,7 +137,7 @@ impl From<SessionRecord> for FileRecord {
 }
 
 impl FileRecord {
-    /// Returns the record; `None` if the file is damaged.
+    /// Converts the file's form to a session record; `None` if the lineage is invalid.
     fn into_record(self) -> Option<SessionRecord> {
         Some(SessionRecord {
             lineage: self.lineage.parse().ok()?,
@@ -142,7 +149,7 @@ impl FileRecord {
 }
 
 impl SessionFile {
-    /// Returns true if the lifetime of the session has ended.
+    /// Returns true if the lifetime of the file has ended.
     fn is_expired(&self) -> bool {
         self.expires <= milliseconds_since_epoch(Duration::ZERO)
     }
@@ -189,14 +196,15 @@ impl DirectoryStore {
 }
 
 impl Directory {
-    /// Returns the path of a session's file. The name is a hash of the id, because ids come from clients.
+    /// Returns the path of a session's file. The file name is a hash of the session id, because clients choose the ids
+    /// that they send.
     fn file(&self, id: &str) -> PathBuf {
         let hash = Sha256::digest(id);
         let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         self.path.join(format!("{name}.json"))
     }
 
-    /// Writes the file of a session.
+    /// Writes the file of a session, and periodically removes expired files.
     fn write(&self, file: &Path, content: &SessionFile) -> Result<(), SessionStoreError> {
         if self.writes.fetch_add(1, Ordering::Relaxed) % WRITES_PER_SWEEP == WRITES_PER_SWEEP - 1 {
             self.remove_expired().map_err(unavailable)?;
@@ -231,7 +239,7 @@ fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(text)
 }
 
-/// Writes a file, without access rights on this system.
+/// Writes a file with default access rights, because this system has no Unix file modes.
 #[cfg(not(unix))]
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::write(path, text)
@@ -317,6 +325,7 @@ mod tests {
 
     use super::*;
 
+    /// The directory passes the test suite of session stores.
     #[tokio::test]
     async fn directory_is_a_session_store() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -324,6 +333,7 @@ mod tests {
         mcp_exact_transport::contract::session_store(&store, tokio::time::sleep).await;
     }
 
+    /// A new store on the same directory returns the saved records, and has removed expired and damaged files.
     #[tokio::test]
     async fn records_outlive_their_store() {
         let folder = tempfile::tempdir().expect("a folder");

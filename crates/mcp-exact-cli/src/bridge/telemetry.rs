@@ -37,11 +37,12 @@ const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 /// Exporter of the traces of this process.
 pub struct TraceExporter {
+    /// Provider of the tracer, which exports the spans.
     provider: SdkTracerProvider,
 }
 
 impl TraceExporter {
-    /// Starts the export; returns `None` if there is no collector. Must be called within the runtime.
+    /// Starts the export of traces; returns `None` if there is no collector. Must be called within the tokio runtime.
     pub fn start(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
         let Some(collector) = Collector::find(config) else {
             return Ok(None);
@@ -98,14 +99,14 @@ impl TraceExporter {
 
 /// Collector that receives the traces.
 enum Collector {
-    /// The configuration specifies this URL for traces.
+    /// The configuration file specifies this URL, to which traces are posted.
     Configured(String),
-    /// The environment specifies the collector.
+    /// The environment variables of OpenTelemetry specify the collector.
     Environment,
 }
 
 impl Collector {
-    /// Returns the collector that the configuration or the environment specifies.
+    /// Returns the collector that the configuration or the environment specifies, if any.
     fn find(config: Option<&Telemetry>) -> Option<Self> {
         let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         if env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -129,16 +130,18 @@ impl Collector {
     }
 }
 
-/// Returns true if the environment names the service.
+/// Returns true if the environment specifies the name of the service.
 fn has_service_name() -> bool {
     env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
         || env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|all| all.contains("service.name="))
 }
 
-/// HTTP client for the collector. The exporter runs on a separate thread, and the requests run on the runtime.
+/// HTTP client for the collector. The exporter runs on a separate thread, and its requests run on the tokio runtime.
 #[derive(Debug)]
 struct CollectorClient {
+    /// Runtime on which the requests run.
     runtime: Handle,
+    /// HTTP client that sends the requests.
     client: HyperClient,
 }
 
@@ -166,7 +169,7 @@ impl HttpClient for CollectorClient {
     }
 }
 
-/// Sends a request, and reads the response.
+/// Sends a request and reads the complete response.
 async fn send(client: HyperClient, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     let (parts, mut body) = match client.send(request).await {
         Ok(response) => response.into_parts(),

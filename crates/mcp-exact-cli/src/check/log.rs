@@ -1,4 +1,4 @@
-//! `mcp-exact check --log`: checks recordings of conversations, each message in the context of earlier ones.
+//! `mcp-exact check --log`: checks recordings of conversations, each message in the context of the earlier messages.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,15 +16,17 @@ use crate::{Outcome, print_error};
 /// Output line of `--json` for a message with a violation.
 #[derive(Serialize)]
 struct Line<'a> {
+    /// Name of the recording.
     file: &'a str,
-    /// Number of the line, from 1.
+    /// Number of the line in the recording, from 1.
     line: usize,
-    /// Name of the sender.
+    /// Name of the sender: `client` or `server`.
     from: &'static str,
+    /// Revision of the message, if known.
     revision: Option<&'static str>,
-    /// Description of the message.
+    /// Description of the message, such as `result of tools/list`.
     message: &'a str,
-    /// Violated rules.
+    /// Rules that the message violates.
     breaches: Vec<BreachLine<'a>>,
 }
 
@@ -33,8 +35,9 @@ struct Line<'a> {
 pub struct BreachLine<'a> {
     /// Id of the rule.
     rule: &'static str,
-    /// Location in the message, as a JSON pointer.
+    /// JSON pointer of the location in the message.
     pointer: &'a str,
+    /// Description of the violation.
     message: &'a str,
 }
 
@@ -63,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Checks one recording and prints the violations.
+/// Checks one recording, and prints the violations and a summary.
 fn check_file(
     arguments: &Arguments,
     revision: Option<&'static str>,
@@ -131,7 +134,7 @@ fn check_file(
     })
 }
 
-/// Returns a message and its violations as text, one line per violation.
+/// Formats a message and its violations as text, one line per violation.
 pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> String {
     let label = format!(
         "{} {}",

@@ -1,7 +1,7 @@
 //! Responses to a server's input requests: form fields, URLs to visit, and sampling.
 //!
-//! Values are taken from the arguments of the command, or read from the terminal. Without either, the request is
-//! declined.
+//! Values come from the arguments of the command or from the terminal. If neither provides a required value, the
+//! request is declined.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -16,28 +16,29 @@ use tokio::sync::Mutex;
 use super::parse_assignment;
 use crate::output::{Painter, Style, without_control_characters};
 
-/// Responder to input requests with values from the command line, and from the terminal for all other fields.
+/// Responder to input requests: takes values from the command line, and asks the user on the terminal for all other
+/// values.
 pub struct Answers {
-    /// Name of the requesting server, as on the command line.
+    /// URL or command of the requesting server, for display.
     server: String,
-    /// Values from the command line, by field name.
+    /// Values of `--answer`, by field name.
     assigned_values: HashMap<String, String>,
     /// Lock that is held while the user responds to a request on the terminal.
     terminal: Mutex<()>,
 }
 
-/// Result of reading a field of a form.
+/// Result of determining the value of a form field.
 enum Field {
     /// The field has this value.
     Value(Value),
-    /// The optional field is omitted.
+    /// The optional field has no value and is omitted.
     Skip,
-    /// The user declines the form.
+    /// The form must be declined, because a required or assigned value is missing or invalid.
     Decline,
 }
 
 impl Answers {
-    /// Parses values of the form `NAME=VALUE`, for the requests of a server.
+    /// Creates the responder for a server from assignments of the form `NAME=VALUE`.
     pub fn new(server: &str, assigned_values: &[String]) -> anyhow::Result<Self> {
         let assigned_values = assigned_values.iter().map(|text| {
             let (name, value) = parse_assignment(text)?;
@@ -50,7 +51,7 @@ impl Answers {
         })
     }
 
-    /// Responds to a form.
+    /// Responds to a form: determines a value for each field, or declines the form.
     pub async fn answer_form(&self, form: Form) -> FormAnswer {
         let _turn = self.terminal.lock().await;
         self.print_question(&form.message());
@@ -102,7 +103,7 @@ impl Answers {
         }
     }
 
-    /// Prints the message of a request.
+    /// Prints the message of an input request.
     fn print_question(&self, message: &str) {
         let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
         print_line_to_terminal(&format!(
@@ -111,7 +112,7 @@ impl Answers {
         ));
     }
 
-    /// Returns the value of a field from the command line, or prompts for it until the value is valid.
+    /// Returns the value of a field from the command line, or prompts for the value until the user enters a valid one.
     async fn read_field(&self, name: &str, field: &Value, is_required: bool) -> Field {
         if let Some(assigned_values) = self.assigned_values.get(name) {
             return match parse_value(field, assigned_values) {
@@ -168,7 +169,7 @@ impl Answers {
         }
     }
 
-    /// Responds to a sampling request with text from the person at the terminal.
+    /// Responds to a sampling request with the value of `--answer sampling=TEXT`, or with text that the user enters.
     pub async fn answer_sampling(&self, request: SampleRequest) -> SampleReply {
         let _turn = self.terminal.lock().await;
         let heading = format!("{} asks a model", self.server);
@@ -190,12 +191,12 @@ impl Answers {
     }
 }
 
-/// Prints a line to standard error.
+/// Prints a line to standard error, which is normally the terminal.
 pub(super) fn print_line_to_terminal(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prompts on the terminal; returns `None` at the end of input, or without a terminal.
+/// Prompts the user for a line; returns `None` at the end of input, or if standard input is not a terminal.
 async fn prompt_user(question: &str) -> Option<String> {
     if !io::stdin().is_terminal() {
         return None;
@@ -213,7 +214,7 @@ async fn prompt_user(question: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Lists the allowed values of a field, if its schema has any.
+/// Returns the allowed values of a field, which are empty if its schema does not restrict them.
 fn allowed_values(field: &Value) -> Vec<String> {
     let field = match field.get("items") {
         Some(items) => items,
@@ -229,7 +230,7 @@ fn allowed_values(field: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Parses text as the value of a field or an argument, according to its schema.
+/// Parses text as a value of the JSON type that a schema specifies.
 pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     let kind = match &field["type"] {
         Value::String(kind) => kind.as_str(),
@@ -273,7 +274,7 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// Parses assignments `NAME=VALUE` to an object, according to the schema of each name.
+/// Parses assignments `NAME=VALUE` to an object; the schema of each property determines the type of its value.
 pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
     let mut object = Map::new();
     for text in assignments {
@@ -290,6 +291,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// The type in the schema determines the value of a text; without a type, valid JSON is parsed as JSON.
     #[test]
     fn text_is_parsed_by_schema() {
         let check = |field: Value, text: &str| parse_value(&field, text).ok();
@@ -313,6 +315,7 @@ mod tests {
         assert_eq!(check(json!({}), "word"), Some(json!("word")));
     }
 
+    /// The allowed values are found in each form of enumeration: `enum`, `oneOf`, and `anyOf` of array items.
     #[test]
     fn every_enum_form_lists_values() {
         for field in [

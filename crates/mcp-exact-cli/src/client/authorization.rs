@@ -14,7 +14,7 @@ use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint};
 
 use super::answer::print_line_to_terminal;
 
-/// Environment variable with the secret of a registered client, because other users can see command-line arguments.
+/// Environment variable with the secret of a registered client; an argument would be visible to other users.
 const CLIENT_SECRET_VARIABLE: &str = "MCP_EXACT_CLIENT_SECRET";
 
 /// Options for authorization. The user signs in only when a server requires it.
@@ -39,7 +39,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Returns the OAuth options.
+    /// Returns the OAuth configuration that the options specify.
     pub fn oauth(&self) -> anyhow::Result<OAuth> {
         let oauth = match (&self.client_id, &self.issuer) {
             (Some(id), Some(issuer)) => {
@@ -60,7 +60,8 @@ impl Authorization {
         self.with_scopes(oauth)
     }
 
-    /// Returns the OAuth options for a process whose standard input belongs to a client: no URL can be pasted there.
+    /// Returns the OAuth configuration for a process whose standard input is connected to a client, so that the user
+    /// cannot paste a URL.
     #[cfg(feature = "bridge")]
     pub fn oauth_without_input(&self) -> anyhow::Result<OAuth> {
         if !self.headless {
@@ -84,7 +85,7 @@ impl Authorization {
     }
 }
 
-/// Returns the user agent that opens the system browser.
+/// Creates the user agent that opens the system browser.
 fn create_browser() -> Browser {
     Browser::default().open_with(|url| {
         print_line_to_terminal(&format!("Sign in at {url}"));
@@ -92,7 +93,7 @@ fn create_browser() -> Browser {
     })
 }
 
-/// Returns a user agent that cannot sign in: its error asks the user to sign in with another command before.
+/// Creates a user agent that cannot sign in; its error asks the user to sign in with another command first.
 #[cfg(feature = "bridge")]
 fn non_interactive_agent() -> Headless {
     Headless::new(|_| async {
@@ -100,7 +101,7 @@ fn non_interactive_agent() -> Headless {
     })
 }
 
-/// Adds OAuth to the requests to an endpoint.
+/// Adds OAuth to the requests to an endpoint; returns an error if OAuth cannot be used with its URL.
 #[cfg(feature = "bridge")]
 pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
     let url = endpoint.target().to_string();
@@ -118,7 +119,7 @@ pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result
     }
 }
 
-/// Credentials of the gateway at a server of its configuration.
+/// Credentials with which the gateway obtains tokens for a server of its configuration.
 #[cfg(feature = "bridge")]
 #[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -127,9 +128,9 @@ pub struct ServerOAuth {
     grant: Grant,
     /// Id of a registered client.
     client_id: Option<String>,
-    /// Client secret, which may contain an environment variable.
+    /// Client secret, which may contain references to environment variables.
     secret: Option<String>,
-    /// Issuer of the authorization server, if the server names several.
+    /// Issuer of the authorization server to use, if the server names several.
     issuer: Option<String>,
     /// Scopes to request in addition to those that the server requires.
     scopes: Vec<String>,
@@ -137,7 +138,7 @@ pub struct ServerOAuth {
 
 #[cfg(feature = "bridge")]
 impl std::fmt::Debug for ServerOAuth {
-    /// Omits the secret.
+    /// Omits the client secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerOAuth")
             .field("grant", &self.grant)
@@ -153,16 +154,17 @@ impl std::fmt::Debug for ServerOAuth {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Grant {
-    /// A user signs in with a browser, or has signed in before.
+    /// A user signs in with a browser; a stored token of an earlier sign-in is reused.
     #[default]
     AuthorizationCode,
-    /// The gateway acts on its own behalf, without a user.
+    /// The gateway obtains tokens with its own client secret, without a user.
     ClientCredentials,
 }
 
 #[cfg(feature = "bridge")]
 impl ServerOAuth {
-    /// Returns the OAuth options for the server. `expand` replaces environment variables in settings.
+    /// Returns the OAuth configuration for the server. `expand` replaces references to environment variables in the
+    /// secret.
     pub fn oauth(&self, expand: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<OAuth> {
         let secret = self.secret.as_deref().map(expand).transpose()?;
         let oauth = match self.grant {
@@ -200,19 +202,19 @@ impl ServerOAuth {
     }
 }
 
-/// Adds the store of tokens.
+/// Adds the store of tokens in the user's data folder.
 #[cfg(unix)]
 fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth.store(FileStore::new(token_folder()?)))
 }
 
-/// Adds no store, because this system has no private files.
+/// Adds no store, because this system has no files that only their owner can read.
 #[cfg(not(unix))]
 fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth)
 }
 
-/// Returns the folder for tokens (XDG Base Directory Specification).
+/// Returns the folder for stored tokens (XDG Base Directory Specification).
 #[cfg(unix)]
 fn token_folder() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

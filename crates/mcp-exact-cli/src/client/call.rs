@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Parses a JSON object; `-` reads it from standard input.
+/// Parses the JSON object of `--arguments`; `-` reads the text from standard input.
 fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
     let text = match text {
         "-" => {
@@ -110,7 +110,7 @@ fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
     JsonObject::try_from(value).map_err(|_| anyhow!("the arguments have to be a JSON object"))
 }
 
-/// Prints the content blocks of a result, or the structured content if there is no text.
+/// Prints the content blocks of a tool result, or the structured content if there are no blocks.
 fn print_result(result: &Value) -> anyhow::Result<()> {
     let painter = Painter::stdout();
     if result["isError"] == true {
@@ -133,7 +133,7 @@ fn print_result(result: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a content block as text: its text, or its type.
+/// Formats a content block as text: its text, or a description such as type and size.
 pub fn format_block(block: &Value, painter: Painter) -> String {
     let word = |name: &str| without_control_characters(block[name].as_str().unwrap_or_default());
     let faint = |words: String| painter.paint(Style::Faint, &words);
@@ -157,9 +157,9 @@ pub fn format_block(block: &Value, painter: Painter) -> String {
     }
 }
 
-/// Displays progress on a terminal.
+/// Draws the progress of a call on the terminal; does nothing if standard error is not a terminal.
 pub fn draw_progress_bar(progress: Progress) {
-    /// Width of the bar, in characters.
+    /// Width of the progress bar, in characters.
     const WIDTH: usize = 24;
     if !io::stderr().is_terminal() {
         return;

@@ -49,22 +49,30 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Identity, capabilities and lists of a server.
+/// Identity, capabilities, tools, resources and prompts of a server.
 struct ServerDescription {
+    /// Negotiated revision.
     revision: String,
+    /// Lifecycle of the revision, if the revision is known.
     lifecycle: Option<Lifecycle>,
-    /// `Implementation` of the server.
+    /// `Implementation` object of the server, if the server has sent one.
     info: Option<JsonObject>,
+    /// Declared capabilities of the server.
     capabilities: JsonObject,
+    /// Instructions of the server for the model, if any.
     instructions: Option<String>,
+    /// Entries of `tools/list`.
     tools: Vec<Definition>,
+    /// Entries of `resources/list`.
     resources: Vec<Definition>,
+    /// Entries of `resources/templates/list`.
     templates: Vec<Definition>,
+    /// Entries of `prompts/list`.
     prompts: Vec<Definition>,
 }
 
 impl ServerDescription {
-    /// Requests all lists of a server.
+    /// Requests the lists of a connected server, and combines them with the negotiated data.
     async fn request_from(client: &Client) -> anyhow::Result<Self> {
         let capabilities = client.capabilities();
         let has = |name: &str| capabilities.get(name).is_some();
@@ -185,7 +193,8 @@ impl ServerDescription {
     }
 }
 
-/// Fetches a list if its capability is declared. A server without the list method is treated as if the list were empty.
+/// Returns all entries of a list, or no entries if its capability is not declared or the server does not implement the
+/// list method.
 async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
     /// JSON-RPC error code of an unknown method.
     const METHOD_NOT_FOUND: i64 = -32601;
@@ -198,7 +207,7 @@ async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definitio
     }
 }
 
-/// Returns the description of a lifecycle.
+/// Returns the name of a lifecycle for the output.
 fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
     match lifecycle {
         Lifecycle::Initialize => "initialize handshake",
@@ -206,7 +215,7 @@ fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
     }
 }
 
-/// Lists the capabilities, with their members in parentheses.
+/// Formats the capabilities as a list of names, each with the names of its members in parentheses.
 fn format_capabilities(capabilities: &Value) -> String {
     let words = |(name, value): (&String, &Value)| {
         let inner: Vec<&str> = value
@@ -237,7 +246,7 @@ fn format_capabilities(capabilities: &Value) -> String {
     }
 }
 
-/// Lists the parameters of a tool; optional parameters have a question mark.
+/// Formats the parameters of a tool as a list of names; optional parameters have a question mark.
 fn format_parameters(tool: &Definition) -> String {
     let schema = tool
         .input_schema()
@@ -252,7 +261,7 @@ fn format_parameters(tool: &Definition) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Lists the arguments of a prompt; optional arguments have a question mark.
+/// Formats the arguments of a prompt as a list of names; optional arguments have a question mark.
 fn format_prompt_arguments(prompt: &Definition) -> String {
     let prompt: Value = prompt.object().parse().unwrap_or_default();
     let arguments = prompt["arguments"].as_array().into_iter().flatten();

@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Returns a change as text.
+/// Formats a change notification as a line of text.
 fn describe_change(change: &ClientChange) -> String {
     match change {
         ClientChange::Tools => "the list of tools has changed".to_owned(),

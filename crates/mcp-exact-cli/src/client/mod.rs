@@ -1,7 +1,7 @@
 //! Commands that connect to a server: `inspect`, `call`, `read`, `prompt` and `listen`, in the feature `client`.
 //!
-//! A server is specified by its URL or by the command that starts it. The user responds to its requests on the
-//! terminal.
+//! A server is specified by its URL or by the command that starts it. The user responds to requests of the server on
+//! the terminal.
 
 mod answer;
 #[cfg(feature = "oauth")]
@@ -74,7 +74,7 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
     result
 }
 
-/// Server that is specified on the command line.
+/// Server that the command line specifies.
 #[cfg(feature = "bridge")]
 pub enum Target {
     /// Command that starts the server.
@@ -84,7 +84,7 @@ pub enum Target {
 }
 
 impl Settings {
-    /// Returns the server that the command line specifies. `has_input` is true if a person can paste a URL at standard
+    /// Returns the server that the command line specifies. `has_input` is true if the user can paste a URL at standard
     /// input to sign in.
     #[cfg(feature = "bridge")]
     pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
@@ -94,14 +94,14 @@ impl Settings {
         })
     }
 
-    /// Returns the only revision that is offered to the server, if one is specified.
+    /// Returns the only revision that the client offers to the server, if `--revision` is given.
     #[cfg(feature = "bridge")]
     pub fn offered_revision(&self) -> anyhow::Result<Option<Revision>> {
         let revision = self.revision.as_deref();
         revision.map(Self::revision).transpose()
     }
 
-    /// Starts to build a connection. Commands can add handlers before they await it.
+    /// Starts to build a connection to a server. Commands can add handlers before they await the connection.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
         let connect = match server_address::parse_url(server)? {
             Some(url) => self.connect_http(url)?,
@@ -145,12 +145,12 @@ impl Settings {
         Duration::from_secs(self.timeout)
     }
 
-    /// Returns the revision with this identifier.
+    /// Returns the compiled revision with this identifier.
     pub fn revision(id: &str) -> anyhow::Result<Revision> {
         Ok(Registry::new().revision(id)?.revision.spec.revision())
     }
 
-    /// Starts to build a connection to a URL.
+    /// Returns an error, because this build has no HTTP client.
     #[cfg(not(feature = "http"))]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
         bail!(
@@ -158,7 +158,7 @@ impl Settings {
         )
     }
 
-    /// Returns an error, because this build has no HTTP client.
+    /// Starts to build a connection to a URL.
     #[cfg(feature = "http")]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
         let connect = Client::http(self.create_endpoint(url)?);
@@ -169,7 +169,7 @@ impl Settings {
         Ok(connect)
     }
 
-    /// Returns the endpoint of a URL, with OAuth unless `--header` sets credentials.
+    /// Creates the endpoint of a URL, with OAuth unless `--header` sets credentials.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
     fn authorized_endpoint(&self, url: &str, has_input: bool) -> anyhow::Result<HttpEndpoint> {
         let endpoint = self.create_endpoint(url)?;
@@ -184,7 +184,7 @@ impl Settings {
         authorization::with_oauth_client(endpoint, oauth)
     }
 
-    /// Returns the endpoint of a URL without OAuth.
+    /// Creates the endpoint of a URL without OAuth, which this build does not support.
     #[cfg(all(feature = "bridge", not(feature = "oauth")))]
     fn authorized_endpoint(&self, url: &str, _: bool) -> anyhow::Result<HttpEndpoint> {
         self.create_endpoint(url)
@@ -200,7 +200,8 @@ impl Settings {
         names.any(|name| name.trim().eq_ignore_ascii_case("Authorization"))
     }
 
-    /// Returns the endpoint of a URL, with the headers of the command line.
+    /// Creates the endpoint of a URL, with the headers of the command line and, with `--trace`, an HTTP client that
+    /// prints messages.
     #[cfg(feature = "http")]
     fn create_endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
         if url.starts_with("https:") && !cfg!(feature = "oauth") {
@@ -222,7 +223,8 @@ impl Settings {
         Ok(endpoint)
     }
 
-    /// Returns the command that starts the server; with `--trace`, the proxy starts the server.
+    /// Returns the command that starts the server; with `--trace`, the command starts `mcp-exact proxy`, which starts
+    /// the server.
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = if self.trace {
@@ -247,7 +249,8 @@ impl Settings {
     }
 }
 
-/// Replaces the control characters of a line other than tabs and escape; the proxy emits escape sequences for colours.
+/// Replaces the control characters of a line by U+FFFD, except tabs and the escape character of colours, which the
+/// proxy emits.
 fn keep_colours_and_tabs(line: &str) -> String {
     line.chars()
         .map(|letter| match letter {
@@ -258,7 +261,7 @@ fn keep_colours_and_tabs(line: &str) -> String {
         .collect()
 }
 
-/// Splits `NAME=VALUE` into name and value.
+/// Splits an assignment `NAME=VALUE` into name and value.
 fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),
@@ -266,7 +269,7 @@ fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-/// Adds a hint to an error of the client.
+/// Converts an error of the client, and adds a hint about the remedy.
 pub fn add_hint(error: ClientError) -> anyhow::Error {
     match &error {
         ClientError::Lost => {

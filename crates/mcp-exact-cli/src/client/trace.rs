@@ -14,18 +14,19 @@ use crate::message::Direction;
 use crate::output::Painter;
 use crate::proxy;
 
-/// Maximum size of an event that is printed, in bytes.
+/// Maximum size of an event that is parsed and printed, in bytes.
 const MAX_EVENT_BYTES: usize = 64 << 20;
 
-/// HTTP client that prints all messages.
+/// HTTP client that prints the MCP messages in requests and responses.
 pub struct TracingClient {
+    /// HTTP client that sends the requests.
     client: HyperClient,
-    /// Conversation that checks the messages.
+    /// Conversation in which the messages are checked; the lock keeps their order.
     printer: Arc<Mutex<Conversation>>,
 }
 
 impl TracingClient {
-    /// Wraps an HTTP client.
+    /// Creates a tracing client that sends its requests with `client`.
     pub fn new(client: HyperClient) -> Self {
         // Messages of different streams may be printed in another order than sent.
         let options = Options {
@@ -48,13 +49,13 @@ fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8])
     let _ = io::stderr().write_all(words.as_bytes());
 }
 
-/// Parser of a response body.
+/// Parser of a response body, which the content type selects.
 enum BodyParser {
     /// Decoder of an event stream.
     Events(Decoder),
-    /// Received part of a JSON document.
+    /// Bytes received so far of a JSON document.
     Document(Vec<u8>),
-    /// The body has another content type.
+    /// The body has another content type and is not parsed.
     Ignored,
 }
 

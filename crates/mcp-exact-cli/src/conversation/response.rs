@@ -1,4 +1,5 @@
-//! Checks responses against their requests, and error codes and input requests against the rules of 2026-07-28.
+//! Checks responses against the requests that they answer, and error codes and input requests against the rules of
+//! 2026-07-28.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Map, Value};
@@ -10,7 +11,7 @@ use crate::message::{Direction, MessageContext};
 use crate::rules;
 
 impl Conversation {
-    /// Checks a response against the schema and against the request that it belongs to.
+    /// Checks a response against the schema and against the request that it answers.
     pub(super) fn check_response(
         &mut self,
         from: Direction,
@@ -81,7 +82,8 @@ impl Conversation {
         }
     }
 
-    /// Stores a completed request. Old entries are removed, so that long conversations do not use unlimited memory.
+    /// Stores the key of an answered request. If too many keys are stored, all of them are removed first, so that long
+    /// conversations do not use unlimited memory.
     fn store_completed_request(&mut self, key: RequestKey) {
         if self.answered.len() >= MAX_STORED_REQUESTS {
             self.answered.clear();
@@ -90,7 +92,7 @@ impl Conversation {
         self.answered.insert(key);
     }
 
-    /// Checks a response without a matching request.
+    /// Returns the violation by a response whose id belongs to no unanswered request.
     fn check_unexpected_response(
         &self,
         from: Direction,
@@ -122,10 +124,10 @@ impl Conversation {
     }
 }
 
-/// Codes that the specification defines between -32020 and -32099.
+/// Error codes that the specification defines in the range from -32099 to -32020.
 const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
 
-/// Checks that the specification allows an error code.
+/// Checks that the code of an error is neither retired nor reserved by the specification.
 fn check_error_code(error: &Value) -> Option<Breach> {
     let code = error.get("code")?.as_i64()?;
     let (rule, message) = match code {
@@ -143,7 +145,8 @@ fn check_error_code(error: &Value) -> Option<Breach> {
     })
 }
 
-/// Checks the input requests of a result against its request.
+/// Checks that the request allows the input requests in its result: its method supports them, and it has declared their
+/// capabilities.
 fn check_input_required(pending: &PendingRequest, result: &Value) -> Vec<Breach> {
     if result["resultType"] != "input_required" {
         return Vec::new();

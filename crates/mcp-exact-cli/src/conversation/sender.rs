@@ -1,5 +1,5 @@
-//! Determines the sender of a message in a recording that does not state it: from its method, and from the request that
-//! the message answers or names.
+//! Determines the sender of a message in a recording without senders: from the method of the message, and from the
+//! request that the message answers or names.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::Conversation;
 use crate::message::Direction;
 
 impl Conversation {
-    /// Determines the sender of a message.
+    /// Returns the sender of a message, which the method or the answered request determines.
     pub(super) fn find_sender(&self, value: &Value) -> Direction {
         let first = match value {
             Value::Array(items) => items.first().unwrap_or(&Value::Null),
@@ -45,7 +45,8 @@ impl Conversation {
         }
     }
 
-    /// Determines the sender of a notification that both sides send, from the request that the notification names.
+    /// Returns the sender of a notification whose method both sides send, which the request that the notification names
+    /// determines.
     fn find_sender_of_shared_method(&self, method: &str, params: &Value) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
         match method {

@@ -1,7 +1,7 @@
 //! One conversion: its options, their validation, and the converted document.
 //!
-//! Options are taken from the command line or from a line of JSON; nothing is printed. Text that a conversion
-//! returns unchanged is validated too, so that the output is always a valid document of the target revision.
+//! Options are taken from the command line or from a line of JSON; nothing is printed. A document that a conversion
+//! does not change is also validated, so that the output is always a valid document of the target revision.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,39 +34,39 @@ pub enum Kind {
     Error,
 }
 
-/// Options of a conversion, before validation.
+/// Options of a conversion, which are not validated.
 #[derive(Debug, Clone)]
 pub struct JobOptions<'a> {
     /// Revision of the documents.
     pub from: &'a str,
-    /// Target revision.
+    /// Revision to which the documents are converted.
     pub to: &'a str,
-    /// Definition that the documents are values of.
+    /// Name of the definition of which the documents are values.
     pub definition: Option<&'a str>,
-    /// Method of the documents; for results and errors, the method of the request.
+    /// Method of the documents; for results and errors, the method of the answered request.
     pub method: Option<&'a str>,
-    /// Sender of the messages.
+    /// Sender of the messages, if specified.
     pub direction: Option<Direction>,
-    /// Part of a message that the documents are.
+    /// Part of a message that the documents contain; `None` for complete messages.
     pub kind: Option<Kind>,
-    /// True if losses cause an error.
+    /// True if a conversion with losses fails.
     pub strict: bool,
-    /// True if members of a newer revision are kept.
+    /// True if members that only the newer revision defines are kept.
     pub keep_newer: bool,
-    /// The id of the request.
+    /// Id of the request, for definitions that include it.
     pub id: Option<&'a RequestId>,
-    /// Members of `_meta` that only the session provides.
+    /// Members of `_meta` that requests of 2026-07-28 require and that older requests lack.
     pub meta: Option<&'a JsonObject>,
-    /// URI of the `resources/read` request.
+    /// URI of the `resources/read` request, for its responses.
     pub uri: Option<&'a str>,
 }
 
 /// Reason why the options are invalid.
 #[derive(Debug, Clone)]
 pub enum InvalidOptions {
-    /// A name is unknown.
+    /// The name of a revision or definition is unknown.
     Name(UnknownName),
-    /// The options exclude or require each other.
+    /// Two options exclude each other, or one requires another; the text describes the remedy.
     Contradiction(&'static str),
 }
 
@@ -75,12 +75,13 @@ pub enum InvalidOptions {
 pub struct Job<'a> {
     /// Revision of the documents.
     pub from: KnownRevision,
-    /// Target revision.
+    /// Revision to which the documents are converted.
     pub to: KnownRevision,
+    /// Kind of the documents.
     subject: Subject<'a>,
-    /// True if losses cause an error.
+    /// True if a conversion with losses fails.
     strict: bool,
-    /// Settings of the conversion, such as the URI of the request.
+    /// Settings for the conversion library, such as the URI of the request.
     context: Context,
 }
 
@@ -89,34 +90,34 @@ pub struct Job<'a> {
 enum Subject<'a> {
     /// Values of the named definition.
     Definition(&'a str),
-    /// Parts of messages.
+    /// Params, results or errors of messages, without their envelopes.
     Part(Part<'a>),
-    /// Complete messages, with the method of the request for responses.
+    /// Complete messages, with the method of the answered request for responses, and the sender, if specified.
     Message(Option<&'a str>, Option<Direction>),
 }
 
-/// A part of a message.
+/// Description of a part of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     /// Part of the message: params, result or error.
     pub kind: Kind,
-    /// Method of the message.
+    /// Method of the message, or of the request that the message answers.
     pub method: &'a str,
-    /// Sender, if specified.
+    /// Sender of the message, if specified.
     pub direction: Option<Direction>,
 }
 
-/// Result of converting a document.
+/// Result of converting one document.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Answer {
     /// Converted document; `None` after an error.
     pub json: Option<String>,
-    /// Losses of the conversion.
+    /// Losses and other changes of the conversion.
     #[serde(serialize_with = "plain_losses")]
     pub losses: Vec<Loss>,
     /// Reason why there is no converted document.
     pub error: Option<String>,
-    /// Note about the document, for the user.
+    /// Note for the user, for example about an unknown method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -124,18 +125,18 @@ pub struct Answer {
 /// Reason why a document cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Location in the document, as a JSON pointer.
+    /// JSON pointer of the location in the document.
     pub pointer: String,
-    /// Reason as a sentence, with a hint if there is one.
+    /// Reason as a sentence, with a hint if possible.
     pub reason: String,
 }
 
-/// Losses and notes that a conversion has collected.
+/// Losses and notes of a conversion in progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Losses of the conversion.
     pub losses: Vec<Loss>,
-    /// Note about an unknown method.
+    /// Note that neither revision defines the method, if this is the case.
     pub note: Option<String>,
 }
 
@@ -172,7 +173,7 @@ impl<'a> JobOptions<'a> {
         })
     }
 
-    /// Returns the kind of the documents; returns an error if the options contradict each other.
+    /// Returns the kind of the documents that the options specify; returns an error if options contradict each other.
     fn parse_subject(&self) -> Result<Subject<'a>, &'static str> {
         let direction = self.direction;
         match (self.definition, self.kind, self.method) {
@@ -212,7 +213,7 @@ impl Job<'_> {
         }
     }
 
-    /// Returns the result of a conversion; with `strict`, losses cause an error.
+    /// Creates the result of a conversion; with `strict`, losses cause an error.
     fn finish_answer(&self, json: Cow<'_, str>, findings: Findings) -> Answer {
         let Findings { losses, note } = findings;
         let lossy = losses.iter().filter(|loss| loss.kind.is_lossy()).count();
@@ -228,7 +229,7 @@ impl Job<'_> {
         }
     }
 
-    /// Converts a document of the specified kind.
+    /// Converts a document of the kind that the options specify.
     fn convert_document<'t>(
         &self,
         text: &'t str,
@@ -253,7 +254,7 @@ impl Job<'_> {
         }
     }
 
-    /// Converts a part of a message.
+    /// Converts the params, the result or the error of a message; `None` stands for absent params.
     pub fn convert_part<'t>(
         &self,
         part: Part<'_>,
@@ -279,7 +280,7 @@ impl Job<'_> {
         Ok(json)
     }
 
-    /// Returns true if both revisions have the method of a part, in that direction.
+    /// Returns true if both revisions define the method of a part for its sender.
     pub fn has_method(&self, part: Part<'_>) -> bool {
         let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
         let side = match (self.sender(part), is_answer) {
@@ -294,8 +295,8 @@ impl Job<'_> {
         [self.from, self.to].into_iter()
     }
 
-    /// Returns the sender of a part if none is specified: the side that sends the method in the source revision, or
-    /// else in the target revision; the client if both sides do.
+    /// Returns the specified sender of a part. If none is specified, returns the side that sends such parts in the
+    /// source revision, or else in the target revision; the client if both sides send the method.
     fn sender(&self, part: Part<'_>) -> Role {
         if let Some(direction) = part.direction {
             return to_role(direction);
@@ -313,7 +314,7 @@ impl Job<'_> {
         }
     }
 
-    /// Returns the note that neither revision defines the method, with similar names.
+    /// Creates the note that neither revision defines the method, with similar names.
     fn unknown_method_note(&self, part: Part<'_>) -> String {
         let what = match part.kind {
             Kind::Notification => "notification",
@@ -333,12 +334,12 @@ impl Job<'_> {
     }
 }
 
-/// Returns true if a revision has the method of a part.
+/// Returns true if a revision defines the method of a part for any sender.
 fn has_method_of_part(revision: KnownRevision, part: Part<'_>) -> bool {
     is_sent_by(revision, part, Role::Client) || is_sent_by(revision, part, Role::Server)
 }
 
-/// Returns true if the side sends the method of a part, or the method of its request.
+/// Returns true if `side` sends the method of a part; for a result or an error, the method of the answered request.
 fn is_sent_by(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     let methods = revision.spec().methods(side);
     match part.kind {
@@ -347,6 +348,7 @@ fn is_sent_by(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     }
 }
 
+/// Converts the direction of a message to the role of its sender.
 fn to_role(direction: Direction) -> Role {
     match direction {
         Direction::Client => Role::Client,
@@ -355,7 +357,7 @@ fn to_role(direction: Direction) -> Role {
 }
 
 impl Kind {
-    /// Returns the kind of the message whose part is converted.
+    /// Converts to the type of the conversion library.
     fn message_kind(self) -> MessageKind {
         match self {
             Self::Request => MessageKind::Request,
@@ -394,10 +396,14 @@ impl From<ConvertError> for Problem {
 /// JSON representation of a loss.
 #[derive(Serialize)]
 struct PlainLoss<'a> {
+    /// JSON pointer of the location in the document.
     pointer: &'a str,
+    /// Tool, prompt or resource that is affected, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<&'a str>,
+    /// Name of the kind of loss, such as `dropped`.
     kind: &'static str,
+    /// Reason for the loss.
     reason: &'a str,
 }
 

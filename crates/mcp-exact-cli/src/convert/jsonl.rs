@@ -1,8 +1,8 @@
 //! `mcp-exact convert --jsonl`: one conversion per line of standard input, so that one process serves a complete test
 //! run in any language.
 //!
-//! Every output line has the same three members, and a note if neither revision defines the method. An invalid input
-//! line yields an error with its line number, and the next line is processed.
+//! Every output line has the members `json`, `losses` and `error`, and a `note` if neither revision defines the method.
+//! An invalid input line yields an error with its line number, and the next line is processed.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::Outcome;
 use crate::jsonl::{answer_lines, parse_input};
 use crate::message::Direction;
 
-/// Description of an input line, for errors.
+/// Form of an input line, for error messages.
 const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
 
 /// Conversion that an input line requests.
@@ -24,19 +24,19 @@ struct InputLine<'a> {
     /// Revision of the document.
     #[serde(borrow)]
     from: Cow<'a, str>,
-    /// Target revision.
+    /// Revision to which the document is converted.
     #[serde(borrow)]
     to: Cow<'a, str>,
-    /// Definition that the document is a value of.
+    /// Name of the definition of which the document is a value.
     #[serde(borrow, rename = "type", default)]
     definition: Option<Cow<'a, str>>,
-    /// Method of the document; for a result or an error, the method of the request.
+    /// Method of the document; for a result or an error, the method of the answered request.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     /// Sender of the message.
     #[serde(default)]
     direction: Option<Direction>,
-    /// Part of a message that the document is.
+    /// Part of a message that the document contains; `None` for a complete message.
     #[serde(default)]
     kind: Option<Kind>,
     /// True if a conversion with losses yields an error instead of a document.
@@ -45,13 +45,13 @@ struct InputLine<'a> {
     /// True if members that only the newer revision defines are kept.
     #[serde(default)]
     keep_newer: Option<bool>,
-    /// Id of the request.
+    /// Id of the request, for definitions that include it.
     #[serde(default)]
     id: Option<RequestId>,
-    /// Members of `_meta` that only the session provides.
+    /// Members of `_meta` that requests of 2026-07-28 require and that older requests lack.
     #[serde(default)]
     meta: Option<JsonObject>,
-    /// URI of the `resources/read` request.
+    /// URI of the `resources/read` request, for its responses.
     #[serde(borrow, default)]
     uri: Option<Cow<'a, str>>,
     /// Text of the document.

@@ -1,7 +1,7 @@
 //! Converts complete JSON-RPC messages: the envelope is kept, and the params, the result or the error is converted.
 //!
-//! The input is the text of a message or a batch; JSON pointers refer to the complete text. The request of a
-//! response must be known.
+//! The input is the text of a message or a batch; JSON pointers refer to the complete text. A response can be converted
+//! only if the method of its request is known.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::message::Direction;
 
 /// Name of the definition of all messages in every revision.
 const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
-/// Method `resources/read`, the only one whose error codes depend on the revision.
+/// Method `resources/read`, the only method whose error codes differ between revisions.
 const READ_METHOD: &str = "resources/read";
 
-/// Converts a message or a batch. `answered` is the method of the request for responses.
+/// Converts a message or a batch; `answered` is the method of the request that a response answers.
 pub fn convert<'t>(
     job: &Job<'_>,
     text: &'t str,
@@ -36,10 +36,11 @@ pub fn convert<'t>(
     }
 }
 
-/// Context of the messages that is not in their text.
+/// Information about messages that is not in their text, and the conversion of their parts.
 struct Envelope<'a> {
+    /// Options of the conversion.
     job: &'a Job<'a>,
-    /// Method of the request, for responses.
+    /// Method of the request that a response answers, if known.
     answered: Option<&'a str>,
     /// Sender of the messages, if specified.
     direction: Option<Direction>,
@@ -77,7 +78,7 @@ impl Envelope<'_> {
         Ok(Cow::Owned(format!("[{}]", converted.join(","))))
     }
 
-    /// Converts a message that is not a batch.
+    /// Converts a request, a notification or a response.
     fn convert_single<'t>(
         &self,
         text: &'t str,
@@ -132,7 +133,7 @@ impl Envelope<'_> {
         })
     }
 
-    /// Returns the part of a message that is converted.
+    /// Describes the part of a message that must be converted.
     fn message_part<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {
         Part {
             kind,
@@ -141,8 +142,8 @@ impl Envelope<'_> {
         }
     }
 
-    /// Converts a response to an unknown request. This is possible only for errors that have the same meaning for every
-    /// method.
+    /// Converts the part of a response whose request is unknown. This is possible only for errors that have the same
+    /// meaning for every method.
     fn convert_unanswered<'t>(
         &self,
         kind: Kind,
@@ -168,8 +169,8 @@ impl Envelope<'_> {
         Err(new_problem(&format!("/{name}"), reason))
     }
 
-    /// Changes the pointer of a problem in a part to a pointer into the complete message. A problem that concerns the
-    /// method gets the pointer of the method.
+    /// Changes the pointer of a problem in a part to a pointer into the complete message. If the problem is that a
+    /// revision does not define the method, the pointer is that of the method.
     fn at_part(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
         if problem.pointer.is_empty() && !self.job.has_method(part) {
             let pointer = if has_method { "/method" } else { "" };
@@ -183,7 +184,7 @@ impl Envelope<'_> {
 }
 
 impl Findings {
-    /// Adds the losses and notes of a part; `place` is the JSON pointer of the part.
+    /// Adds the losses and the note of a part, with `place` as the JSON pointer of the part.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {
             loss.pointer = [place, &loss.pointer].concat().into();
@@ -195,7 +196,7 @@ impl Findings {
 }
 
 impl Problem {
-    /// Prefixes the pointer of the problem with `place`.
+    /// Prefixes the JSON pointer of the problem with `place`.
     fn at_location(self, place: &str) -> Self {
         Self {
             pointer: format!("{place}{}", self.pointer),
@@ -209,7 +210,7 @@ fn new_problem(pointer: &str, reason: String) -> Problem {
     Problem { pointer, reason }
 }
 
-/// Returns the problem of a text that is not valid JSON.
+/// Returns the problem for a text that is not valid JSON.
 fn not_json(error: DecodeError) -> Problem {
     new_problem(error.pointer(), error.detail().to_owned())
 }

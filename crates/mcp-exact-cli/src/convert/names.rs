@@ -1,13 +1,13 @@
 //! Looks up revisions and types by name for conversions, and lists the known names if a name is unknown.
 //!
-//! The tables of the conversions may contain a revision that this executable cannot check.
+//! The conversion library may support a revision that this executable is not compiled to check.
 
 use mcp_exact_convert::{KnownRevision, counterpart};
 
 use crate::names::{suggest, truncate_name};
 use crate::registry::{UnknownName, format_names};
 
-/// Returns the revision `id`.
+/// Returns the revision with the identifier `id`.
 pub fn revision(id: &str) -> Result<KnownRevision, UnknownName> {
     KnownRevision::parse(id).ok_or_else(|| {
         let names: Vec<&str> = KnownRevision::ALL
@@ -23,7 +23,7 @@ pub fn revision(id: &str) -> Result<KnownRevision, UnknownName> {
     })
 }
 
-/// Returns an error if the revision has no type with this name.
+/// Returns an error if the revision `of` has no definition with this name.
 pub fn definition(name: &str, of: KnownRevision) -> Result<(), UnknownName> {
     if counterpart(name, of, of).is_some() {
         return Ok(());

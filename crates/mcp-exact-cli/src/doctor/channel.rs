@@ -10,7 +10,7 @@ use crate::process::{Process, ServerOutput};
 #[cfg(feature = "http")]
 pub use super::http::HttpSession;
 
-/// Server and its transport.
+/// Server to examine, by the transport that reaches it.
 #[derive(Debug, Clone)]
 pub enum Server {
     /// Command that starts the server.
@@ -20,17 +20,17 @@ pub enum Server {
     Url(std::sync::Arc<super::http::Target>),
 }
 
-/// Connection to a server.
+/// Open connection to a server.
 pub enum Channel {
-    /// A process with stdio.
+    /// Process of the server, over stdio.
     Process(Process),
-    /// An HTTP session.
+    /// HTTP session with the server.
     #[cfg(feature = "http")]
     HttpSession(Box<HttpSession>),
 }
 
 impl Server {
-    /// Opens a connection.
+    /// Opens a new connection; `shows_stderr` is true if standard error of a server process is displayed.
     pub fn open(&self, shows_stderr: bool) -> anyhow::Result<Channel> {
         match self {
             Self::Command(command) => Ok(Channel::Process(Process::start(command, shows_stderr)?)),

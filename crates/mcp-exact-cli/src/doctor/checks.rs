@@ -1,5 +1,6 @@
-//! Checks of the doctor in one revision. The conversation checks each message and reports most findings; this module
-//! sends the requests, and checks rules that compare a response with its request.
+//! Checks of the doctor in one revision. The [`Conversation`](crate::conversation::Conversation) of the session checks
+//! each message and reports most violations; this module sends the requests, and checks rules that compare a response
+//! with its request.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,11 +12,12 @@ use crate::rules::{self, Rule};
 
 /// Identifier of a revision that no server supports.
 pub const UNKNOWN_REVISION: &str = "1999-01-01";
-/// Maximum number of pages of a list that are fetched.
+/// Maximum number of pages that are fetched of a list.
 const MAX_PAGES: usize = 20;
-/// Maximum number of resources that are tested, of prompts, and of tools.
+/// Maximum number of resources that are read, of prompts that are fetched, and of tools that are called without a
+/// request of the user.
 const MAX_SAMPLES: usize = 3;
-/// Duration for which the doctor waits for unsolicited messages.
+/// Duration for which the doctor waits for messages that no request has caused.
 const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
 
 /// JSON-RPC error code of an unknown method.
@@ -23,7 +25,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC error code of invalid params.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Tool call that the user requests.
+/// Tool call that the doctor makes.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     /// The name of the tool.
@@ -32,7 +34,7 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// Sends `initialize` and returns the result.
+/// Sends `initialize` with the revision `offer` and returns the response.
 pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
     let params = json!({
         "protocolVersion": offer,
@@ -42,7 +44,8 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
     session.request_unmodified("initialize", params)
 }
 
-/// Checks a session after `initialize`.
+/// Completes the handshake, and checks all rules of a revision with `initialize`; `result` is the result of
+/// `initialize`.
 pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     session.notify("notifications/initialized", json!({}));
     session.listen(UNSOLICITED_WAIT);
@@ -59,7 +62,7 @@ pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCal
     }
 }
 
-/// Checks a server that has responded to `server/discover`.
+/// Checks all rules of a revision without a handshake; `result` is the result of `server/discover`.
 pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     check_unknown_messages(session);
     check_unsupported_revision(session);
@@ -68,7 +71,7 @@ pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &
     check_subscriptions(session);
 }
 
-/// Checks the response to `ping`.
+/// Checks that `ping` is answered with an empty result.
 fn check_ping(session: &mut Session<'_>) {
     match session.request("ping", json!({})) {
         Answer::Result(result) => {
@@ -89,7 +92,7 @@ fn check_ping(session: &mut Session<'_>) {
     }
 }
 
-/// Sends unknown requests, and notifications that the server may ignore.
+/// Checks the response to an unknown method, and that notifications that the server may ignore have no response.
 fn check_unknown_messages(session: &mut Session<'_>) {
     match session.request("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
@@ -113,7 +116,8 @@ fn check_unknown_messages(session: &mut Session<'_>) {
     }
 }
 
-/// Checks that a notification has no response: only the response to the following request may be received.
+/// Checks that a notification, which was just sent, has no response: the next response must belong to a further
+/// request.
 fn check_no_reply(session: &mut Session<'_>, method: &str) {
     if !session.channel.is_ordered() {
         return;
@@ -154,7 +158,7 @@ const LISTS: [(&str, &str, &str, &Rule); 4] = [
     ),
 ];
 
-/// Checks the lists of all server features, and the features that they contain.
+/// Fetches the lists of all server features, and checks the listed tools, resources and prompts.
 fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
     for (capability, method, member, rule) in LISTS {
         let is_declared = capabilities.get(capability).is_some();
@@ -180,7 +184,8 @@ fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[Tool
     }
 }
 
-/// Fetches all pages of a list; returns `None` if the server does not have the list.
+/// Fetches all pages of a list; returns `None` if the server does not answer with a list. `member` is the member of the
+/// result that contains the list.
 fn fetch_list(
     session: &mut Session<'_>,
     method: &str,
@@ -219,7 +224,7 @@ fn fetch_list(
     Some(items)
 }
 
-/// Checks the listed tools; calls the tools that the user has requested and the harmless ones.
+/// Checks the listed tools; calls the tools that the user has requested, and harmless tools.
 fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     let mut names = HashSet::new();
     for tool in tools {
@@ -254,14 +259,14 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     }
 }
 
-/// Returns true if a tool is read-only and needs no arguments, so that the doctor may call it without a request of the
-/// user.
+/// Returns true if a tool declares that it is read-only and requires no arguments, so that the doctor may call it
+/// without a request of the user.
 fn is_harmless(tool: &Value) -> bool {
     let required = tool["inputSchema"]["required"].as_array();
     tool["annotations"]["readOnlyHint"] == true && required.is_none_or(Vec::is_empty)
 }
 
-/// Calls a tool and checks its result against the definition of the tool.
+/// Calls a tool, and checks that its result has structured content if the tool declares an output schema.
 fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
     let params = json!({
         "name": call.name,
@@ -282,7 +287,7 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
     }
 }
 
-/// Reads listed resources and an unknown resource, and checks the responses.
+/// Reads the first listed resources, and checks the response for a resource that does not exist.
 fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     for resource in resources.iter().take(MAX_SAMPLES) {
         session.request("resources/read", json!({"uri": resource["uri"]}));
@@ -309,7 +314,7 @@ fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     }
 }
 
-/// Gets listed prompts and an unknown prompt, and checks the responses.
+/// Gets the first listed prompts without required arguments, and checks the response for a prompt that does not exist.
 fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     let needs_nothing = |prompt: &&Value| {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
@@ -329,7 +334,7 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     }
 }
 
-/// Checks the responses to valid and invalid log levels.
+/// Checks the responses to `logging/setLevel` with a valid and an invalid level.
 fn check_log_levels(session: &mut Session<'_>) {
     session.request("logging/setLevel", json!({"level": "warning"}));
     match session.request("logging/setLevel", json!({"level": "verbose"})) {
@@ -341,7 +346,7 @@ fn check_log_levels(session: &mut Session<'_>) {
     }
 }
 
-/// Checks the response to a batch.
+/// Checks that every request in a batch is answered.
 fn check_batch(session: &mut Session<'_>) {
     session.check();
     let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
@@ -379,7 +384,7 @@ fn check_batch(session: &mut Session<'_>) {
     }
 }
 
-/// Checks the response to a request of an unknown revision.
+/// Checks that a request of an unknown revision is answered with the error -32022, which lists the supported revisions.
 fn check_unsupported_revision(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
     let answer = session.request("tools/list", params);
@@ -402,7 +407,7 @@ fn check_unsupported_revision(session: &mut Session<'_>) {
     }
 }
 
-/// Checks the response to a request without the required `_meta`.
+/// Checks that a request without the client capabilities in `_meta` is answered with the error -32602.
 fn check_missing_metadata(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
     match session.request_unmodified("tools/list", params) {
@@ -417,7 +422,7 @@ fn check_missing_metadata(session: &mut Session<'_>) {
     }
 }
 
-/// Opens a subscription to all changes, and ends it.
+/// Subscribes to all list changes, receives messages for a limited time, and cancels the subscription.
 fn check_subscriptions(session: &mut Session<'_>) {
     if !session.channel.is_ordered() {
         return;

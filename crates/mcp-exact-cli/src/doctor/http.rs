@@ -1,4 +1,5 @@
-//! HTTP client of the doctor: sends requests with arbitrary headers and returns unmodified responses.
+//! HTTP client of the doctor, which sends requests with arbitrary headers and returns unmodified responses, and checks
+//! of the rules for HTTP.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ use crate::conversation::Breach;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
-/// Maximum size of a body, in bytes.
+/// Maximum size of an event in a response, in bytes.
 const MAX_BODY_BYTES: usize = 64 << 20;
 /// Name of the header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
@@ -30,10 +31,13 @@ const VERSION_HEADER: &str = "mcp-protocol-version";
 
 /// Server at a URL, with the client that sends requests to it.
 pub struct Target {
+    /// URL of the server.
     url: String,
     /// Headers of each request, from the command line.
     headers: HeaderMap,
+    /// HTTP client that sends the requests.
     client: HyperClient,
+    /// Runtime on which the requests run.
     runtime: Mutex<Runtime>,
 }
 
@@ -45,19 +49,21 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Response to one request.
+/// Response to an HTTP request; the default value stands for a missing response.
 #[derive(Debug, Default)]
 struct Exchange {
+    /// HTTP status; 0 if there is no response.
     status: u16,
+    /// Headers of the response.
     headers: HeaderMap,
-    /// Messages in the body: its JSON value, or the events of a stream.
+    /// Messages in the body: the JSON value of a document, or the events of a stream.
     messages: Vec<Vec<u8>>,
     /// Size of a body that is not a stream, in bytes.
     body_bytes: usize,
 }
 
 impl Exchange {
-    /// Returns the value of a header; empty if it is missing.
+    /// Returns the value of a header of the response; empty if the header is missing.
     fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
@@ -65,11 +71,12 @@ impl Exchange {
             .unwrap_or("")
     }
 
+    /// Returns true if the status is in the range 200 to 299.
     fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Returns the error code in the first message.
+    /// Returns the JSON-RPC error code in the first message, if any.
     fn error_code(&self) -> Option<i64> {
         let message: Value = serde_json::from_slice(self.messages.first()?).ok()?;
         message["error"]["code"].as_i64()
@@ -77,7 +84,7 @@ impl Exchange {
 }
 
 impl Target {
-    /// Creates a target from a URL and the headers of each request.
+    /// Creates a target from a URL and headers of the form `Name: value`.
     pub fn new(url: &str, headers: &[String]) -> anyhow::Result<Self> {
         let mut map = HeaderMap::new();
         for header in headers {
@@ -99,7 +106,8 @@ impl Target {
         })
     }
 
-    /// Sends a request and reads the response until it ends, `is_last` returns true, or the time limit expires.
+    /// Sends a request and reads the response until the response ends, `is_last` returns true for a message, or the
+    /// time limit expires.
     fn exchange(
         &self,
         method: Method,
@@ -141,7 +149,7 @@ impl Target {
     }
 }
 
-/// Reads a body into the exchange: the messages of a stream, or one document.
+/// Reads a body into `exchange`: the messages of a stream until `is_last` returns true, or one document.
 async fn read_body(
     mut body: mcp_exact::transport::http::client::HttpBody,
     is_stream: bool,
@@ -179,14 +187,15 @@ async fn read_body(
     }
 }
 
-/// HTTP session of the doctor.
+/// Connection of the doctor to a server over HTTP, with a session id if the server has assigned one.
 pub struct HttpSession {
+    /// Server of the session.
     target: Arc<Target>,
     /// Id of the session that the server has assigned.
     session_id: Option<String>,
-    /// Received messages that were not returned yet.
+    /// Received messages that [`HttpSession::receive`] has not returned yet.
     received: VecDeque<Vec<u8>>,
-    /// Status of the latest response, if it has no message.
+    /// HTTP status of the latest response.
     status: Option<u16>,
 }
 
@@ -196,7 +205,7 @@ const ACCEPT_HEADER: (&str, &str) = ("accept", "application/json, text/event-str
 const CONTENT_TYPE_HEADER: (&str, &str) = ("content-type", "application/json");
 
 impl HttpSession {
-    /// Creates a client that has no session id yet.
+    /// Creates a connection that has no session id yet.
     pub fn new(target: &Arc<Target>) -> Self {
         Self {
             target: Arc::clone(target),
@@ -206,12 +215,12 @@ impl HttpSession {
         }
     }
 
-    /// Returns the status of a response without a message.
+    /// Returns the HTTP status of the latest response; used if no message was received.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// Sends a message and reads the response.
+    /// Posts a message and stores the messages of the response; returns false if there is no response.
     pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
         let session_id = self.session_id.clone();
         let named = name_header_value(message);
@@ -252,7 +261,7 @@ impl HttpSession {
         true
     }
 
-    /// Returns the next received message.
+    /// Removes and returns the next received message.
     pub fn receive(&mut self) -> ServerOutput {
         match self.received.pop_front() {
             Some(message) => ServerOutput::Line(message),
@@ -262,7 +271,7 @@ impl HttpSession {
 }
 
 impl Drop for HttpSession {
-    /// Ends the session, so that the server can delete it.
+    /// Ends the HTTP session, so that the server can delete it.
     fn drop(&mut self) {
         if let Some(id) = self.session_id.take() {
             let headers = [(SESSION_ID, id.as_str())];
@@ -285,8 +294,8 @@ fn name_header_value(message: &Value) -> Option<String> {
     name.as_str().map(str::to_owned)
 }
 
-/// Returns the headers `Mcp-Method` and `Mcp-Name`, which mirror members of the body; revisions before 2026-07-28
-/// ignore them.
+/// Returns the headers `Mcp-Method` and `Mcp-Name`, which mirror members of the body; `named` is the value of
+/// `Mcp-Name`. Revisions before 2026-07-28 ignore these headers.
 fn mirrored_headers<'m>(
     message: &'m Value,
     named: Option<&'m str>,
@@ -301,7 +310,7 @@ fn mirrored_headers<'m>(
     headers
 }
 
-/// Checks rules that concern only HTTP, in a separate session.
+/// Checks the rules that concern only HTTP in one revision, in a separate session.
 pub fn check(
     target: &Arc<Target>,
     spec: &'static RevisionSpec,
@@ -320,12 +329,15 @@ pub fn check(
     }
 }
 
-/// Check of the HTTP rules in one revision.
+/// State of the checks of HTTP rules in one revision.
 struct Examination<'a> {
+    /// Server to check.
     target: &'a Arc<Target>,
+    /// Revision in which the server is checked.
     spec: &'static RevisionSpec,
-    /// Time limit of a request.
+    /// Time limit of each HTTP request.
     limit: Duration,
+    /// Report to which violations are added.
     report: &'a mut Report,
 }
 
@@ -335,7 +347,7 @@ impl Examination<'_> {
         self.report.add(self.spec.id(), &Breach::new(rule, message));
     }
 
-    /// Posts a message and returns the response; an empty response if there is none.
+    /// Posts a message and returns the response; returns the default value if there is no response.
     fn post(&mut self, headers: &[(&str, &str)], message: &Value) -> Exchange {
         self.report.checks += 1;
         let mut all = vec![ACCEPT_HEADER, CONTENT_TYPE_HEADER];
@@ -349,14 +361,14 @@ impl Examination<'_> {
         exchange.unwrap_or_default()
     }
 
-    /// Returns the `initialize` request of the revision.
+    /// Creates the `initialize` request of the revision.
     fn initialize(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": self.spec.id(), "capabilities": {}, "clientInfo": client_info(),
         }})
     }
 
-    /// Checks that a message with a foreign origin is refused.
+    /// Checks that a message with the header `Origin` of a foreign site is refused.
     fn check_origin(&mut self, headers: &[(&str, &str)], message: &Value) {
         let mut all = headers.to_vec();
         all.push(("origin", "https://origin.invalid"));
@@ -370,7 +382,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks the content type of a response to a request.
+    /// Checks that the content type of a successful response is that of JSON or of an event stream.
     fn check_content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
         let found = exchange.header("content-type").to_owned();
         let is_right = ["application/json", "text/event-stream"]
@@ -384,7 +396,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks the HTTP rules of a revision with `initialize`.
+    /// Checks the HTTP rules of a revision with the `initialize` handshake.
     fn check_handshake(&mut self) {
         let initialize = self.initialize();
         self.check_origin(&[], &initialize);
@@ -428,7 +440,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks that a notification is answered with status 202 and without a body.
+    /// Checks that a notification was answered with status 202 and without a body.
     fn check_accepted(&mut self, exchange: &Exchange) {
         if exchange.is_success() && (exchange.status != 202 || exchange.body_bytes > 0) {
             let message = format!(
@@ -439,7 +451,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks that GET opens a stream or is answered with status 405.
+    /// Checks that a GET opens an event stream or is answered with status 405.
     fn check_get(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let mut all = vec![("accept", "text/event-stream")];
@@ -465,7 +477,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks that an unknown revision in the header is answered with status 400.
+    /// Checks that a request with an unknown revision in `MCP-Protocol-Version` is answered with status 400.
     fn check_version_header(&mut self, session_id: Option<&str>) {
         let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
@@ -480,7 +492,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Ends the session, and checks that a further request is answered with status 404.
+    /// Ends the session by DELETE, and checks that a further request is answered with status 404.
     fn check_ended_session(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let deleted = self
@@ -500,7 +512,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks the HTTP rules of a discover revision.
+    /// Checks the HTTP rules of a revision without the `initialize` handshake.
     fn check_stateless(&mut self) {
         let id = self.spec.id();
         let message = |method: &str, version: &str| {
@@ -554,7 +566,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Checks that a header that contradicts the body is answered with status 400 and the error -32020.
+    /// Checks that a request whose header contradicts the body was answered with status 400 and the error -32020.
     fn check_mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
         if exchange.status != 400 || exchange.error_code() != Some(-32020) {
             let code = exchange.error_code();

@@ -1,5 +1,5 @@
-//! `mcp-exact doctor`: sends requests to a server in every revision that it supports, and reports the violated rules of
-//! the specification, each with its sentence.
+//! `mcp-exact doctor`: sends requests to a server in every revision that it supports, and reports the violated rules,
+//! each with the sentence of the specification that states the rule.
 
 mod channel;
 mod checks;
@@ -67,7 +67,7 @@ pub struct Arguments {
     server: Vec<OsString>,
 }
 
-/// Examines the server.
+/// Examines the server and prints the report.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut selected_revisions = Vec::new();
     for id in &arguments.revision {
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Returns the server of the command line: a URL or a command.
+/// Returns the server that the command line specifies: a URL or a command.
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     let Some(url) = server_address::parse_url(&arguments.server)? else {
         return Ok(Server::Command(arguments.server.clone()));
@@ -120,7 +120,7 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     );
 }
 
-/// Parses `TOOL=JSON`.
+/// Parses a tool call of the form `TOOL=JSON`, or `TOOL` without arguments.
 fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
     let (name, json) = text.split_once('=').unwrap_or((text, "{}"));
     let arguments: Value = serde_json::from_str(json)
@@ -131,27 +131,29 @@ fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
     })
 }
 
-/// Identity and revisions of the examined server.
+/// Identity and supported revisions of the examined server.
 #[derive(Debug, Default)]
 struct ExaminedServer {
-    /// `Implementation` of the server.
+    /// `Implementation` object of the server.
     info: Value,
     /// Revisions that the server supports.
     revisions: Vec<&'static str>,
 }
 
-/// Examination of one server.
+/// Options of the examination of one server.
 struct Doctor {
+    /// Server to examine.
     server: Server,
+    /// Settings of each session.
     settings: Settings,
     /// Tool calls that the user requests.
     calls: Vec<ToolCall>,
-    /// Revisions to examine; empty for all.
+    /// Revisions in which the server is examined; empty for all revisions.
     selected_revisions: Vec<&'static RevisionSpec>,
 }
 
 impl Doctor {
-    /// Examines the server in each revision.
+    /// Examines the server in each selected revision, and adds the violations to `report`.
     fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
         let mut examined = ExaminedServer::default();
         for spec in mcp_exact_revisions::all() {
@@ -182,7 +184,8 @@ impl Doctor {
         Ok(examined)
     }
 
-    /// Examines the server in a revision with `initialize`; returns true if the server supports the revision.
+    /// Examines the server in a revision with the `initialize` handshake; returns true if the server supports the
+    /// revision.
     fn handshake(
         &self,
         id: &'static str,
@@ -210,7 +213,8 @@ impl Doctor {
         Ok(true)
     }
 
-    /// Checks that a server supports the revision that it responds with instead of the offered one.
+    /// Checks that a server supports the revision `named`, with which it has responded to the offer of the revision
+    /// `offered`.
     fn check_alternative(
         &self,
         offered: &'static str,
@@ -236,7 +240,7 @@ impl Doctor {
         Ok(())
     }
 
-    /// Offers a revision that no server supports.
+    /// Offers a revision that does not exist, and checks that the server does not accept it.
     fn check_unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
         let mut session = Session::open(&self.server, newest, self.settings, report)?;
         // A server may also refuse: the specification shows an error for that.
@@ -250,7 +254,8 @@ impl Doctor {
         Ok(())
     }
 
-    /// Examines the server in a discover revision; returns true if the server supports the revision.
+    /// Examines the server in a revision without the `initialize` handshake; returns true if the server supports the
+    /// revision.
     fn discover(
         &self,
         id: &'static str,
@@ -281,8 +286,8 @@ impl Doctor {
         self.check_missing_discover(id, &answer, report)
     }
 
-    /// Returns true if the server supports a discover revision although it does not answer `server/discover`, and
-    /// reports the missing method.
+    /// Returns true if the server supports a revision without the `initialize` handshake although it has answered
+    /// `server/discover` with an error, and then reports the missing method.
     fn check_missing_discover(
         &self,
         id: &'static str,
@@ -308,7 +313,7 @@ impl Doctor {
     }
 }
 
-/// Prints the findings, as text or JSON.
+/// Prints the identity of the server and the findings, as text or JSON.
 fn print_report(
     arguments: &Arguments,
     examined: &ExaminedServer,

@@ -1,4 +1,4 @@
-//! Distinct findings of the doctor, with the revisions in which they were found.
+//! Violations that the doctor has found, without duplicates, each with the revisions in which it was found.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,18 +9,19 @@ use crate::conversation::Breach;
 use crate::output::{Painter, Style, without_control_characters};
 use crate::rules::{Level, Rule};
 
-/// Findings about one server.
+/// Violations that were found in one server, without duplicates.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Findings by rule and description.
+    /// Violations by level, id of the rule, and description.
     findings: BTreeMap<(Level, &'static str, String), Finding>,
-    /// Number of checks that have sent a message to the server.
+    /// Number of messages that were sent to the server as checks.
     pub checks: usize,
 }
 
-/// Violation of a rule, with the revisions in which it was found.
+/// Violation of a rule, with the revisions in which the violation was found.
 #[derive(Debug)]
 struct Finding {
+    /// The violated rule.
     rule: &'static Rule,
     /// Revisions in which the violation was found.
     revisions: Vec<&'static str>,
@@ -28,23 +29,27 @@ struct Finding {
     count: usize,
 }
 
-/// JSON representation of a finding.
+/// JSON form of a finding.
 #[derive(Serialize)]
 pub struct FindingLine<'a> {
+    /// Id of the violated rule.
     rule: &'a str,
+    /// Requirement level of the rule: `MUST` or `SHOULD`.
     level: &'static str,
+    /// Revisions in which the violation was found.
     revisions: &'a [&'static str],
     /// Sentence of the specification that states the rule.
     sentence: &'a str,
-    /// URL of the page with the sentence.
+    /// URL of the page of the specification that contains the sentence.
     page: String,
     /// Description of the violation.
     found: &'a str,
+    /// Number of occurrences in all revisions.
     count: usize,
 }
 
 impl Report {
-    /// Adds a violation that was found in a revision.
+    /// Adds a violation that was found in a revision, or counts it if the report already contains the same violation.
     pub fn add(&mut self, revision: &'static str, breach: &Breach) {
         let key = (breach.rule.level, breach.rule.id, breach.to_line());
         let finding = self.findings.entry(key).or_insert_with(|| Finding {
@@ -58,7 +63,7 @@ impl Report {
         }
     }
 
-    /// Returns the number of findings of a level.
+    /// Returns the number of different violations of rules of a level.
     pub fn count(&self, level: Level) -> usize {
         self.findings
             .keys()
@@ -66,7 +71,7 @@ impl Report {
             .count()
     }
 
-    /// Returns the findings in their JSON representation.
+    /// Returns the findings in their JSON form.
     pub fn to_lines(&self) -> Vec<FindingLine<'_>> {
         let lines = self
             .findings
@@ -83,7 +88,7 @@ impl Report {
         lines.collect()
     }
 
-    /// Returns the findings as text, MUST rules first.
+    /// Formats the findings as text; violations of MUST rules precede those of SHOULD rules.
     pub fn to_text(&self, painter: Painter) -> String {
         let mut text = String::new();
         let mut before = None;
@@ -113,13 +118,14 @@ impl Report {
     }
 }
 
-/// Returns the URL of the page that states the rule of a finding.
+/// Returns the URL of the page of the specification that states the rule, in the newest revision with the violation.
 fn page_url(finding: &Finding) -> String {
     let newest = finding.revisions.iter().max().copied().unwrap_or_default();
     let spec = mcp_exact_revisions::find(newest);
     spec.map(|spec| finding.rule.url(spec)).unwrap_or_default()
 }
 
+/// Returns the keyword of a requirement level.
 fn level_name(level: Level) -> &'static str {
     match level {
         Level::Must => "MUST",

@@ -1,4 +1,4 @@
-//! A session of the doctor with a server: sends requests, waits for the responses, and checks every message.
+//! Session of the doctor with a server: sends requests, waits for the responses, and checks every message.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use crate::message::Direction;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
-/// Response to a request, or its absence.
+/// Response to a request of the doctor, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The response has a result.
     Result(Value),
-    /// The response is an error with this code.
+    /// The response is an error with this code and this error object.
     Error(i64, Value),
     /// No response was received within the time limit.
     Timeout,
@@ -28,7 +28,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the result, if there is one.
+    /// Returns the result if the request succeeded.
     pub fn result(self) -> Option<Value> {
         match self {
             Self::Result(result) => Some(result),
@@ -36,7 +36,7 @@ impl Answer {
         }
     }
 
-    /// Returns a short description of the answer.
+    /// Describes the response in a few words.
     pub fn to_line(&self) -> String {
         match self {
             Self::Result(_) => "a result".to_owned(),
@@ -48,45 +48,49 @@ impl Answer {
     }
 }
 
-/// Session with a server in one revision.
+/// Session with a server in one revision, in which all messages are checked.
 pub struct Session<'r> {
+    /// Connection to the server.
     pub channel: Channel,
     /// Conversation that checks all messages.
     conversation: Conversation,
+    /// Report to which violations are added.
     report: &'r mut Report,
-    /// Revision that findings are assigned to.
+    /// Revision to which violations are attributed.
     pub revision: &'static str,
-    /// True if requests contain the metadata of discover revisions.
+    /// True if the revision has no `initialize` handshake, so that every request must contain the revision and the
+    /// capabilities in `_meta`.
     pub is_stateless: bool,
-    /// Time limit of a request.
+    /// Time limit for the response to a request.
     limit: Duration,
+    /// Number of requests so far, from which the next id is created.
     next_id: u64,
-    /// Received lines that are not JSON individually.
+    /// Received lines that are no JSON text on their own and may be parts of a message.
     partial_lines: Vec<u8>,
-    /// Number of these lines.
+    /// Number of lines in `partial_lines`.
     partial_line_count: usize,
-    /// Number of responses without a matching request.
+    /// Number of received responses that did not belong to the pending request.
     pub unmatched_responses: usize,
-    /// True if messages are printed.
+    /// True if each message is printed to standard error.
     is_tracing: bool,
 }
 
 /// Settings of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Timeout of a request.
+    /// Time limit for the response to a request.
     pub limit: Duration,
-    /// True if messages are printed.
+    /// True if each message is printed to standard error.
     pub is_tracing: bool,
     /// True if the standard error of the server is displayed.
     pub shows_stderr: bool,
 }
 
-/// Time limit of the first request, because the command may have to install the server.
+/// Minimum time limit of the first request, because the command may have to install the server first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl<'r> Session<'r> {
-    /// Opens a session.
+    /// Opens a connection to a server for checks in one revision.
     pub fn open(
         server: &Server,
         revision: &'static str,
@@ -115,22 +119,22 @@ impl<'r> Session<'r> {
         })
     }
 
-    /// Adds a violation.
+    /// Adds a violation to the report.
     pub fn report_breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
         self.report.add(self.revision, &Breach::new(rule, message));
     }
 
-    /// Returns the timeout of a request.
+    /// Returns the time limit for the response to a request.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Counts a check that sends a request to the server.
+    /// Increments the number of checks that have sent a message to the server.
     pub fn check(&mut self) {
         self.report.checks += 1;
     }
 
-    /// Adds the metadata that the revision requires to params.
+    /// Returns params with the members of `_meta` that the revision requires.
     pub fn params(&self, mut params: Value) -> Value {
         if self.is_stateless {
             let meta = json!({
@@ -147,13 +151,13 @@ impl<'r> Session<'r> {
         params
     }
 
-    /// Sends a request and waits for its response.
+    /// Sends a request with the required `_meta` and waits for its response.
     pub fn request(&mut self, method: &str, params: Value) -> Answer {
         let params = self.params(params);
         self.request_unmodified(method, params)
     }
 
-    /// Sends a request with unmodified params.
+    /// Sends a request with exactly these params and waits for its response.
     pub fn request_unmodified(&mut self, method: &str, params: Value) -> Answer {
         self.next_id += 1;
         // Ids alternate between numbers and strings, to detect servers that change their type.
@@ -176,7 +180,7 @@ impl<'r> Session<'r> {
         self.wait_for_answer(&id, limit)
     }
 
-    /// Waits for the response to a request.
+    /// Receives messages until the response to the request with this id is received or the time limit expires.
     fn wait_for_answer(&mut self, id: &Value, limit: Duration) -> Answer {
         let until = Instant::now() + limit;
         loop {
@@ -206,7 +210,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Sends a notification.
+    /// Sends a notification; returns false if the server does not accept it.
     pub fn notify(&mut self, method: &str, params: Value) -> bool {
         self.check();
         let params = self.params(params);
@@ -217,7 +221,7 @@ impl<'r> Session<'r> {
         self.send(&message)
     }
 
-    /// Sends an unmodified message.
+    /// Sends exactly this message; returns false if the server does not accept it.
     pub fn send(&mut self, message: &Value) -> bool {
         self.observe(Direction::Client, &message.to_string());
         let is_handshake = message["method"] == "initialize";
@@ -225,7 +229,7 @@ impl<'r> Session<'r> {
         self.channel.send(message, revision, self.limit)
     }
 
-    /// Checks unsolicited messages of the server for a limited time.
+    /// Receives and checks messages of the server for a limited time.
     pub fn listen(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
         while self
@@ -234,7 +238,7 @@ impl<'r> Session<'r> {
         {}
     }
 
-    /// Waits for a message, checks it, and responds to requests of the server.
+    /// Waits for a message of the server, checks it, and responds to it if it is a request.
     pub fn receive(&mut self, limit: Duration) -> Result<Value, Answer> {
         let until = Instant::now() + limit;
         loop {
@@ -265,7 +269,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Returns the reason why no further message is received.
+    /// Returns the reason why no further message can be received.
     fn end_reason(&self) -> Answer {
         match &self.channel {
             Channel::Process(_) => Answer::End,
@@ -274,8 +278,8 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Adds a received line; returns the message if it is complete. A message in several lines is reported as a
-    /// violation.
+    /// Adds a received line; returns the message that the line completes, if any. A message that consists of several
+    /// lines is reported as a violation.
     fn complete_message(&mut self, line: &[u8]) -> Option<String> {
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
@@ -302,7 +306,7 @@ impl<'r> Session<'r> {
         Some(String::from_utf8_lossy(&whole).into_owned())
     }
 
-    /// Reports received lines that are not part of a message.
+    /// Reports the collected lines that are not part of a message as violations.
     pub fn report_partial_lines(&mut self) {
         let partial_lines = std::mem::take(&mut self.partial_lines);
         self.partial_line_count = 0;
@@ -315,7 +319,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Checks a message, prints it if requested, and reports the violations of the server.
+    /// Checks a message, prints it if requested, and adds violations by the server to the report.
     fn observe(&mut self, from: Direction, text: &str) {
         let observed = self.conversation.observe(Some(from), text);
         if self.is_tracing {
@@ -331,7 +335,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Ends the session; dropping it closes an open process.
+    /// Receives the last messages and closes the connection.
     pub fn end(mut self) {
         self.listen(Duration::from_millis(50));
         self.report_partial_lines();

@@ -1,13 +1,15 @@
 //! Selects the union variant of a value, in the same way as the decoder of the types.
 //!
-//! The dispatch tables are part of the embedded data of each revision. `codegen/src/ir/unions.rs` has the types that
-//! are serialized; the decoder has the same tables as code. This executable does not link the generator.
+//! The dispatch tables are part of the embedded data of each revision. `codegen/src/ir/unions.rs` defines the
+//! serialised form of the tables; the decoder contains the same tables as code. The types are defined again here,
+//! because this executable does not depend on the generator.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Dispatch among the variants of a union; numbers are indexes of variants. Known values of strings are omitted: all
-/// string variants of unions that use them accept unknown values.
+/// Table that assigns a value of a union to one of its variants, which are identified by their indexes.
+///
+/// Known string values are omitted, because all string variants of these unions accept unknown values.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dispatch {
     /// Variant for strings.
@@ -18,22 +20,22 @@ pub struct Dispatch {
     boolean: Option<usize>,
     /// Variant for null.
     null: Option<usize>,
-    /// Variants for arrays; an empty array is the first one.
+    /// Indexes of the array variants; an empty array is assigned to the first one.
     arrays: Vec<usize>,
-    /// Dispatch among several array variants by their first item, which is an object.
+    /// Table that selects among several array variants by the first item of the array, which must be an object.
     items: Option<ObjectDispatch>,
-    /// Dispatch among the object variants.
+    /// Table that selects among the object variants.
     objects: Option<ObjectDispatch>,
-    /// True if unknown values of the discriminant are allowed.
+    /// True if an unknown value of the discriminant means an unknown variant instead of a mismatch.
     open: bool,
 }
 
-/// Dispatch among the object variants of a union.
+/// Table that assigns an object to a variant, by a discriminant member and by the presence of members.
 #[derive(Debug, Clone, Deserialize)]
 struct ObjectDispatch {
-    /// Name of the discriminant.
+    /// Name of the discriminant member, if there is one.
     tag: Option<String>,
-    /// Members whose presence selects a variant, optionally with a member of their value that must be present too.
+    /// Members whose presence is tested, each optionally with a member that its value must contain.
     probes: Vec<(String, Option<String>)>,
     /// Cases in the order in which they are tried; the first matching case selects the variant.
     cases: Vec<DispatchCase>,
@@ -46,41 +48,41 @@ struct ObjectDispatch {
 struct DispatchCase {
     /// Required value of the discriminant.
     tag: Tag,
-    /// Indexes of probes that must be present.
+    /// Indexes of the probes that must be present.
     has: Vec<usize>,
     /// Index of the selected variant.
     variant: usize,
 }
 
-/// Required value of a discriminant.
+/// Condition on the value of the discriminant member.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 enum Tag {
-    /// The discriminant has this value.
+    /// The discriminant must have this value.
     Is(String),
-    /// The discriminant is absent.
+    /// The discriminant must be absent.
     Absent,
-    /// The discriminant may have any value that no earlier case requires.
+    /// The discriminant may have any value that no earlier case requires, or be absent.
     Any,
 }
 
-/// Selected union variant of a value.
+/// Result of assigning a value to a variant of a union.
 pub enum SelectedVariant<'d, 'v> {
     /// The variant with this index.
     Variant(usize),
-    /// The discriminant has a value that the revision does not define.
+    /// The discriminant has this value, which the revision does not define.
     Unrecognized(&'v str),
-    /// The value matches no variant; kind and message of the deviation.
+    /// The value matches no variant, for the reason that is given as kind and message of the deviation.
     Mismatch(&'static str, String),
     /// The discriminant with this name is not a string.
     NonStringTag(&'d str),
-    /// The first item of an array selects its variant; the item matches no variant, for the contained reason.
+    /// The first item of an array matches no variant, for the contained reason.
     FirstItem(Box<SelectedVariant<'d, 'v>>),
     /// The value matches no variant.
     None,
 }
 
 impl Dispatch {
-    /// Selects the variant of a value.
+    /// Returns the variant to which a value is assigned.
     pub fn select<'d, 'v>(&'d self, value: &'v Value) -> SelectedVariant<'d, 'v> {
         let of_kind = match value {
             Value::Null => self.null,
@@ -113,7 +115,8 @@ impl Dispatch {
 }
 
 impl ObjectDispatch {
-    /// Selects the variant of an object; `open` is true if unknown values of the discriminant are allowed.
+    /// Returns the variant to which an object is assigned; if `open` is true, an unknown value of the discriminant is
+    /// [`SelectedVariant::Unrecognized`].
     fn select<'d, 'v>(
         &'d self,
         open: bool,

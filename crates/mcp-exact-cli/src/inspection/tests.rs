@@ -11,7 +11,7 @@ use crate::revisions::COMPILED;
 const SEED: u64 = 20_261_122;
 /// Number of valid instances of each definition.
 const INSTANCES: usize = 8;
-/// Number of mutants of each instance.
+/// Number of mutated copies of each instance.
 const MUTANTS: usize = 6;
 
 /// Returns true if a text has a format, or if the format is unknown.
@@ -19,8 +19,8 @@ fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
 
-/// Returns the official schema of a revision for the generation of instances. Errata are not applied, because nothing
-/// is validated against it.
+/// Returns the official schema of a revision, from which instances are generated. Errata are not applied, because
+/// nothing is validated against this schema.
 fn schema(id: &str) -> &'static serde_json::Value {
     let path = format!(
         "{}/../../schema/{id}/schema.json",
@@ -30,6 +30,8 @@ fn schema(id: &str) -> &'static serde_json::Value {
     Box::leak(serde_json::from_str(&text).expect("a schema is JSON"))
 }
 
+/// For valid and mutated instances of every definition, the inspection and the decoder accept the same documents, and
+/// the deviations include the first error of the decoder.
 #[test]
 fn inspections_agree_with_decoders() {
     let registry = Registry::new();
@@ -66,7 +68,7 @@ fn inspections_agree_with_decoders() {
     }
 }
 
-/// Compares the inspection of a text with its decoding; returns the number of deviations.
+/// Asserts that the inspection of a text agrees with its decoding; returns the number of deviations.
 fn compare(entry: &Entry, name: &str, text: &str) -> usize {
     let value = serde_json::from_str(text).expect("it was written as JSON");
     let inspection = entry
@@ -100,6 +102,7 @@ fn compare(entry: &Entry, name: &str, text: &str) -> usize {
     deviations.len()
 }
 
+/// An unknown member is listed with the similar defined members, except in `_meta` and in JSON Schema objects.
 #[test]
 fn unknown_members_are_listed() {
     let tool = serde_json::json!({

@@ -10,7 +10,7 @@ use expect_test::expect;
 
 use crate::program::{program, run};
 
-/// Shell script of a server that responds depending on the id of each request.
+/// Shell script of a 2025-06-18 server whose tool `echo` returns structured content.
 const SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -24,6 +24,7 @@ while read -r line; do
 done
 "#;
 
+/// Clients of an older and of a newer revision than that of the server can call a tool through the bridge.
 #[test]
 fn clients_of_other_revisions_are_served() {
     let folder = Path::new(".");
@@ -47,6 +48,7 @@ fn clients_of_other_revisions_are_served() {
     }
 }
 
+/// `bridge explain` with a server prints the changes and losses for a client of each revision.
 #[test]
 fn explain_lists_losses_by_revision() {
     let ended = run(
@@ -100,7 +102,7 @@ fn explain_lists_losses_by_revision() {
     .assert_eq(&ended.out);
 }
 
-/// Tasks are relayed between equal revisions that have them, and are a loss with an older server.
+/// Task methods work if client and server have the revision 2025-11-25; tasks are a loss if the server is older.
 #[test]
 fn explain_lists_relayed_tasks() {
     for (server, is_relayed) in [("2025-11-25", true), ("2025-06-18", false)] {
@@ -121,6 +123,7 @@ fn explain_lists_relayed_tasks() {
     }
 }
 
+/// With `--losses refuse`, a request whose response would lose content is answered with an error.
 #[test]
 fn refused_losses_are_errors() {
     let bridge = env!("CARGO_BIN_EXE_mcp-exact");
@@ -148,8 +151,9 @@ fn refused_losses_are_errors() {
     );
 }
 
-/// Bridge process that serves clients over HTTP; killed on drop.
+/// Process of a bridge that serves clients over HTTP; killed on drop.
 struct BridgeProcess {
+    /// Process of the bridge.
     process: Child,
     /// Lines of standard error after the line that states the URL.
     errors: Lines<BufReader<ChildStderr>>,
@@ -165,7 +169,7 @@ impl Drop for BridgeProcess {
 }
 
 impl BridgeProcess {
-    /// Starts the bridge, and waits until it listens.
+    /// Starts the bridge, and waits until it prints its URL.
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut process = program()
             .arg("bridge")
@@ -188,7 +192,7 @@ impl BridgeProcess {
         }
     }
 
-    /// Waits for a line on standard error that contains `words`.
+    /// Waits for a line of standard error that contains `words`, and returns the line.
     fn wait_for_line(&mut self, words: &str) -> String {
         let line = self
             .errors
@@ -203,7 +207,7 @@ impl BridgeProcess {
         assert!(told.expect("kill runs").success());
     }
 
-    /// Returns status and body of the response to a GET request.
+    /// Sends a GET request for a path; returns status and body of the response.
     fn get_page(&self, path: &str) -> (u16, String) {
         // What probes a service names it by its address.
         let (status, _, body) = self.http(&format!("GET {path}"), "Host: 10.1.2.3\r\n", "");
@@ -221,7 +225,7 @@ impl BridgeProcess {
         (status, headers)
     }
 
-    /// Sends an HTTP request; returns status, headers and body of the response.
+    /// Sends an HTTP request whose first line starts with `target`; returns status, headers and body of the response.
     fn http(&self, target: &str, headers: &str, body: &str) -> (u16, String, String) {
         let address = self.url.strip_prefix("http://").expect("a URL");
         let address = address.strip_suffix("/mcp").expect("a path");
@@ -236,7 +240,7 @@ impl BridgeProcess {
         (status, head.to_owned(), body.to_owned())
     }
 
-    /// Calls a tool through the bridge with `mcp-exact call`.
+    /// Calls a tool through the bridge by `mcp-exact call`.
     fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
         run(
             folder,
@@ -246,6 +250,7 @@ impl BridgeProcess {
     }
 }
 
+/// The bridge serves clients over HTTP, and exits with code 0 after SIGTERM.
 #[test]
 fn http_serves_until_shutdown() {
     let arguments = ["--listen", "127.0.0.1:0", "sh", "-c", SERVER_SCRIPT];
@@ -262,7 +267,7 @@ fn http_serves_until_shutdown() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-/// Shell script of a server whose calls create a file when they begin, and wait until another file exists.
+/// Shell script of a server whose calls create the file `begun`, and then wait until the file `go` exists.
 const WAITING_SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -297,7 +302,7 @@ fn calls_complete_after_sigterm() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-/// A call that is aborted by the end of the process is in the audit log, too.
+/// A call that the end of the process aborts is in the audit log, with the outcome `cancelled`.
 #[test]
 fn aborted_calls_are_logged() {
     let config =
@@ -337,7 +342,7 @@ fn aborted_calls_are_logged() {
     assert_eq!(call["outcome"], "cancelled", "{call}");
 }
 
-/// Configuration with metrics and an audit log.
+/// Configuration with HTTP, metrics and an audit log.
 const OPERATIONS_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
 metrics = true
@@ -348,7 +353,8 @@ command = "sh"
 args = ["server.sh"]
 "#;
 
-/// Operational endpoints report the state of the bridge, and a changed configuration file is reloaded.
+/// The operational endpoints report the state of the bridge; a changed configuration file is reloaded, and an invalid
+/// one changes nothing.
 #[test]
 fn operational_endpoints_follow_the_configuration() {
     let folder = folder_with(&[
@@ -412,6 +418,7 @@ fn operational_endpoints_follow_the_configuration() {
     assert_eq!(bridge.call(path, "two__echo").code, 0);
 }
 
+/// `bridge explain --server REVISION` prints changes and losses without connecting to a server.
 #[test]
 fn explain_needs_no_server() {
     let ended = run(
@@ -479,7 +486,7 @@ fn explain_needs_no_server() {
     }
 }
 
-/// A server whose command is `explain` is started after `--`.
+/// After `--`, `explain` is the command of a server and not the subcommand.
 #[test]
 fn commands_may_be_named_explain() {
     let started = run(Path::new("."), &["bridge", "--", "explain"], b"");
@@ -495,6 +502,7 @@ fn commands_may_be_named_explain() {
     assert!(argument.err.contains(reason), "{}", argument.err);
 }
 
+/// If the command of the server does not exist, the bridge prints an error and exits with code 2.
 #[test]
 fn missing_server_is_reported() {
     let ended = run(Path::new("."), &["bridge", "no-such-server-anywhere"], b"");
@@ -506,7 +514,7 @@ fn missing_server_is_reported() {
     );
 }
 
-/// Writes files into a new folder.
+/// Creates a temporary folder with files, which are given by name and content.
 fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -515,7 +523,8 @@ fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Configuration with an unreachable server, a disabled server and an access rule.
+/// Configuration with two servers, a server that cannot be started, a disabled server, and a rule that hides all items
+/// of one server.
 const CONFIG: &str = r#"
 prefix = "always"
 losses = "accept"
@@ -540,6 +549,8 @@ servers = ["two"]
 deny = ["*"]
 "#;
 
+/// The servers of a configuration file are served together; a server that cannot be started is ignored, and hidden
+/// tools cannot be called.
 #[test]
 fn configuration_names_several_servers() {
     let like_clients = r#"{"mcpServers":{"one":{"command":"sh","args":["server.sh"]}}}"#;
@@ -583,7 +594,7 @@ while read -r line; do
 done
 "#;
 
-/// Consecutive sessions of a shared server use the same process; other sessions have a process each.
+/// Consecutive sessions use the same process of a shared server, but different processes of any other server.
 #[test]
 fn shared_servers_reuse_processes() {
     let config = "listen = \"127.0.0.1:0\"\n\
@@ -608,8 +619,8 @@ fn shared_servers_reuse_processes() {
     assert_eq!(first, second);
 }
 
-/// With a directory for sessions, a client continues its session after the bridge was killed; without one, the session
-/// is unknown.
+/// With a directory for sessions, a client continues its session after the bridge was killed and restarted; without a
+/// directory, the session is unknown.
 #[test]
 fn sessions_outlive_a_killed_bridge() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;
@@ -636,7 +647,7 @@ fn sessions_outlive_a_killed_bridge() {
     }
 }
 
-/// Warnings are written to standard error by default.
+/// Warnings are printed to standard error by default; `--log` changes the level.
 #[test]
 fn warnings_are_logged() {
     let config = "[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\

@@ -61,12 +61,13 @@ fn sample_files() -> TempDir {
     directory
 }
 
-/// Runs `mcp-exact` in the folder of the sample files, and compares exit code and output.
+/// Runs `mcp-exact` in a folder with the sample files, and compares exit code and output with `expected`.
 fn check(arguments: &str, expected: Expect) {
     check_with_input(arguments, "", expected);
 }
 
-/// Runs `mcp-exact` in the folder of the sample files with standard input, and compares exit code and output.
+/// Runs `mcp-exact` in a folder with the sample files and `input` on standard input, and compares exit code and output
+/// with `expected`.
 fn check_with_input(arguments: &str, input: &str, expected: Expect) {
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
     let ended = run(sample_files().path(), &arguments, input.as_bytes());
@@ -97,6 +98,7 @@ fn invalid_files_exit_with_1() {
     );
 }
 
+/// A document that decodes, such as one with an unknown variant, is invalid if it violates the schema.
 #[test]
 fn decodable_documents_may_violate_the_schema() {
     check(
@@ -134,6 +136,7 @@ fn dash_reads_standard_input() {
     );
 }
 
+/// Naming standard input twice is an error.
 #[test]
 fn standard_input_is_read_once() {
     check(
@@ -145,6 +148,7 @@ fn standard_input_is_read_once() {
     );
 }
 
+/// With `--print`, encoded values are printed to standard output, and verdicts to standard error.
 #[test]
 fn print_writes_the_encoded_value() {
     check(
@@ -184,6 +188,7 @@ fn json_with_print_includes_encoded_value() {
     );
 }
 
+/// If the sender is not specified, only the envelope of a message is checked, and the verdict states this.
 #[test]
 fn envelope_is_checked_without_direction() {
     check(
@@ -202,6 +207,7 @@ fn envelope_is_checked_without_direction() {
     );
 }
 
+/// If the sender is specified, the params are checked as those of the method.
 #[test]
 fn direction_selects_the_method_type() {
     check(
@@ -215,6 +221,8 @@ fn direction_selects_the_method_type() {
     );
 }
 
+/// A method that the sender must not send is the only violation of its message; the message names the right sender or a
+/// similar method.
 #[test]
 fn unknown_method_is_one_violation() {
     check(
@@ -241,6 +249,7 @@ fn unknown_method_is_one_violation() {
     );
 }
 
+/// Without the method of the request, only the envelope of a response is checked.
 #[test]
 fn result_types_are_not_guessed() {
     check(
@@ -327,6 +336,7 @@ fn invalid_usage_exits_with_2() {
     }
 }
 
+/// Violations beyond the maximum number are not listed, but their number is printed.
 #[test]
 fn excess_violations_are_counted() {
     let text = format!(

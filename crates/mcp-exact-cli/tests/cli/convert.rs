@@ -8,16 +8,16 @@ use tempfile::TempDir;
 
 use crate::program::{run, workspace};
 
-/// Tool of 2025-11-25.
+/// Tool of 2025-11-25 with members that older revisions lack.
 pub const TOOL: &str =
     r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo","icons":[]}"#;
 
-/// Converts text on standard input, and compares exit code and output.
+/// Converts the text `input` with the given arguments, and compares exit code and output with `expected`.
 pub fn check(arguments: &str, input: &str, expected: Expect) {
     check_bytes(arguments, input.as_bytes(), expected);
 }
 
-/// Converts bytes on standard input, and compares exit code and output.
+/// Converts the bytes `input` with the given arguments, and compares exit code and output with `expected`.
 fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
     let mut words = vec!["convert"];
     words.extend(arguments.split_whitespace());
@@ -26,6 +26,7 @@ fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
     expected.assert_eq(&ended.transcript());
 }
 
+/// The example conversion in README.md shows the current output.
 #[test]
 fn readme_conversion_is_current() {
     let directory = TempDir::new().expect("a directory for the test");
@@ -53,6 +54,7 @@ fn losses_are_written_to_stderr() {
     );
 }
 
+/// A document that needs no conversion is printed unchanged, except white space before and after it.
 #[test]
 fn unchanged_text_loses_surrounding_space() {
     check(
@@ -73,6 +75,7 @@ fn unchanged_text_loses_surrounding_space() {
     );
 }
 
+/// A document that needs no conversion is refused if it is not valid.
 #[test]
 fn unchanged_text_is_validated() {
     check(
@@ -120,6 +123,7 @@ fn notification_params_are_converted() {
     );
 }
 
+/// The method of the request determines how a result is converted.
 #[test]
 fn results_are_converted_by_method() {
     check(
@@ -144,6 +148,7 @@ fn results_are_converted_by_method() {
     );
 }
 
+/// The method of the request determines how an error code is converted.
 #[test]
 fn errors_are_converted_by_method() {
     check(
@@ -166,6 +171,8 @@ fn errors_are_converted_by_method() {
     );
 }
 
+/// An error for the requested URI is converted to the error code for a missing resource of the older revision; an error
+/// for another URI is not.
 #[test]
 fn requested_uri_identifies_missing_resources() {
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
@@ -189,6 +196,8 @@ fn requested_uri_identifies_missing_resources() {
     );
 }
 
+/// `--id` provides the id for request types that include it from 2025-11-25 on; without `--id`, the conversion is
+/// refused.
 #[test]
 fn request_id_is_inserted_into_types() {
     let request = r#"{"method":"tools/call","params":{"name":"a"}}"#;
@@ -213,6 +222,8 @@ fn request_id_is_inserted_into_types() {
     );
 }
 
+/// `--meta` provides the members of `_meta` that requests of 2026-07-28 require; without `--meta`, they get default
+/// values, which are losses.
 #[test]
 fn session_metadata_is_inserted_into_meta() {
     let arguments = "--from 2025-11-25 --to 2026-07-28 --strict --kind request --method tools/call";
@@ -242,6 +253,7 @@ fn session_metadata_is_inserted_into_meta() {
     );
 }
 
+/// With `--strict`, a conversion that only rewrites values without a loss succeeds.
 #[test]
 fn strict_accepts_rewritten_values() {
     let tool = r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo"}"#;
@@ -257,6 +269,7 @@ fn strict_accepts_rewritten_values() {
     );
 }
 
+/// With `--strict`, a conversion that loses a member fails, unless `--keep-newer` keeps the member.
 #[test]
 fn strict_refuses_losses() {
     let arguments = "--from 2025-11-25 --to 2025-03-26 --type Tool --strict";
@@ -301,6 +314,7 @@ fn keep_newer_keeps_newer_members() {
     );
 }
 
+/// A value or type without a counterpart in the target revision is refused.
 #[test]
 fn inexpressible_values_are_refused() {
     check(

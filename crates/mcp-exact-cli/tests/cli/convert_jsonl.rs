@@ -12,31 +12,32 @@ use serde_json::{Value, json};
 
 use crate::program::{ProgramOutput, program, run};
 
-/// Tool of 2025-11-25.
+/// Tool of 2025-11-25 with a member that older revisions lack.
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo","icons":[]}"#;
 
-/// Returns an input line that converts a value of a type.
+/// Returns an input line that converts the document `json` of a definition.
 fn input_line(from: &str, to: &str, definition: &str, json: &str) -> Value {
     json!({"from": from, "to": to, "type": definition, "json": json})
 }
 
-/// Converts input lines.
+/// Runs `mcp-exact convert --jsonl` with these input lines.
 fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["convert", "--jsonl"], input)
 }
 
-/// Converts an input line, and compares exit code and output.
+/// Converts one input line, and compares exit code and output with `expected`.
 fn check(line: &Value, expected: Expect) {
     expected.assert_eq(&run_lines(line.to_string().as_bytes()).transcript());
 }
 
-/// Adds members to an input line.
+/// Returns an input line with further members.
 fn with_members(mut question: Value, members: Value) -> Value {
     let more = members.as_object().expect("an object").clone();
     question.as_object_mut().expect("an object").extend(more);
     question
 }
 
+/// A value of a definition is converted, and its losses are listed.
 #[test]
 fn values_of_types_are_converted() {
     check(
@@ -55,6 +56,7 @@ fn values_of_types_are_converted() {
     );
 }
 
+/// Members of an input line have the effect of the options of the command line; `null` means absence.
 #[test]
 fn flags_are_read_from_members() {
     let tool = input_line("2025-11-25", "2025-06-18", "Tool", TOOL);
@@ -105,6 +107,7 @@ fn flags_are_read_from_members() {
     );
 }
 
+/// Without `type` and `kind`, the document of an input line is a complete message.
 #[test]
 fn default_document_is_a_message() {
     let message =
@@ -126,6 +129,7 @@ fn default_document_is_a_message() {
     );
 }
 
+/// JSON pointers of losses and errors refer to locations in the input document.
 #[test]
 fn pointers_refer_to_the_input() {
     let result = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": {"type": "object"}, "title": "B", "icons": []}]});
@@ -159,6 +163,7 @@ fn pointers_refer_to_the_input() {
     );
 }
 
+/// A document that cannot be converted yields an output line with an error, and the exit code is 0.
 #[test]
 fn refusals_are_output_lines() {
     let audio = r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"a/b"}}"#;
@@ -244,6 +249,7 @@ fn invalid_lines_do_not_stop_processing() {
     "#]].assert_eq(&run_lines(&input).transcript());
 }
 
+/// Every output line has the members `json`, `losses` and `error`, and either a document or an error.
 #[test]
 fn output_lines_have_equal_members() {
     let good = input_line("2025-11-25", "2025-06-18", "Tool", TOOL).to_string();

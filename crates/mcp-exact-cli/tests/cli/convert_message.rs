@@ -9,6 +9,7 @@ use crate::convert::{TOOL, check};
 /// Batch of 2025-03-26 with a request and a notification.
 const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}]"#;
 
+/// Only the params of a request change; the other members keep their values and their order.
 #[test]
 fn requests_keep_their_envelope() {
     check(
@@ -30,6 +31,7 @@ fn requests_keep_their_envelope() {
     );
 }
 
+/// `params` is added if the target revision requires it, and removed if the conversion leaves it empty.
 #[test]
 fn params_are_added_and_removed() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -70,6 +72,7 @@ fn notifications_are_converted() {
     );
 }
 
+/// `notifications/cancelled` is converted whichever side sends it, and if the sender is not specified.
 #[test]
 fn cancellations_of_both_sides_are_converted() {
     let cancelled =
@@ -86,6 +89,7 @@ fn cancellations_of_both_sides_are_converted() {
     }
 }
 
+/// A result is converted only if `--method` specifies the method of its request.
 #[test]
 fn results_need_a_method() {
     let result = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{{"tools":[{TOOL}]}}}}"#);
@@ -108,6 +112,8 @@ fn results_need_a_method() {
     );
 }
 
+/// An error whose code has a different meaning for different methods is converted only if `--method` specifies the
+/// method of its request.
 #[test]
 fn some_errors_need_a_method() {
     let error = |code: i32| {
@@ -149,6 +155,7 @@ fn some_errors_need_a_method() {
     );
 }
 
+/// A message is refused if the target revision does not define its envelope, such as an error without an id.
 #[test]
 fn undefined_envelopes_are_refused() {
     check(
@@ -161,6 +168,7 @@ fn undefined_envelopes_are_refused() {
     );
 }
 
+/// A message is refused if one of the revisions does not define its method for the sender.
 #[test]
 fn undefined_methods_are_refused() {
     check(
@@ -189,6 +197,7 @@ fn undefined_methods_are_refused() {
     );
 }
 
+/// The sender of a request is determined from its method if `--direction` is absent.
 #[test]
 fn server_requests_need_no_direction() {
     check(
@@ -201,6 +210,7 @@ fn server_requests_need_no_direction() {
     );
 }
 
+/// A message with a method that neither revision defines is printed unchanged, with a note.
 #[test]
 fn unknown_methods_are_unchanged_with_note() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}"#;
@@ -224,6 +234,7 @@ fn unknown_methods_are_unchanged_with_note() {
     );
 }
 
+/// A batch is printed unchanged if both revisions have batches.
 #[test]
 fn batches_are_kept_where_supported() {
     check(
@@ -236,6 +247,7 @@ fn batches_are_kept_where_supported() {
     );
 }
 
+/// A batch is refused if one of the revisions has no batches.
 #[test]
 fn batches_are_refused_without_support() {
     for arguments in [
@@ -253,6 +265,7 @@ fn batches_are_refused_without_support() {
     }
 }
 
+/// An invalid message in a batch causes an error with the pointer of the message.
 #[test]
 fn invalid_batch_messages_are_refused() {
     check(
@@ -273,6 +286,7 @@ fn invalid_batch_messages_are_refused() {
     );
 }
 
+/// Text that is not a valid message causes an error with a hint.
 #[test]
 fn invalid_messages_are_refused_with_hint() {
     let arguments = "--from 2025-03-26 --to 2025-06-18";

@@ -16,14 +16,14 @@ fn diff(arguments: &[&str]) -> ProgramOutput {
     run(Path::new("."), &arguments, b"")
 }
 
-/// Runs `mcp-exact diff`; returns its output and checks that it succeeds.
+/// Runs `mcp-exact diff`, asserts that it succeeds, and returns its output.
 fn run_diff(arguments: &[&str]) -> String {
     let ended = diff(arguments);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     ended.out
 }
 
-/// Returns the revisions that the executable lists.
+/// Returns the identifiers of the compiled revisions.
 fn listed_revisions() -> Vec<String> {
     let ended = run(Path::new("."), &["revisions", "--json"], b"");
     let rows: Vec<Value> = serde_json::from_str(&ended.out).expect("one JSON array");
@@ -46,6 +46,7 @@ fn text_lists_changes_and_compatibility() {
     assert!(!text.contains('\u{1b}'), "a pipe gets no colours:\n{text}");
 }
 
+/// The Markdown output is that of the model crate.
 #[test]
 fn markdown_equals_model_crate_output() {
     let golden = workspace().join("tests/diff/tests/golden/2025-03-26.md");
@@ -83,6 +84,7 @@ fn descriptions_are_listed_on_request() {
     assert!(plain.len() < all.len(), "{plain}");
 }
 
+/// The HTML page contains all revisions, or the revisions from one to another in either order.
 #[test]
 fn html_covers_all_revisions_or_range() {
     let folder = tempfile::tempdir().expect("a folder");

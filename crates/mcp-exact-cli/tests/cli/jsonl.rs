@@ -14,17 +14,17 @@ use crate::program::{ProgramOutput, program, run};
 /// Valid tool of every revision.
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo"}"#;
 
-/// Returns an input line that checks a document.
+/// Returns an input line that checks the document `json`, as a value of a definition or as a message.
 fn input_line(revision: &str, definition: Option<&str>, json: &str) -> String {
     json!({"revision": revision, "type": definition, "json": json}).to_string()
 }
 
-/// Checks input lines.
+/// Runs `mcp-exact check --jsonl` with these input lines.
 fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["check", "--jsonl"], input)
 }
 
-/// Checks an input line, and compares exit code and output.
+/// Checks one input line, and compares exit code and output with `expected`.
 fn check(line: &str, expected: Expect) {
     expected.assert_eq(&run_lines(line.as_bytes()).transcript());
 }
@@ -40,6 +40,7 @@ fn valid_documents_are_accepted() {
     );
 }
 
+/// The output line of a document that decodes contains its encoded value even if it violates the schema.
 #[test]
 fn violations_keep_the_encoded_value() {
     let block = r#"{"type":"hologram"}"#;
@@ -52,8 +53,9 @@ fn violations_keep_the_encoded_value() {
     );
 }
 
+/// All violations of a document that does not decode are listed, not only the first error of the decoder.
 #[test]
-fn undecodable_documents_have_one_violation() {
+fn undecodable_documents_list_all_violations() {
     check(
         &input_line("2025-06-18", Some("Tool"), "{}"),
         expect![[r#"
@@ -63,6 +65,7 @@ fn undecodable_documents_have_one_violation() {
     );
 }
 
+/// Without `type`, the document of an input line is a message.
 #[test]
 fn default_document_is_a_message() {
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -91,6 +94,7 @@ fn default_document_is_a_message() {
     );
 }
 
+/// A lone surrogate is a violation in a document, and an error in the input line itself.
 #[test]
 fn lone_surrogates_are_reported() {
     check(
@@ -109,6 +113,7 @@ fn lone_surrogates_are_reported() {
     );
 }
 
+/// A document with 100,000 nested arrays is accepted and encoded unchanged.
 #[test]
 fn deep_nesting_round_trips() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
@@ -190,6 +195,7 @@ fn many_lines_are_checked() {
     assert_eq!(ended.out.matches("{\"error\":").count(), 20_000);
 }
 
+/// If the reader of standard output disconnects, the program ends without an error message.
 #[test]
 fn closed_output_ends_the_program_quietly() {
     let mut child = program()

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::run;
 
-/// Runs `mcp-exact check` in a folder with files, and compares exit code and output.
+/// Runs `mcp-exact` in a folder with the given files, and compares exit code and output with `expected`.
 fn check(files: &[(&str, &str)], arguments: &[&str], expected: Expect) {
     let folder = TempDir::new().expect("a folder for the test");
     for (name, text) in files {
@@ -16,6 +16,7 @@ fn check(files: &[(&str, &str)], arguments: &[&str], expected: Expect) {
     expected.assert_eq(&run(folder.path(), arguments, b"").transcript());
 }
 
+/// All violations of a document are listed, not only the first error of the decoder.
 #[test]
 fn every_violation_is_listed() {
     let tool = "{\n  \"name\": 5,\n  \"title\": false,\n  \"annotations\": {\"readOnlyHint\": \"yes\"},\n  \"icons\": [{\"mimeType\": 1}]\n}";
@@ -42,6 +43,7 @@ fn every_violation_is_listed() {
     );
 }
 
+/// With `--unknown`, members that the revision does not define are listed, with similar names.
 #[test]
 fn unknown_members_are_listed_on_request() {
     let tool = r#"{"name":"echo","descripton":"Echoes","inputSchema":{"type":"object","x":1},"_meta":{"a":1},"vendor":{}}"#;
@@ -103,6 +105,7 @@ fn unknown_members_are_listed_on_request() {
     );
 }
 
+/// With `--method`, the result in a response is checked as a result of that method.
 #[test]
 fn responses_are_checked_by_request_method() {
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#;
@@ -140,6 +143,7 @@ fn responses_are_checked_by_request_method() {
     );
 }
 
+/// With `--part`, params, results and errors are checked without an envelope.
 #[test]
 fn parts_of_messages_are_checked() {
     let files = [
@@ -198,7 +202,7 @@ fn parts_of_messages_are_checked() {
     );
 }
 
-/// Recording of a conversation with one violation of each kind.
+/// Recording of a 2025-06-18 session whose server violates several rules.
 const RECORDING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -215,6 +219,8 @@ not JSON
 {"jsonrpc":"2.0","id":3,"method":"ping"}
 "#;
 
+/// Each message of a recording is checked in the context of the earlier messages; responses are assigned to requests by
+/// their ids.
 #[test]
 fn recordings_pair_responses_with_requests() {
     check(

@@ -16,7 +16,7 @@ pub struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// Returns exit code and both outputs as one text.
+    /// Returns exit code, standard output and standard error as one text.
     pub fn transcript(&self) -> String {
         let mut text = format!("exit {}\n", self.code);
         for line in self.out.lines() {
@@ -29,12 +29,12 @@ impl ProgramOutput {
     }
 }
 
-/// Returns the command that starts the executable.
+/// Creates the command that starts the executable `mcp-exact`.
 pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
 }
 
-/// Runs the executable in `directory` with `input` on standard input.
+/// Runs `mcp-exact` in `directory` with `input` on standard input, and returns its result.
 pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> ProgramOutput {
     let mut child = program()
         .args(arguments)

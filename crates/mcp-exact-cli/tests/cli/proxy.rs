@@ -27,6 +27,8 @@ const CLIENT_MESSAGES: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","
 {"jsonrpc":"2.0","id":2,"method":"ping"}
 "#;
 
+/// The proxy forwards the bytes of the server unchanged and exits with its code; messages are recorded and violations
+/// are reported.
 #[cfg(unix)]
 #[test]
 fn proxy_keeps_bytes_and_exit_code() {
@@ -68,6 +70,7 @@ fn proxy_keeps_bytes_and_exit_code() {
     assert!(report.contains("STD.stdout-clean"), "{report}");
 }
 
+/// A replay lists the differences of responses from the recording, except those that `--ignore` names.
 #[cfg(unix)]
 #[test]
 fn replay_compares_responses() {
@@ -113,6 +116,7 @@ fn replay_compares_responses() {
     assert_eq!(silent.code, 2, "{}", silent.out);
 }
 
+/// If the server cannot be started, the proxy prints an error and exits with code 2.
 #[test]
 fn failed_start_exits_with_2() {
     let ended = run(Path::new("."), &["proxy", "--", "no-such-program"], b"");

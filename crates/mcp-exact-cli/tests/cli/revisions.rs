@@ -31,6 +31,7 @@ fn table_is_aligned() {
     assert!(widths.iter().all(|width| *width == widths[0]));
 }
 
+/// The listed revisions and their status are those of `schema/revisions.toml` without drafts.
 #[test]
 fn table_agrees_with_revisions_toml() {
     let text = fs::read_to_string(workspace().join("schema/revisions.toml"))
@@ -50,6 +51,7 @@ fn table_agrees_with_revisions_toml() {
     assert_eq!(compiled, known);
 }
 
+/// The numbers of definitions and methods agree with the generated code of each revision.
 #[test]
 fn counts_agree_with_generated_crates() {
     for row in listed_revisions() {

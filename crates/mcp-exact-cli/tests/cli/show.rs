@@ -7,11 +7,12 @@ use expect_test::{Expect, expect};
 
 use crate::program::run;
 
-/// Runs `mcp-exact show`, and compares exit code and output.
+/// Runs `mcp-exact` with these arguments, and compares exit code and output with `expected`.
 fn check(arguments: &[&str], expected: Expect) {
     expected.assert_eq(&run(Path::new("."), arguments, b"").transcript());
 }
 
+/// A type is printed with its documentation and its changes in later revisions.
 #[test]
 fn types_show_documentation_and_changes() {
     check(
@@ -40,6 +41,7 @@ fn types_show_documentation_and_changes() {
     );
 }
 
+/// A method is printed with the definitions of its message, params and result.
 #[test]
 fn methods_are_shown_with_their_types() {
     check(
@@ -90,6 +92,7 @@ fn unknown_names_get_three_suggestions() {
     );
 }
 
+/// Without a name, `show` lists the names of all types and methods.
 #[test]
 fn all_names_are_listed_by_default() {
     let ended = run(Path::new("."), &["show", "--json", "-r", "2026-07-28"], b"");

@@ -1,5 +1,5 @@
-//! Server with one named fault. It supports every revision and both lifecycles, over stdio and HTTP, and is written
-//! without the library, which would prevent the faults.
+//! Server with one named fault, over stdio and HTTP. The server supports every revision, with and without the
+//! `initialize` handshake, and does not use the library, which would prevent the faults.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 /// Revisions with the `initialize` handshake.
 const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// Revision without a handshake.
+/// Revision without the `initialize` handshake.
 const DISCOVER_REVISION: &str = "2026-07-28";
-/// Prefix of the members of `_meta` that the specification defines.
+/// Prefix of the names of members of `_meta` that the specification defines.
 const META_PREFIX: &str = "io.modelcontextprotocol/";
-/// Id of the only HTTP session.
+/// Id of the only HTTP session of this server.
 const SESSION_ID: &str = "session-1";
 
-/// Serves over a transport with a fault, until standard input ends.
+/// Serves over `transport` with the given fault, until standard input ends.
 pub fn serve(transport: &str, fault: &str) {
     match transport {
         "http" => serve_http(fault),
@@ -34,18 +34,19 @@ pub fn first_line(stream: impl Read) -> String {
 
 /// State of one connection.
 struct Server<'f> {
-    /// Name of the fault.
+    /// Name of the fault; `none` for a server without a fault.
     fault: &'f str,
-    /// Negotiated revision.
+    /// Negotiated revision; empty before the negotiation.
     revision: String,
 }
 
 impl Server<'_> {
+    /// Returns true if the server has the fault with this name.
     fn has_fault(&self, fault: &str) -> bool {
         self.fault == fault
     }
 
-    /// Returns the messages that a received message causes.
+    /// Returns the messages that the server sends after it has received `message`.
     fn respond_to(&mut self, message: &Value) -> Vec<Value> {
         let Some(method) = message["method"].as_str() else {
             return Vec::new();
@@ -61,8 +62,8 @@ impl Server<'_> {
         let version = params["_meta"][format!("{META_PREFIX}protocolVersion")].as_str();
         let stateless = version.is_some() && method != "initialize";
         let mut answers = match method {
-            _ if stateless => self.messages_before_stateless(params),
-            "tools/list" => self.messages_before_initialize(),
+            _ if stateless => self.messages_before_stateless_response(params),
+            "tools/list" => self.messages_before_tool_list(),
             "tools/call" => self.progress_messages(params),
             _ => Vec::new(),
         };
@@ -101,9 +102,8 @@ impl Server<'_> {
         answers
     }
 
-    /// Returns the messages that a server with certain faults sends before the response to a `tools/list` request in a
-    /// session.
-    fn messages_before_initialize(&self) -> Vec<Value> {
+    /// Returns the messages that certain faults make the server send before the response to `tools/list` in a session.
+    fn messages_before_tool_list(&self) -> Vec<Value> {
         match self.fault {
             "undeclared-logs" => vec![log_notification()],
             "asks-undeclared" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
@@ -116,8 +116,9 @@ impl Server<'_> {
         }
     }
 
-    /// Returns the messages that a server with certain faults sends before the response to a request without a session.
-    fn messages_before_stateless(&self, _: &Value) -> Vec<Value> {
+    /// Returns the messages that certain faults make the server send before the response to a request without a
+    /// session.
+    fn messages_before_stateless_response(&self, _: &Value) -> Vec<Value> {
         match self.fault {
             "logs-unasked" => vec![log_notification()],
             "sends-requests" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "ping"})],
@@ -125,7 +126,7 @@ impl Server<'_> {
         }
     }
 
-    /// Returns the progress notifications of a tool call.
+    /// Returns the progress notifications that precede the response to a tool call.
     fn progress_messages(&self, params: &Value) -> Vec<Value> {
         let token = &params["_meta"]["progressToken"];
         let progress = |token: &Value, value: i64| {
@@ -142,7 +143,7 @@ impl Server<'_> {
         }
     }
 
-    /// Returns the messages of a subscription, from its acknowledgement on.
+    /// Returns the messages after `subscriptions/listen`: the acknowledgement and, depending on the fault, a change.
     fn respond_to_subscription(&self, id: Value) -> Vec<Value> {
         let meta = json!({format!("{META_PREFIX}subscriptionId"): id});
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
@@ -164,7 +165,7 @@ impl Server<'_> {
         }
     }
 
-    /// Responds to a request of a revision with `initialize`.
+    /// Returns the result or error of a request in a revision with the `initialize` handshake.
     fn respond_to_handshake(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
         match method {
             "initialize" => {
@@ -194,7 +195,8 @@ impl Server<'_> {
         }
     }
 
-    /// Responds to a request of the discover revision; `version` is the revision that the request names.
+    /// Returns the result or error of a request in the revision without a handshake; `version` is the revision that the
+    /// request specifies.
     fn respond_stateless(
         &mut self,
         method: &str,
@@ -245,7 +247,8 @@ impl Server<'_> {
         Ok(result)
     }
 
-    /// Responds to a request that all revisions define; `not_found` is the error code for a missing resource.
+    /// Returns the result or error of a request that all revisions define; `not_found` is the error code for a missing
+    /// resource.
     fn respond_to_feature(
         &self,
         method: &str,
@@ -307,7 +310,7 @@ fn new_refusal(code: i64, text: &str) -> Refusal {
     (code, text.to_owned(), Value::Null)
 }
 
-/// Returns a log message.
+/// Returns a notification with a log message.
 fn log_notification() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "here"}})
 }
@@ -369,7 +372,7 @@ fn serve_http(fault: &str) {
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Serves the requests of one TCP connection.
+/// Responds to the requests of one TCP connection.
 fn serve_connection(stream: TcpStream, fault: &str) {
     let Ok(reading) = stream.try_clone() else {
         return;
@@ -395,6 +398,7 @@ fn serve_connection(stream: TcpStream, fault: &str) {
 struct HttpRequest {
     method: String,
     headers: Vec<(String, String)>,
+    /// JSON body of the request; null if it has no body.
     body: Value,
 }
 
@@ -437,7 +441,7 @@ impl HttpRequest {
     }
 }
 
-/// Returns the response to an HTTP request: status, additional header lines and body.
+/// Returns the response to an HTTP request: status, further header lines, and body.
 fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     let empty = |status: u16| (status, String::new(), String::new());
     if request.header("origin").is_some() && fault != "any-origin" {
@@ -517,7 +521,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     }
 }
 
-/// Returns the response to an HTTP request of the discover revision.
+/// Returns the response to an HTTP request of the revision without a handshake: status, further header lines, and body.
 fn respond_stateless_http(
     server: &mut Server<'_>,
     request: &HttpRequest,
