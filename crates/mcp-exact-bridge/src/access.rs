@@ -20,7 +20,7 @@ pub struct AccessRule {
 }
 
 impl AccessRule {
-    /// Returns true if the rule applies to a server and a principal.
+    /// Returns true if the rule applies to the server `server` and the principal `principal`.
     fn is_for(&self, server: &str, principal: Option<&str>) -> bool {
         let any =
             |patterns: &[String], text: &str| patterns.iter().any(|pattern| matches(pattern, text));
@@ -31,7 +31,7 @@ impl AccessRule {
     }
 
     /// Returns true if the rule shows an item, false if the rule hides it, and `None` if the rule does not apply.
-    fn verdict(&self, name: &str) -> Option<bool> {
+    fn decision(&self, name: &str) -> Option<bool> {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         if any(&self.deny) {
             return Some(false);
@@ -49,8 +49,8 @@ pub(crate) fn may_use(
 ) -> bool {
     let applicable = rules.iter().rev();
     let applicable = applicable.filter(|rule| rule.is_for(server, principal));
-    let mut verdicts = applicable.filter_map(|rule| rule.verdict(name));
-    verdicts.next().unwrap_or(true)
+    let mut decisions = applicable.filter_map(|rule| rule.decision(name));
+    decisions.next().unwrap_or(true)
 }
 
 /// Returns true if a pattern matches a complete string; `*` matches any characters. The time is at most proportional to
@@ -88,6 +88,7 @@ mod tests {
         }
     }
 
+    /// A pattern without `*` matches only the equal string; `*` matches any characters, including none.
     #[test]
     fn patterns_match_whole_texts() {
         for (pattern, text) in [
@@ -111,6 +112,7 @@ mod tests {
         }
     }
 
+    /// If several rules match an item, only the last one decides whether the item is shown.
     #[test]
     fn last_matching_rule_applies() {
         let rules = [

@@ -34,7 +34,7 @@ pub(crate) struct Backend {
     pub(crate) options: Arc<Options>,
     /// State of the clients without sessions.
     pub(crate) stateless: Stateless,
-    /// Cache of the server's tools.
+    /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
     pub(crate) tasks: TaskTable,
@@ -44,6 +44,7 @@ pub(crate) struct Backend {
     is_removed: AtomicBool,
     /// Number of times that the upstream was replaced or removed.
     replaced: watch::Sender<u64>,
+    /// Reachability of the server, and its connections.
     state: Mutex<State>,
     /// Lock that is held while the bridge connects to learn the identity of the server.
     probing: tokio::sync::Mutex<()>,
@@ -141,7 +142,8 @@ impl Backend {
             .ok_or_else(|| PeerError::internal("the server is not known"))
     }
 
-    /// Opens a connection on behalf of a client. An unreachable server is retried only after a delay.
+    /// Opens a connection on behalf of a client. An unreachable server is retried only after a delay; until then, the
+    /// error of the latest attempt is returned.
     pub(crate) async fn connect(
         &self,
         client: &ClientSide,
@@ -258,7 +260,7 @@ impl Backend {
         }
     }
 
-    /// Returns the state of the server for its operator.
+    /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
     pub(crate) fn state(&self) -> ServerState {
         let state = self.lock();
         let is_open = |connection: &&Weak<Connection>| {
@@ -287,7 +289,7 @@ impl Backend {
     }
 }
 
-/// Returns the error for a connection to a removed server.
+/// Returns the error for a connection to a server that was removed from the bridge.
 fn server_removed_error() -> PeerError {
     PeerError::internal("the server was taken out of the configuration")
 }
@@ -307,12 +309,12 @@ impl Backends {
         Arc::clone(&all)
     }
 
-    /// Returns the server with an index.
+    /// Returns the server at the index `number`.
     pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
         Arc::clone(&self.all()[number])
     }
 
-    /// Returns the server with a name, which may be removed.
+    /// Returns the server with this name, even if the server was removed.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
         let all = self.all();
         let found = all.iter().find(|backend| backend.name == name);

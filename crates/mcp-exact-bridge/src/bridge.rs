@@ -50,16 +50,17 @@ pub struct Options {
     /// of its request.
     pub losses_in_meta: bool,
     /// True if the response to a request over HTTP lists in its header `mcp-exact-losses` the ids of the losses of the
-    /// request and its result, in up to 1,024 bytes; see [`Bridge::http`]. A response that has become an event stream
-    /// lists the losses until then.
+    /// request and its result, in up to 1,024 bytes; see [`Bridge::http`]. If the response is an event stream, the
+    /// header lists only the losses that occurred before the stream began.
     pub losses_in_header: bool,
     /// Function that is called for every loss, except accepted ones.
     pub on_loss: Option<LossHook>,
     /// Time limit for an answer of the server. A shorter timeout of the client ends the request earlier.
     pub request_timeout: RequestTimeout,
-    /// Whether the names of tools and prompts are prefixed with the name of their server, if there are many servers.
+    /// Condition under which the names of tools and prompts are prefixed with the name of their server; has no effect
+    /// in front of a single server.
     pub prefix: Prefix,
-    /// Hooks around each request.
+    /// Hooks that are called for each request and for all other messages.
     pub hooks: Hooks,
     /// Function that is called after each request.
     pub on_call: Option<CallObserver>,
@@ -74,10 +75,10 @@ pub struct Options {
     pub connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
-    /// Time limit for the response of the client to a request that the server sends during a call. It applies to
-    /// clients without sessions, and to clients with sessions at a [`SharedUpstream`](crate::SharedUpstream). The call
-    /// holds a connection to the server until then. It ends earlier if a client with a session disconnects or cancels
-    /// the call.
+    /// Time limit for the response of the client to a request that the server sends during a call. The time limit
+    /// applies to clients without sessions, and to clients with sessions at a
+    /// [`SharedUpstream`](crate::SharedUpstream). While the call waits, the call has exclusive use of a connection to
+    /// the server. The call ends earlier if a client with a session disconnects or cancels the call.
     pub answer_within: Duration,
     /// Maximum number of calls per server that wait for the response of their client.
     pub waiting_calls: usize,
@@ -129,7 +130,7 @@ pub enum BridgeError {
 /// Gateway in front of one server or many.
 ///
 /// In front of one server, the bridge has the name, capabilities and instructions of the server. In front of many
-/// servers, the bridge has the capabilities of all of them together. Clones of a bridge share all state.
+/// servers, the bridge has the combined capabilities of all servers. Clones of a bridge share all state.
 #[derive(Clone)]
 pub struct Bridge(pub(crate) Arc<SharedState>);
 
@@ -141,7 +142,7 @@ pub(crate) struct SharedState {
     pub(crate) options: Arc<Options>,
     /// Names of the tools and prompts of all servers.
     pub(crate) names: Arc<Names>,
-    /// URIs of resources, with their servers.
+    /// Servers of the known resource URIs.
     pub(crate) uris: KnownUris,
     /// Current rules.
     pub(crate) live: Arc<LiveRules>,
@@ -149,9 +150,9 @@ pub(crate) struct SharedState {
     pub(crate) counters: Arc<Counters>,
     /// Usage of each principal.
     principals: Arc<Principals>,
-    /// Lock that is held while servers are updated.
+    /// Lock that is held while [`Bridge::update`] runs.
     pub(crate) updating: tokio::sync::Mutex<()>,
-    /// Number of updates of servers and rules; open subscriptions are renewed when it changes.
+    /// Number of updates of servers and rules; open subscriptions are renewed when this number changes.
     pub(crate) updates: watch::Sender<u64>,
     /// Settings of the endpoints that serve clients.
     settings: Arc<ServerSettings>,
@@ -183,8 +184,8 @@ impl Bridge {
         Self::build(vec![Arc::new(backend)], options, live, config)
     }
 
-    /// Creates a bridge in front of many named servers; connects to all of them once, concurrently, to learn their
-    /// identities and capabilities.
+    /// Creates a bridge in front of many named servers; connects to each server once, concurrently, to learn its
+    /// identity and capabilities.
     ///
     /// A server that cannot be reached is retried with a delay that grows from half a second to one minute; until then,
     /// its tools, prompts and resources are not listed.
@@ -295,7 +296,7 @@ impl Bridge {
     /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C.
     ///
     /// # Errors
-    /// [`ServeError`](mcp_exact_transport::ServeError).
+    /// [`ServeError`](mcp_exact_transport::ServeError) if reading or writing fails.
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> Result<(), mcp_exact_transport::ServeError> {
         let (settings, handler) = self.endpoint();
@@ -517,7 +518,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the tasks of a subscription that belong to its principal, by their ids for the client.
+    /// Returns the task ids in a subscription filter whose tasks belong to the principal, as clients know these ids.
     fn tasks_of_filter(&self, filter: &Filter, principal: Option<&Principal>) -> BTreeSet<String> {
         let backends = self.backends.all();
         let known = backends.iter().flat_map(|backend| {

@@ -11,7 +11,7 @@ use mcp_exact_session::{
     Reply, Revision,
 };
 
-/// Future of a hook.
+/// Future that a method of a [`Hook`] returns.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Request of a client that is relayed to one server.
@@ -86,8 +86,8 @@ pub struct Message {
     pub server: String,
     /// Principal of the client, if it is authenticated.
     pub principal: Option<String>,
-    /// `Implementation` with name and version of the client; `None` for changes, which all subscriptions of a principal
-    /// receive.
+    /// `Implementation` with name and version of the client; `None` for change notifications, because all subscriptions
+    /// of a principal receive them.
     pub client: Option<JsonObject>,
     /// Revision of `params`.
     pub revision: Revision,
@@ -111,11 +111,12 @@ pub enum MessageDecision {
     Refuse(PeerError),
 }
 
-/// Hook of the application around each request of a client to a server, and on all other messages. A list request to
-/// several servers counts as one request to each of them.
+/// Hook of the application around each request of a client to a server, and on all other messages. The hooks are called
+/// once per server for a list request that the bridge sends to several servers.
 ///
 /// Hooks are called in order before the request and in reverse order after the answer, so that the first hook sees the
-/// same messages as the client. An answer of a hook is passed to the hooks before it.
+/// same messages as the client. If a hook answers a request, the answer is passed to [`Hook::after`] of the earlier
+/// hooks.
 ///
 /// ```
 /// use mcp_exact_bridge::{Call, Decision, Hook, HookFuture, Hooks, Options};
@@ -145,8 +146,8 @@ pub trait Hook: Send + Sync + 'static {
         Box::pin(ready(Decision::Relay))
     }
 
-    /// Receives the answer and returns the answer for the client. This method is not called if the client cancels the
-    /// request.
+    /// Receives the answer of the server or of a later hook, and returns the answer for the client. This method is not
+    /// called if the client cancels the request.
     fn after<'a>(&'a self, call: &'a Call, reply: Reply) -> HookFuture<'a, Reply> {
         let _ = call;
         Box::pin(ready(reply))
@@ -178,7 +179,8 @@ impl Hooks {
         self.0.is_empty()
     }
 
-    /// Passes a message to all hooks.
+    /// Passes a message to all hooks, which may change its params; returns the error of the first hook that refuses the
+    /// message.
     fn pass(&self, message: &mut Message) -> Result<(), PeerError> {
         let is_of_server = matches!(
             message.kind,
@@ -208,7 +210,7 @@ impl Hooks {
     where
         F: Future<Output = Reply>,
     {
-        let mut asked = 0;
+        let mut called = 0;
         let mut answer = None;
         for hook in &self.0 {
             match hook.before(&call).await {
@@ -220,20 +222,21 @@ impl Hooks {
             if answer.is_some() {
                 break;
             }
-            asked += 1;
+            called += 1;
         }
         let mut reply = match answer {
             Some(answer) => answer,
             None => relay(call.params.clone()).await,
         };
-        for hook in self.0[..asked].iter().rev() {
+        for hook in self.0[..called].iter().rev() {
             reply = hook.after(&call, reply).await;
         }
         reply
     }
 }
 
-/// Hooks on the messages between one client and one server.
+/// Hooks on the messages between one client and one server, with the fields that all these messages have in common;
+/// `None` if there is no hook.
 #[derive(Clone)]
 pub(crate) struct MessageHooks(Option<Arc<(Hooks, Message)>>);
 
@@ -244,7 +247,7 @@ impl MessageHooks {
         Self(has_hooks.then(|| Arc::new((hooks.clone(), describe()))))
     }
 
-    /// Describes messages between a client and a server.
+    /// Returns a message with the fields that all messages between a client and a server have in common.
     pub(crate) fn describe(
         server: &str,
         principal: Option<&Principal>,
@@ -289,9 +292,9 @@ impl MessageHooks {
     }
 
     /// Passes an input request of the server to the hooks.
-    pub(crate) fn question(&self, ask: InputRequest) -> Result<InputRequest, PeerError> {
-        let params = self.pass(MessageKind::InputRequest, &ask.method, ask.params)?;
-        Ok(InputRequest::new(ask.method, params))
+    pub(crate) fn input_request(&self, request: InputRequest) -> Result<InputRequest, PeerError> {
+        let params = self.pass(MessageKind::InputRequest, &request.method, request.params)?;
+        Ok(InputRequest::new(request.method, params))
     }
 
     /// Passes the response of the client to an input request to the hooks.
@@ -317,7 +320,7 @@ impl MessageHooks {
         passed.ok().map(Option::unwrap_or_default)
     }
 
-    /// Passes a change to the hooks; returns `None` if a hook drops it.
+    /// Passes a change notification to the hooks; returns `None` if a hook drops it.
     pub(crate) fn change(&self, change: Change) -> Option<Change> {
         if self.is_empty() {
             return Some(change);
@@ -386,7 +389,8 @@ fn number(number: f64) -> Option<Json> {
 }
 
 /// Returns the method of the input request that a response belongs to (2026-07-28, `basic/patterns/mrtr`). The method
-/// is inferred from the members of the response, which does not contain it; it is empty if no method matches.
+/// is inferred from the members of the response, which does not contain it; the returned method is empty if none
+/// matches.
 pub(crate) fn method_of_answer(answer: &JsonObject) -> &'static str {
     let members = answer.view().find_each(["action", "model", "roots"]);
     match members.map(|member| member.is_some()) {
@@ -397,7 +401,7 @@ pub(crate) fn method_of_answer(answer: &JsonObject) -> &'static str {
     }
 }
 
-/// Adds the request's `_meta` to params without one.
+/// Adds the `_meta` of the request `call` to params that have no `_meta`.
 fn with_meta(mut params: JsonObject, call: &Call) -> JsonObject {
     let meta = call.params.as_ref().and_then(|params| params.get("_meta"));
     if let Some(meta) = meta

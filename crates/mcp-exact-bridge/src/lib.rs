@@ -1,9 +1,9 @@
 //! Gateway of the Model Context Protocol: connects clients of any revision to servers of any revision, over any
 //! transport.
 //!
-//! A [`Bridge`] is a gateway in front of one server. To its clients it looks like the server, in every revision and
-//! both lifecycles: messages that client and server cannot exchange directly are converted, and losses of a conversion
-//! are reported. Between equal revisions, messages are relayed unchanged.
+//! A [`Bridge`] is a gateway in front of one server. To its clients the bridge looks like the server, in every revision
+//! and both lifecycles: messages that client and server cannot exchange directly are converted, and losses of a
+//! conversion are reported. Between equal revisions, messages are relayed unchanged.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "process", feature = "stdio"))]
@@ -49,7 +49,7 @@
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
-//! of clients, and notifications in both directions. They are for policy, redaction and caching. A [`CallObserver`]
+//! of clients, and notifications in both directions. Hooks are for policy, redaction and caching. A [`CallObserver`]
 //! receives a report of each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each
 //! principal. [`Bridge::update`] changes rules and servers while clients keep their sessions.
 //!
@@ -64,8 +64,8 @@
 //! messages of the server reach no other call. Subscriptions of clients without sessions share one subscription at the
 //! server if they belong to the same principal and name the same resources. An authenticated principal holds at most
 //! half of the shared connections; subscriptions and waiting calls of clients without a principal together hold at most
-//! half of them, too. Tasks belong to the principal that has made the call, or to the session if it has no principal;
-//! requests of others about a task are answered as if the task did not exist.
+//! half of the shared connections, too. Tasks belong to the principal that has made the call, or to the session if it
+//! has no principal; requests of others about a task are answered as if the task did not exist.
 //!
 //! # Limits
 //!

@@ -19,13 +19,13 @@ const LIMIT_EXCEEDED: i64 = -32000;
 pub struct PrincipalLimits {
     /// Average number of requests per second; `None` for no limit.
     pub per_second: Option<f64>,
-    /// Number of requests that a principal may send at once after a pause; at least one.
+    /// Maximum number of requests that a principal may send immediately after a pause; at least one.
     pub burst: u32,
     /// Maximum number of concurrent requests; `None` for no limit.
     pub concurrent: Option<usize>,
 }
 
-/// Usage by principal.
+/// Token buckets and concurrent requests of all principals.
 #[derive(Debug, Default)]
 pub(crate) struct Principals {
     /// Usage of each principal; the key `None` stands for all clients without a principal.
@@ -63,6 +63,7 @@ fn burst(limits: &PrincipalLimits) -> f64 {
 /// Permit for one request, which counts towards the concurrent requests of its principal until dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
+    /// Table from which the request is removed when the permit is dropped.
     principals: Arc<Principals>,
     /// Principal of the request.
     principal: Option<String>,
@@ -135,6 +136,7 @@ impl Principals {
 mod tests {
     use super::*;
 
+    /// Requests above the rate of one principal are rejected, and requests of other principals are not.
     #[test]
     fn rate_limits_apply_per_principal() {
         let limits = PrincipalLimits {
@@ -159,6 +161,7 @@ mod tests {
         assert!(admit(Some("red"), 500).is_err());
     }
 
+    /// A request counts towards the limit of concurrent requests only until its permit is dropped.
     #[test]
     fn ended_requests_do_not_count() {
         let limits = PrincipalLimits {
@@ -174,6 +177,7 @@ mod tests {
         assert!(admit().is_ok());
     }
 
+    /// Above [`CLEANUP_THRESHOLD`] principals, principals without recent requests are removed.
     #[test]
     fn idle_principals_are_forgotten() {
         let limits = PrincipalLimits {

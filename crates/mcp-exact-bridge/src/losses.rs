@@ -28,7 +28,8 @@ const MAX_LISTED_LOSSES: usize = 100;
 /// members.
 const MAX_COUNTED_KINDS: usize = 1000;
 
-/// Counts all kinds of losses above [`MAX_COUNTED_KINDS`].
+/// Id under which all kinds of losses above [`MAX_COUNTED_KINDS`] are counted, and which ends a truncated list in the
+/// header.
 const OTHER_KINDS: &str = "other";
 
 /// Policy for some losses.
@@ -88,7 +89,7 @@ impl LossReport<'_> {
 pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
 
 impl LossHook {
-    /// Creates a hook that calls a function with each report of losses.
+    /// Creates a hook that calls a function with the report of each loss.
     pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
@@ -132,11 +133,11 @@ impl LossCounters {
 pub(crate) struct LossSettings {
     /// Policy for losses without a matching rule.
     pub(crate) policy: LossPolicy,
-    /// Rules; the last rule that matches a loss applies.
+    /// Policies for specific losses; the last rule that matches a loss applies.
     pub(crate) rules: Vec<LossRule>,
     /// Function that is called for each reported loss.
     pub(crate) hook: Option<LossHook>,
-    /// Counters of losses; `None` for values that are not part of a message.
+    /// Counters of losses; `None` if losses are not counted, because the converted values are not part of a message.
     pub(crate) counters: Option<Arc<LossCounters>>,
     /// True if results list their losses in `_meta`.
     pub(crate) in_meta: bool,
@@ -156,10 +157,11 @@ impl LossSettings {
 /// Handling of losses in the messages of one request, or in messages outside of requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Losses {
+    /// Policies, counters and report settings for the losses.
     settings: Arc<LossSettings>,
-    /// Losses to list in the result's `_meta`, from the request and its result.
+    /// Losses to list in the result's `_meta`, from the request and its result; `None` if results do not list losses.
     listed: Option<Arc<Mutex<Vec<Json>>>>,
-    /// Request over HTTP whose response lists the ids of the losses.
+    /// Request over HTTP whose response lists the ids of the losses; `None` if responses do not list them.
     request: Option<RequestContext>,
 }
 
@@ -172,7 +174,7 @@ impl Losses {
         }
     }
 
-    /// Creates a handling that ignores losses, for values that only the bridge reads.
+    /// Creates the handling for values that only the bridge reads: losses are accepted without a report.
     pub(crate) fn ignored() -> Self {
         Self::new(Arc::new(LossSettings {
             policy: LossPolicy::Accept,
@@ -189,7 +191,8 @@ impl Losses {
         }
     }
 
-    /// Returns the handling for a retry: the response to the retry lists the further losses.
+    /// Returns the handling for the retry of a call: later losses are listed in the header of the response to the
+    /// retry.
     pub(crate) fn of_retry(&self, request: &RequestContext) -> Self {
         Self {
             request: self.settings.in_header.then(|| request.clone()),
@@ -261,7 +264,7 @@ impl Losses {
         }
     }
 
-    /// Adds the losses of a request to its result; without losses, the result is unchanged.
+    /// Adds the recorded losses of a request to the `_meta` of its result; without losses, the result is unchanged.
     pub(crate) fn list_in_result(&self, result: RawResult) -> RawResult {
         match &self.listed {
             Some(listed) if !lock(listed).is_empty() => self.list_in(result.into_object()).into(),
@@ -285,7 +288,7 @@ fn list_in_header(request: &RequestContext, id: &str) {
     request.update_response_header(LOSSES_HEADER, |listed| with_id(listed, id));
 }
 
-/// Does nothing, because no request comes over HTTP without the feature.
+/// Does nothing, because without the feature `http-server` no request comes over HTTP.
 #[cfg(not(feature = "http-server"))]
 fn list_in_header(_: &RequestContext, _: &str) {}
 
@@ -408,6 +411,7 @@ mod tests {
         assert_eq!(long, OTHER_KINDS);
     }
 
+    /// If several rules match a loss, the last one decides its policy.
     #[test]
     fn the_last_matching_rule_decides() {
         let rules = vec![
@@ -425,6 +429,7 @@ mod tests {
         assert!(!refused("prompts/list", "/prompts/0/title"));
     }
 
+    /// Losses with the policy to accept them are counted, and are not listed in results.
     #[test]
     fn accepted_losses_are_counted_and_not_listed() {
         let rules = vec![LossRule::new(["*/icons"], LossPolicy::Accept)];

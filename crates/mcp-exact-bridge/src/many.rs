@@ -64,9 +64,9 @@ impl SharedState {
         }
     }
 
-    /// Returns true if the revision of the client defines the request, or a rule allows the method. Access rules cannot
-    /// be applied to the items that other requests name, so by default such requests are relayed only in front of a
-    /// single server without rules, and only for clients without a principal.
+    /// Returns true if the revision of the client defines the request, or a rule allows the method. Access rules do not
+    /// apply to the items that an undefined request names, so by default an undefined request is relayed only in front
+    /// of a single server without rules, and only for clients without a principal.
     fn may_relay(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let method = request.method();
         let is_alone = || request.context().principal.is_none() && self.relays_without_inspection();
@@ -78,7 +78,7 @@ impl SharedState {
             || is_alone()
     }
 
-    /// Returns true if the request names a task of the tasks extension, and a server has the extension.
+    /// Returns true if the request names a task of the tasks extension, and a server declares the extension.
     fn relays_extension_tasks(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let backends = self.backends.all();
         let has_extension = |backend: &Arc<Backend>| {
@@ -100,8 +100,8 @@ impl SharedState {
         })
     }
 
-    /// Returns the first server that satisfies a predicate. The predicate receives the server and the client's session
-    /// with it.
+    /// Returns the first server that satisfies a predicate. The predicate receives a server, and the session of the
+    /// client with this server.
     fn find_server(
         &self,
         client: &ServerHandle,
@@ -261,15 +261,15 @@ impl SharedState {
 
     /// Returns the server whose input requests a retry answers; `None` if the `requestState` of the retry does not name
     /// one.
-    fn asked_by(
+    fn server_of_retry(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Option<usize> {
         request.state.as_ref()?;
         self.find_server(client, request, |backend, session| match session {
-            Some(session) => session.has_asked(request),
-            None => backend.stateless.has_asked(backend, request),
+            Some(session) => session.is_server_of_retry(request),
+            None => backend.stateless.is_server_of_retry(backend, request),
         })
     }
 
@@ -289,10 +289,10 @@ impl SharedState {
         let reader = principal.map(|Principal(name)| name.as_str());
         let known = uri.as_deref().and_then(|uri| {
             let answered = || self.uris.answered_by(reader, uri);
-            let asked = is_retry(request).then(answered).flatten();
-            asked.or_else(|| self.uris.server_of(reader, uri))
+            let of_retry = is_retry(request).then(answered).flatten();
+            of_retry.or_else(|| self.uris.server_of(reader, uri))
         });
-        let first = self.asked_by(client, request).or(known);
+        let first = self.server_of_retry(client, request).or(known);
         let mut last = None;
         let backends = self.backends.all();
         let mut servers: Vec<_> = backends.iter().enumerate().collect();
@@ -302,7 +302,7 @@ impl SharedState {
             if !self.may_use(server, principal, name) {
                 continue;
             }
-            // Answers of the user are for the server that has asked.
+            // The responses are for the server that has sent the input requests.
             let is_last = is_retry(request) && first == Some(server);
             match self.relay_to(server, client, request.clone()).await {
                 Err(error) if is_unknown(&error) && !is_last => {
@@ -315,7 +315,7 @@ impl SharedState {
                     if let ("resources/read", Some(uri), Ok(_)) =
                         (request.method(), &uri, &answered)
                     {
-                        self.uris.note_answer(server, reader, uri);
+                        self.uris.record_answer(server, reader, uri);
                     }
                     return answered;
                 }
@@ -341,7 +341,7 @@ fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call
     }
 }
 
-/// Returns the object with another `name`; the other members and their order do not change.
+/// Returns the object with its member `name` replaced; the other members and their order do not change.
 fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
     let object = object?;
     let members = object.view().iter().map(|(key, value)| match &*key {
@@ -356,7 +356,7 @@ fn is_unknown(error: &PeerError) -> bool {
     matches!(error.code(), Some(-32601 | -32602 | -32002))
 }
 
-/// Returns true if a revision defines requests of this method for clients.
+/// Returns true if a revision defines a request of clients with this method.
 fn is_defined(revision: Revision, method: &str) -> bool {
     let spec = mcp_exact_revisions::find(revision.as_str());
     spec.is_some_and(|spec| spec.sends_request(Side::Client, method))

@@ -95,6 +95,7 @@ impl fmt::Debug for CallObserver {
 /// Timer of one request. Dropping the timer counts the request with the outcome of its reply, or as cancelled if there
 /// was none.
 pub(crate) struct CallTimer {
+    /// Counters to which the request is added.
     counters: Arc<Counters>,
     /// Observer and the call to report to it, if there is an observer.
     observed: Option<(CallObserver, Call)>,
@@ -266,7 +267,7 @@ fn head(out: &mut impl fmt::Write, name: &str, kind: &str, help: &str) -> fmt::R
     writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
-/// Escapes the value of a label.
+/// Escapes a label value for the Prometheus text format.
 fn label(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for character in text.chars() {

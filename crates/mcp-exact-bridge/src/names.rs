@@ -22,13 +22,13 @@ pub enum Prefix {
     /// Every name is prefixed. A name of more than 64 characters is truncated and ends with a hash.
     #[default]
     Always,
-    /// A name is prefixed if a server that was added earlier uses the same name.
+    /// A name is prefixed if the same name is already assigned to a tool or prompt of another server.
     OnConflict,
     /// No name is prefixed. A tool or prompt whose name is already used by another server is omitted.
     Never,
 }
 
-/// Kind of the named item.
+/// Kind of an item that clients address by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Tool,
@@ -40,6 +40,7 @@ pub(crate) enum Kind {
 pub(crate) struct Names {
     /// Condition under which names are prefixed.
     prefix: Prefix,
+    /// Names that were assigned so far.
     assigned: Mutex<AssignedNames>,
 }
 
@@ -108,7 +109,8 @@ impl Names {
         Some(name)
     }
 
-    /// Returns the server of a tool or prompt, and the server's own name of it.
+    /// Returns the index of the server that has a tool or prompt, and the name that the server itself uses for the
+    /// item; `None` if no server has the name.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<(usize, String)> {
         let assigned = self.lock();
         let found = assigned.by_name.get(&(kind, name.to_owned())).cloned();
@@ -187,6 +189,8 @@ mod tests {
         Names::new(prefix, servers.to_vec())
     }
 
+    /// A prefixed name resolves to its server and the server's own name, even if the name was not assigned by this
+    /// process.
     #[test]
     fn prefixed_names_resolve_to_servers() {
         let names = names(Prefix::Always);
@@ -205,6 +209,7 @@ mod tests {
         }
     }
 
+    /// Names that are truncated to the maximum length remain unique, because they end with different hashes.
     #[test]
     fn long_names_are_truncated_uniquely() {
         let names = self::names(Prefix::Always);
@@ -239,6 +244,7 @@ mod tests {
         );
     }
 
+    /// Without prefixes, a tool whose name another server already uses is omitted.
     #[test]
     fn duplicate_names_are_omitted() {
         let names = names(Prefix::Never);
@@ -247,6 +253,7 @@ mod tests {
         assert_eq!(names.find(Kind::Tool, "read"), Some((0, "read".to_owned())));
     }
 
+    /// A server name that could make prefixed names ambiguous is refused.
     #[test]
     fn ambiguous_server_names_are_refused() {
         let check = |names: &[&'static str]| check_server_names(names.iter().copied());

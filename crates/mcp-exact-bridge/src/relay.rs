@@ -1,7 +1,7 @@
-//! Functions for relaying that clients with and without sessions share: client metadata, progress, results of type
+//! Functions that relay messages for clients with and without sessions: client metadata, progress, results of type
 //! `input_required`, subscription filters.
 //!
-//! Also the state of a call that waits for the answers of a client with a session.
+//! [`SessionCallState`] is the state of a call that waits for the answers of a client with a session.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,7 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
     Some(trace)
 }
 
-/// Returns the member `uri` of params.
+/// Returns the member `uri` of params; `None` if it is missing or is no string.
 pub(crate) fn uri_of(params: Option<&JsonObject>) -> Option<String> {
     let uri = params?.view().find("uri")?;
     Some(uri.as_str()?.into_owned())
@@ -138,7 +138,7 @@ impl From<PeerError> for RelayError {
     }
 }
 
-/// Returns the error for a request that was not sent to the server.
+/// Returns the error for the client whose request was not sent to the server.
 pub(crate) fn not_sent_error(error: &SendError) -> PeerError {
     match error {
         SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
@@ -173,7 +173,7 @@ pub(crate) fn missing_client_answer_error() -> PeerError {
 /// Result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
 pub(crate) struct InputRequired {
     /// Input requests, by their keys in `inputRequests`.
-    pub(crate) asks: Vec<(String, InputRequest)>,
+    pub(crate) requests: Vec<(String, InputRequest)>,
     /// `requestState` of the server, unchanged.
     state: Option<Json>,
 }
@@ -187,7 +187,7 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
     }
     let asks = asks.and_then(|asks| asks.object());
     Some(InputRequired {
-        asks: input_requests(&asks.map(|asks| asks.to_object()).unwrap_or_default()),
+        requests: input_requests(&asks.map(|asks| asks.to_object()).unwrap_or_default()),
         state: state.map(|state| state.to_json()),
     })
 }
@@ -210,7 +210,7 @@ impl InputRequired {
     /// `requestState`, and the methods of the input requests.
     pub(crate) fn session_state(&self, server: &str) -> String {
         let methods = self
-            .asks
+            .requests
             .iter()
             .map(|(name, ask)| (name, Json::string(&ask.method)));
         let mut kept = JsonObject::from_iter([("methods", JsonObject::from_iter(methods))]);

@@ -155,7 +155,7 @@ fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
-/// Adds capabilities to `into`; a flag is true if it is true in either of them.
+/// Adds capabilities to `into`; a flag becomes true if it is true in `into` or in `more`.
 fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {

@@ -33,6 +33,7 @@ use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, PendingServerRe
 pub(crate) struct Session {
     /// Reference to this session for the tasks that it starts.
     this: Weak<Session>,
+    /// Handle of the endpoint that serves the client.
     client: ServerHandle,
     /// Negotiated revision, identity and capabilities of the client.
     info: SessionInfo,
@@ -238,13 +239,17 @@ impl Session {
     }
 
     /// Returns true if the server has sent the input requests that a retry answers.
-    pub(crate) fn has_asked(&self, request: &IncomingRequest<RequestContext>) -> bool {
+    pub(crate) fn is_server_of_retry(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let state = request.state.as_deref();
         let kept = state.and_then(relay::SessionCallState::read);
         match kept {
             Some(kept) => kept.server == self.backend.name,
             None => {
-                self.backend.is_shared() && self.backend.stateless.has_asked(&self.backend, request)
+                self.backend.is_shared()
+                    && self
+                        .backend
+                        .stateless
+                        .is_server_of_retry(&self.backend, request)
             }
         }
     }
@@ -296,7 +301,7 @@ impl Session {
             }
         };
         if let Outcome::Result(_) = &outcome {
-            self.note_subscription(request);
+            self.record_subscription(request);
         }
         let uri = relay::uri_of(request.params());
         if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
@@ -307,13 +312,13 @@ impl Session {
                 Some(required) => {
                     let state = required.session_state(&self.backend.name);
                     let back = translation.reversed();
-                    let asked = required.asks.into_iter();
-                    let asked = asked.map(|(name, ask)| {
-                        let ask = messages.question(back.question(&ask)?)?;
+                    let requests = required.requests.into_iter();
+                    let requests = requests.map(|(name, ask)| {
+                        let ask = messages.input_request(back.input_request(&ask)?)?;
                         Ok((name, ask))
                     });
                     Ok(Reply::InputRequired {
-                        requests: asked.collect::<Result<_, PeerError>>()?,
+                        requests: requests.collect::<Result<_, PeerError>>()?,
                         state: Some(state),
                     })
                 }
@@ -357,12 +362,12 @@ impl Session {
         if relay::uri_of(request.params()).is_none() {
             return Err(PeerError::invalid_params("`uri` has to be a string"));
         }
-        self.note_subscription(request);
+        self.record_subscription(request);
         Ok(Reply::Result(JsonObject::new().into()))
     }
 
     /// Updates the set of resources that the client is subscribed to.
-    fn note_subscription(&self, request: &IncomingRequest<RequestContext>) {
+    fn record_subscription(&self, request: &IncomingRequest<RequestContext>) {
         let Some(uri) = relay::uri_of(request.params()) else {
             return;
         };
@@ -443,28 +448,28 @@ impl Session {
     async fn relay_server_request(
         self: Arc<Self>,
         connection: Arc<Connection>,
-        question: PendingServerRequest,
+        server_request: PendingServerRequest,
     ) {
-        let answer = self.client_response(&connection, &question).await;
-        self.lock().server_requests.remove(&question.key);
-        question.answer(answer);
+        let answer = self.client_response(&connection, &server_request).await;
+        self.lock().server_requests.remove(&server_request.key);
+        server_request.answer(answer);
     }
 
     /// Sends a request of the server to the client, and returns the response for the server.
     async fn client_response(
         &self,
         connection: &Connection,
-        question: &PendingServerRequest,
+        server_request: &PendingServerRequest,
     ) -> Result<RawResult, PeerError> {
         let back = self.translation_to(connection).reversed();
-        let method = question.request.method();
-        let asked = InputRequest::new(method, question.request.params().cloned());
+        let method = server_request.request.method();
+        let input_request = InputRequest::new(method, server_request.request.params().cloned());
         let messages = self.messages();
-        let ask = self.task_question(connection, asked.clone())?;
-        let ask = messages.question(back.question(&ask)?)?;
+        let ask = self.task_input_request(connection, input_request.clone())?;
+        let ask = messages.input_request(back.input_request(&ask)?)?;
         let scope = self
             .calls
-            .request_of(question.during)
+            .request_of(server_request.during)
             .map_or(Scope::Peer, Scope::During);
         let options = CallOptions::default();
         let pending = self
@@ -475,7 +480,7 @@ impl Session {
             Outcome::Result(result) => {
                 let answer = messages.answer(method, result.object())?;
                 let answer = back.reversed().answer(method, &answer)?;
-                let answer = self.task_answer(connection, &asked, answer);
+                let answer = self.task_answer(connection, &input_request, answer);
                 Ok(RawResult::from(answer))
             }
             Outcome::Error(error) => Err(error),
@@ -488,7 +493,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.forget_tasks();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let server_requests = state.server_requests.drain().map(|(_, asking)| asking);
+        let server_requests = state.server_requests.drain().map(|(_, task)| task);
         server_requests
             .chain(state.listening.take())
             .for_each(|task| task.abort());
@@ -497,6 +502,7 @@ impl Drop for Session {
 
 /// Guard that removes a call from [`Calls`] when dropped, that is, when its request ends or is cancelled.
 struct CallEnds<'a> {
+    /// Calls from which the call is removed.
     calls: &'a Calls,
     /// Key of the upstream request.
     key: RequestKey,
@@ -508,7 +514,7 @@ impl Drop for CallEnds<'_> {
     }
 }
 
-/// Returns the client's answers to input requests, for a server of 2026-07-28.
+/// Returns the client's answers to input requests, for a server of 2026-07-28; `None` if the request is not a retry.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
     translation: &Translation,
@@ -525,8 +531,8 @@ fn input_of(
     if kept.server != server {
         return Err(PeerError::invalid_params("another server has asked"));
     }
-    let asked = request.responses.iter();
-    let responses = asked.map(|(name, outcome)| match outcome {
+    let outcomes = request.responses.iter();
+    let responses = outcomes.map(|(name, outcome)| match outcome {
         Outcome::Result(result) => {
             let method = kept.method_of(name);
             let answer = messages.answer(&method, result.object())?;
@@ -549,23 +555,23 @@ fn input_of(
 struct SessionReceiver(Weak<Session>);
 
 impl Receiver for SessionReceiver {
-    fn handle_request(&self, connection: &Arc<Connection>, question: PendingServerRequest) {
+    fn handle_request(&self, connection: &Arc<Connection>, request: PendingServerRequest) {
         let Some(session) = self.0.upgrade() else {
-            return question.refuse("the client is gone");
+            return request.refuse("the client is gone");
         };
-        let key = question.key;
-        let asking = Arc::clone(&session).relay_server_request(Arc::clone(connection), question);
+        let key = request.key;
+        let task = Arc::clone(&session).relay_server_request(Arc::clone(connection), request);
         // The task needs the lock to end, so it is registered before it ends.
         let mut state = session.lock();
-        let asking = tokio::spawn(asking);
-        state.server_requests.insert(key, asking.abort_handle());
+        let task = tokio::spawn(task);
+        state.server_requests.insert(key, task.abort_handle());
     }
 
-    fn handle_cancellation(&self, question: ServerRequestKey) {
+    fn handle_cancellation(&self, request: ServerRequestKey) {
         let session = self.0.upgrade();
-        let asking = session.and_then(|session| session.lock().server_requests.remove(&question));
-        if let Some(asking) = asking {
-            asking.abort();
+        let task = session.and_then(|session| session.lock().server_requests.remove(&request));
+        if let Some(task) = task {
+            task.abort();
         }
     }
 

@@ -57,8 +57,11 @@ fn input_request_key(at: usize) -> String {
 
 /// State that all clients without sessions share.
 pub(crate) struct Stateless {
+    /// Connections to the server, which the requests of each owner share.
     connections: Connections,
+    /// Subscriptions at the server, which equal subscriptions of clients share.
     subscriptions: Subscriptions,
+    /// Hooks of the application.
     hooks: Hooks,
     /// Name of the server.
     server: String,
@@ -128,8 +131,8 @@ impl Stateless {
             return self.resume(client, &request, waiting).await;
         }
         let negotiation = backend.profile().await?.negotiation;
-        let asks_by_requests = negotiation.lifecycle == Lifecycle::Initialize;
-        let needs_lease = asks_by_requests && owner.client.answers_questions();
+        let has_sessions = negotiation.lifecycle == Lifecycle::Initialize;
+        let needs_lease = has_sessions && owner.client.supports_input_requests();
         loop {
             let relayed = if needs_lease {
                 let lease = self.connections.lease(backend, owner.clone()).await?;
@@ -153,7 +156,7 @@ impl Stateless {
 
     /// Returns true if the server has sent the input requests that a retry answers: the retry continues a waiting call,
     /// or its `requestState` is bound to the server and the principal.
-    pub(crate) fn has_asked(
+    pub(crate) fn is_server_of_retry(
         &self,
         backend: &Backend,
         request: &IncomingRequest<RequestContext>,
@@ -266,7 +269,7 @@ impl Stateless {
             Reply::Result(result) => {
                 let tool = request.param("name").and_then(|name| name.as_str());
                 let result = binding.bind_task(result, &tool.unwrap_or_default());
-                Reply::Result(binding.bind(with_questions(result, &messages)?))
+                Reply::Result(binding.bind(pass_input_required(result, &messages)?))
             }
             reply => reply,
         })
@@ -283,11 +286,11 @@ impl Stateless {
         let translation = self
             .translation_to(request, &connection)
             .of_request(&request.context().app_data);
-        let (sender, questions) = mpsc::unbounded_channel();
+        let (sender, server_requests) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
             key: request.key,
-            questions: sender,
+            server_requests: sender,
             back: self.translation_to(request, &connection).reversed(),
             messages: self.messages(request),
         })));
@@ -299,7 +302,7 @@ impl Stateless {
             lease,
             connection,
             pending,
-            questions,
+            server_requests,
             progress,
             translation,
             waiting_permit: None,
@@ -314,32 +317,37 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
         mut call: RunningCall,
     ) -> Result<Reply, PeerError> {
-        let questions = &mut call.questions;
+        let incoming = &mut call.server_requests;
         let first = tokio::select! {
             biased;
             outcome = &mut call.pending => {
                 call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
                 return self.reply_of(request, &call.connection, outcome, &call.translation);
             }
-            Some(question) = questions.recv() => question,
+            Some(server_request) = incoming.recv() => server_request,
         };
-        let mut asked = vec![first];
+        let mut server_requests = vec![first];
         // Requests that the server sends together are combined into one result.
-        while asked.len() < MAX_COMBINED_REQUESTS
-            && let Ok(Some(question)) = timeout(COMBINING_TIME, questions.recv()).await
+        while server_requests.len() < MAX_COMBINED_REQUESTS
+            && let Ok(Some(server_request)) = timeout(COMBINING_TIME, incoming.recv()).await
         {
-            asked.push(question);
+            server_requests.push(server_request);
         }
         let (back, messages) = (call.translation.reversed(), self.messages(request));
-        let asks = asked.iter().enumerate().map(|(at, question)| {
-            let params = question.request.params().cloned();
-            let ask = InputRequest::new(question.request.method(), params);
-            let ask = back.question(&ask).and_then(|ask| messages.question(ask));
-            let ask = ask.inspect_err(|error| question.refuse(error.message()))?;
-            Ok((input_request_key(at), ask))
-        });
-        let requests = asks.collect::<Result<_, PeerError>>()?;
-        let state = self.store(client, request, call, asked)?;
+        let input_requests = server_requests
+            .iter()
+            .enumerate()
+            .map(|(at, server_request)| {
+                let params = server_request.request.params().cloned();
+                let ask = InputRequest::new(server_request.request.method(), params);
+                let ask = back
+                    .input_request(&ask)
+                    .and_then(|ask| messages.input_request(ask));
+                let ask = ask.inspect_err(|error| server_request.refuse(error.message()))?;
+                Ok((input_request_key(at), ask))
+            });
+        let requests = input_requests.collect::<Result<_, PeerError>>()?;
+        let state = self.store(client, request, call, server_requests)?;
         Ok(Reply::InputRequired {
             requests,
             state: Some(state),
@@ -363,9 +371,9 @@ impl Stateless {
                 .of_retry(&request.context().app_data),
         };
         let messages = self.messages(request);
-        let answers = waiting.asked.iter().enumerate();
-        let answers = answers.map(|(at, question)| {
-            let method = question.request.method();
+        let answers = waiting.server_requests.iter().enumerate();
+        let answers = answers.map(|(at, server_request)| {
+            let method = server_request.request.method();
             match request.responses.get(&input_request_key(at)) {
                 None => Ok(None),
                 Some(Outcome::Result(answer)) => {
@@ -388,7 +396,7 @@ impl Stateless {
         };
         let WaitingCall {
             mut call,
-            asked,
+            server_requests,
             expiry,
             ..
         } = waiting;
@@ -398,21 +406,21 @@ impl Stateless {
         call.connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
             key: request.key,
-            questions: sender.clone(),
+            server_requests: sender.clone(),
             back: translation.reversed(),
             messages: messages.clone(),
         })));
         call.progress.replace(client, request.key);
-        for (question, answer) in asked.into_iter().zip(answers) {
+        for (server_request, answer) in server_requests.into_iter().zip(answers) {
             match answer {
-                Some(answer) => question.answer(answer),
-                None => drop(sender.send(question)),
+                Some(answer) => server_request.answer(answer),
+                None => drop(sender.send(server_request)),
             }
         }
-        while let Ok(question) = call.questions.try_recv() {
-            let _ = sender.send(question);
+        while let Ok(server_request) = call.server_requests.try_recv() {
+            let _ = sender.send(server_request);
         }
-        call.questions = more;
+        call.server_requests = more;
         call.translation = translation;
         self.wait(client, request, call).await
     }
@@ -475,7 +483,8 @@ impl Stateless {
     }
 }
 
-/// Returns the client's answers and `requestState` unchanged, for a server of the same lifecycle.
+/// Returns the client's input responses after the hooks have received them, and the server's original `requestState`;
+/// `None` if the request is not a retry.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
     binding: Binding<'_>,
@@ -492,14 +501,17 @@ fn input_of(
     let state = state.map(|state| binding.unbind(state.to_json()));
     Ok(Some(RequestInput {
         responses: responses
-            .map(|responses| with_answers(responses, messages))
+            .map(|responses| pass_input_responses(responses, messages))
             .transpose()?,
         state: state.transpose()?,
     }))
 }
 
 /// Passes the members of `inputResponses` to the hooks.
-fn with_answers(responses: JsonObject, messages: &MessageHooks) -> Result<JsonObject, PeerError> {
+fn pass_input_responses(
+    responses: JsonObject,
+    messages: &MessageHooks,
+) -> Result<JsonObject, PeerError> {
     if messages.is_empty() {
         return Ok(responses);
     }
@@ -514,7 +526,7 @@ fn with_answers(responses: JsonObject, messages: &MessageHooks) -> Result<JsonOb
 }
 
 /// Passes the input requests in a result of type `input_required` to the hooks.
-fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResult, PeerError> {
+fn pass_input_required(result: RawResult, messages: &MessageHooks) -> Result<RawResult, PeerError> {
     if messages.is_empty() {
         return Ok(result);
     }
@@ -522,22 +534,25 @@ fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResul
         return Ok(result);
     };
     let mut object = result.into_object();
-    object.insert("inputRequests", questions(required.asks, messages)?);
+    object.insert(
+        "inputRequests",
+        pass_input_requests(required.requests, messages)?,
+    );
     Ok(object.into())
 }
 
 /// Passes input requests of the server to the hooks; returns them as the member `inputRequests`.
-fn questions(
-    asks: Vec<(String, InputRequest)>,
+fn pass_input_requests(
+    requests: Vec<(String, InputRequest)>,
     messages: &MessageHooks,
 ) -> Result<JsonObject, PeerError> {
-    let asked = asks.into_iter().map(|(name, ask)| {
-        let InputRequest { method, params, .. } = messages.question(ask)?;
+    let passed = requests.into_iter().map(|(name, ask)| {
+        let InputRequest { method, params, .. } = messages.input_request(ask)?;
         let mut ask = JsonObject::from_iter([("method", Json::string(&method))]);
         if let Some(params) = params {
             ask.insert("params", params);
         }
         Ok((name, Json::from(ask)))
     });
-    asked.collect()
+    passed.collect()
 }

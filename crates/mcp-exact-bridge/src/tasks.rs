@@ -82,7 +82,7 @@ pub(crate) fn is_list_declared(capabilities: &JsonObject) -> bool {
     is_declared(capabilities, &["tasks", "list"])
 }
 
-/// Returns true if capabilities have objects at every name of the path, each inside of the previous one.
+/// Returns true if capabilities contain nested objects with the names of `path`.
 fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
     let mut object = capabilities.view();
     path.iter().all(|name| {
@@ -189,7 +189,7 @@ pub(crate) fn rename_ids(
     object
 }
 
-/// Returns a member that is an object.
+/// Returns the member with this name if it is an object.
 fn member(object: &JsonObject, name: &str) -> Option<JsonObject> {
     Some(object.view().find(name)?.object()?.to_object())
 }
@@ -298,6 +298,7 @@ mod tests {
         text.parse().expect(text)
     }
 
+    /// Task ids are replaced in every member that can contain them, and in no other member.
     #[test]
     fn task_ids_are_replaced_everywhere() {
         let rename = |id: &str| (id == "a").then(|| "files__a".to_owned());
@@ -327,6 +328,7 @@ mod tests {
         }
     }
 
+    /// A list whose tasks are all kept is relayed byte for byte.
     #[test]
     fn list_of_own_tasks_is_unchanged() {
         let list = r#"{"tasks": [ {"taskId":"a","x":1.0} ,{"taskId":"b"}]}"#;
@@ -335,6 +337,7 @@ mod tests {
         assert_eq!(filtered.text(), r#"{"tasks": [{"taskId":"a","x":1.0}]}"#);
     }
 
+    /// A task is known only to the owner that has created it, even if ids are equal.
     #[test]
     fn tasks_belong_to_one_owner() {
         let table = TaskTable::default();
@@ -349,6 +352,7 @@ mod tests {
         assert!(table.tool_of(&TaskOwner::Session(1), "1").is_some());
     }
 
+    /// The number of stored tasks has a maximum per owner and in total; the oldest tasks are removed.
     #[test]
     fn stored_tasks_are_limited() {
         let table = TaskTable::default();

@@ -18,7 +18,7 @@ const MAX_TOOLS: usize = 10_000;
 /// Maximum number of pages of the tool list that are read when the bridge starts.
 const MAX_PAGES: usize = 100;
 
-/// Parameters of the server's tools that are mirrored into headers.
+/// Parameters of the server's tools that are mirrored into headers, by the name of the tool.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[MirroredParam]>>>);
 

@@ -45,8 +45,11 @@ const UPDATES_TASK: &str = "tasks/update";
 /// Translation of messages from one revision to another.
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
+    /// Revision of the messages before the translation.
     pub(crate) from: Revision,
+    /// Revision of the messages after the translation.
     pub(crate) to: Revision,
+    /// Handling of the losses of conversions.
     pub(crate) losses: Losses,
 }
 
@@ -70,8 +73,8 @@ impl Translation {
 
     /// Converts the params of a client's request, without the members that the upstream endpoint adds itself.
     ///
-    /// `client_meta` has the members of `_meta` by which a request of 2026-07-28 identifies its client. `keeps_task` is true if
-    /// the server may turn a call into a task of the client.
+    /// `client_meta` has the members of `_meta` by which a request of 2026-07-28 identifies its client. `keeps_task` is
+    /// true if the server may turn a call into a task of the client.
     pub(crate) fn params(
         &self,
         method: &str,
@@ -103,8 +106,8 @@ impl Translation {
     }
 
     /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`), and reports the
-    /// loss. Called for a server without tasks, or with connections that several clients share. If the revision of the
-    /// server does not define tasks, the member has no meaning and is not removed.
+    /// loss. The method is called for a server without tasks, or whose connections several clients share. If the
+    /// revision of the server does not define tasks, the member has no meaning and is not removed.
     fn remove_task(&self, method: &str, params: &mut JsonObject) -> Result<(), PeerError> {
         let is_task = tasks::has_tasks(self.to) && method == "tools/call";
         if !is_task || params.view().find("task").is_none() {
@@ -119,13 +122,18 @@ impl Translation {
                 "the server has no tasks for this client: the call is answered when its work is done"
                     .into(),
         };
-        self.note_losses(method, std::slice::from_ref(&loss), false)?;
+        self.record_losses(method, std::slice::from_ref(&loss), false)?;
         *params = without(params, &[], &["task"]);
         Ok(())
     }
 
-    /// Reports losses; returns an error if a rule refuses one of them.
-    fn note_losses(&self, method: &str, losses: &[Loss], is_result: bool) -> Result<(), PeerError> {
+    /// Reports losses; returns an error if a policy refuses a loss.
+    fn record_losses(
+        &self,
+        method: &str,
+        losses: &[Loss],
+        is_result: bool,
+    ) -> Result<(), PeerError> {
         let revisions = (self.from, self.to);
         if let Some(loss) = self.losses.refused(method, revisions, losses) {
             return Err(refusal(&loss.pointer, loss));
@@ -187,7 +195,7 @@ impl Translation {
     }
 
     /// Converts an input request of a server.
-    pub(crate) fn question(&self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
+    pub(crate) fn input_request(&self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
         let root = root(MessageKind::Request, &ask.method, Role::Server);
         let text = ask.params.as_ref().map(JsonObject::text);
         let params = self.run(root, text, Context::new())?;
@@ -234,7 +242,7 @@ impl Translation {
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
         let is_result = root.kind == MessageKind::Result;
-        self.note_losses(root.method, cx.losses(), is_result)?;
+        self.record_losses(root.method, cx.losses(), is_result)?;
         converted.as_deref().map(object).transpose()
     }
 }

@@ -26,8 +26,8 @@ pub struct Rules {
     pub losses: LossPolicy,
     /// Policies for specific kinds of losses; they have precedence over `losses`.
     pub loss_rules: Vec<LossRule>,
-    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` matches any
-    /// characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
+    /// Patterns of methods outside of the specification that are relayed, such as methods of extensions; `*` matches
+    /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
     /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
     /// in front of a single server without rules, and only for clients without a principal.
     pub extension_methods: Vec<String>,
@@ -40,6 +40,7 @@ pub struct Rules {
 pub(crate) struct LiveRules {
     /// Current rules, and the settings for losses that are derived from them.
     state: RwLock<(Arc<Rules>, Arc<LossSettings>)>,
+    /// Number of losses by id, for metrics.
     counters: Arc<LossCounters>,
 }
 
@@ -104,9 +105,9 @@ pub enum ServerUpdate {
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Update {
-    /// New rules; `None` keeps the current ones.
+    /// New rules; `None` keeps the current rules.
     pub rules: Option<Rules>,
-    /// New list of servers, by name; `None` keeps the current ones. Servers that are not in the list are removed.
+    /// New list of servers, by name; `None` keeps the current servers. Servers that are not in the list are removed.
     pub servers: Option<Vec<(String, ServerUpdate)>>,
 }
 
@@ -116,8 +117,8 @@ impl Bridge {
     /// unless [`Options::servers_may_change`] is set.
     ///
     /// # Errors
-    /// [`BridgeError::Settings`] if a name is invalid, no server is left, or the update names servers and the
-    /// bridge was created by [`Bridge::new`]; the bridge is then unchanged.
+    /// [`BridgeError::Settings`] if a name is invalid, the update removes all servers, or the update names servers and
+    /// the bridge was created by [`Bridge::new`]; the bridge is then unchanged.
     pub async fn update(&self, update: Update) -> Result<(), BridgeError> {
         let shared = &self.0;
         let _updating = shared.updating.lock().await;
@@ -167,7 +168,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Returns an error if a list of servers cannot replace the current one.
+    /// Returns an error if a list of servers cannot replace the current list.
     fn check(&self, servers: &[(String, ServerUpdate)]) -> Result<(), BridgeError> {
         if servers.is_empty() {
             return Err(BridgeError::Settings("there is no server".to_owned()));
@@ -195,7 +196,7 @@ impl Bridge {
         }
     }
 
-    /// Adds a server, and a session with it for each client that has sessions.
+    /// Adds a server, and opens a session with the server for each client that has sessions.
     fn add(&self, backend: Arc<Backend>) {
         let shared = &self.0;
         tracing::info!(server = backend.name, "a server was added");
@@ -223,7 +224,7 @@ impl Bridge {
     }
 }
 
-/// Time limit for the answer of one server when the bridge asks many servers for their identities or lists.
+/// Time limit for the answer of one server when the bridge requests the identities or lists of many servers.
 pub(crate) const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Connects to each server once, concurrently, to learn its identity and capabilities.

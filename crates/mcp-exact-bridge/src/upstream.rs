@@ -92,17 +92,17 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
 /// Receiver of the upstream server's requests and notifications.
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// Handles a request of the server.
-    fn handle_request(&self, connection: &Arc<Connection>, question: PendingServerRequest);
+    fn handle_request(&self, connection: &Arc<Connection>, request: PendingServerRequest);
     /// Handles the cancellation of a request by the server.
-    fn handle_cancellation(&self, question: ServerRequestKey);
+    fn handle_cancellation(&self, request: ServerRequestKey);
     /// Handles a log message; `about` is the upstream request during which the server has sent the message, if known.
     fn handle_log(&self, about: Option<RequestKey>, message: LogMessage);
     /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
     fn handle_acknowledgement(&self) {}
     /// Handles a change that the server announces.
     fn handle_change(&self, change: Change);
-    /// Returns the resources whose updates the receiver needs. The connection subscribes to them again when the server
-    /// starts another session.
+    /// Returns the resources whose updates the receiver needs. The connection subscribes to these resources again when
+    /// the server starts another session.
     fn resources(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
@@ -117,9 +117,10 @@ pub(crate) struct PendingServerRequest {
     pub(crate) key: ServerRequestKey,
     /// Handle of the session in which the server has sent the request. A later session, which may use another
     /// transport, does not accept the answer.
-    asked_by: ClientHandle,
+    session: ClientHandle,
     /// Upstream request during which the server has sent this request, if known.
     pub(crate) during: Option<RequestKey>,
+    /// Request as the server has sent it.
     pub(crate) request: ServerRequest,
 }
 
@@ -127,7 +128,7 @@ impl PendingServerRequest {
     /// Answers the server.
     pub(crate) fn answer(&self, answer: Result<RawResult, PeerError>) {
         // A server that has cancelled its request needs no answer.
-        if let Err(error) = self.asked_by.answer(self.key, answer) {
+        if let Err(error) = self.session.answer(self.key, answer) {
             tracing::debug!(%error, "the answer to a question of the server was not sent");
         }
     }
@@ -141,12 +142,15 @@ impl PendingServerRequest {
 
 /// Connection to the upstream server on behalf of one client, or of clients that share it.
 pub(crate) struct Connection {
+    /// Handle of the endpoint that is connected to the server.
     pub(crate) client: ClientHandle,
+    /// Negotiated revision, identity and capabilities of the server.
     pub(crate) info: SessionInfo,
+    /// State of the connection, which the event handler of the endpoint updates.
     routes: Arc<Routes>,
 }
 
-/// Receivers of the server's messages.
+/// State of a connection that the event handler of its endpoint updates, and the receiver of the server's messages.
 #[derive(Default)]
 struct Routes {
     /// True when the connection is lost, so that nothing can be sent.
@@ -157,6 +161,7 @@ struct Routes {
     ended: Notify,
     /// True if changes may have been missed, until the server acknowledges the next subscription.
     has_gap: AtomicBool,
+    /// Receiver of the server's messages, and the connection.
     state: Mutex<RoutingState>,
 }
 
@@ -165,6 +170,7 @@ struct Routes {
 struct RoutingState {
     /// Connection that messages are received on; empty until it is open.
     connection: std::sync::Weak<Connection>,
+    /// Receiver of the server's messages; `None` until a receiver is set.
     receiver: Option<Arc<dyn Receiver>>,
     /// Requests of the server that arrived before a receiver was set.
     early: Vec<PendingServerRequest>,
@@ -202,8 +208,8 @@ impl Connection {
             state.connection = Arc::downgrade(&connection);
             (std::mem::take(&mut state.early), state.receiver.clone())
         };
-        for question in early {
-            connection.deliver(receiver.as_ref(), question);
+        for server_request in early {
+            connection.deliver(receiver.as_ref(), server_request);
         }
         Ok((connection, negotiation))
     }
@@ -268,8 +274,9 @@ impl Connection {
         });
     }
 
-    /// Restores the state of a session that the server has ended in the session that follows: the log level and the
-    /// subscriptions. Announces all changes, since changes in between were not reported.
+    /// Restores the log level and the subscriptions of a session that the server has ended, in the session that
+    /// follows. Announces a change of every list and subscribed resource, because changes between the sessions were not
+    /// reported.
     fn restore(&self) {
         self.request_all_logs();
         let Some(receiver) = self.routes.lock().receiver.clone() else {
@@ -371,11 +378,11 @@ impl Connection {
     fn deliver(
         self: &Arc<Self>,
         receiver: Option<&Arc<dyn Receiver>>,
-        question: PendingServerRequest,
+        server_request: PendingServerRequest,
     ) {
         match receiver {
-            Some(receiver) => receiver.handle_request(self, question),
-            None => question.refuse("no client is there to answer"),
+            Some(receiver) => receiver.handle_request(self, server_request),
+            None => server_request.refuse("no client is there to answer"),
         }
     }
 }
@@ -444,19 +451,19 @@ impl Routes {
             request,
         } = event
         {
-            let question = PendingServerRequest {
+            let server_request = PendingServerRequest {
                 key,
-                asked_by: client.clone(),
+                session: client.clone(),
                 during,
                 request,
             };
             return match connection {
                 Some(connection) => {
                     drop(state);
-                    connection.deliver(receiver.as_ref(), question);
+                    connection.deliver(receiver.as_ref(), server_request);
                 }
                 // `open` removes these requests under the same lock when it sets the connection.
-                None => state.early.push(question),
+                None => state.early.push(server_request),
             };
         }
         drop(state);
@@ -524,12 +531,12 @@ impl ClientSide {
     }
 
     /// Returns true if the client has declared a capability for input requests.
-    pub(crate) fn answers_questions(&self) -> bool {
+    pub(crate) fn supports_input_requests(&self) -> bool {
         let capabilities: JsonObject = self.capabilities.parse().unwrap_or_default();
-        let asked = capabilities
+        let declared = capabilities
             .view()
             .find_each(["elicitation", "sampling", "roots"]);
-        asked.iter().any(Option::is_some)
+        declared.iter().any(Option::is_some)
     }
 
     /// Returns the settings of the endpoint that connects to the server on behalf of this client.
@@ -597,8 +604,8 @@ impl Calls {
         self.lock().remove(&upstream);
     }
 
-    /// Returns the client's request that a message of the server refers to. Over stdio the message names no request, so
-    /// the only running request is returned.
+    /// Returns the client's request that a message of the server belongs to: the request that the upstream request
+    /// `upstream` relays, or the only request in progress if the message names none, as over stdio.
     pub(crate) fn request_of(&self, upstream: Option<RequestKey>) -> Option<RequestKey> {
         let calls = self.lock();
         match upstream {

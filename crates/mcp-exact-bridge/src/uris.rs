@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 8 << 20;
 /// Maximum length of a URI that is remembered, in bytes.
 const MAX_URI_BYTES: usize = 2 << 10;
 
-/// Estimated memory of a remembered URI in addition to its text, in bytes.
+/// Estimated memory of a remembered URI, without the memory of its text, in bytes.
 const OVERHEAD: usize = 64;
 
 /// URIs by the index of their server.
@@ -58,7 +58,7 @@ impl AnsweredUris {
     }
 
     /// Records that a server has answered a read request; removes all earlier entries if the limit is exceeded.
-    fn note(&mut self, principal: Option<&str>, uri: &str, server: usize) {
+    fn record(&mut self, principal: Option<&str>, uri: &str, server: usize) {
         if uri.len() > MAX_URI_BYTES {
             return;
         }
@@ -113,8 +113,8 @@ impl KnownUris {
         self.lock().servers.entry(server).or_default().listed = uris;
     }
 
-    /// Replaces the templates of a server by those of a complete list. A template that begins with an expression is
-    /// ignored, because it matches every URI.
+    /// Replaces the templates of a server by the templates of a complete list. A template that begins with an
+    /// expression is ignored, because it matches every URI.
     pub(crate) fn set_templates(&self, server: usize, templates: &[String]) {
         let literals = templates
             .iter()
@@ -124,10 +124,10 @@ impl KnownUris {
     }
 
     /// Records that a server has answered a request of a principal that reads a URI.
-    pub(crate) fn note_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
+    pub(crate) fn record_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
         let mut state = self.lock();
         if state.listed_by(uri, |by| by == server).is_none() {
-            state.answered.note(principal, uri, server);
+            state.answered.record(principal, uri, server);
         }
     }
 
@@ -185,6 +185,7 @@ mod tests {
         all.iter().map(|text| (*text).to_owned()).collect()
     }
 
+    /// A resource belongs to the next server that lists it once its first server does not list it any more.
     #[test]
     fn resources_move_to_other_servers() {
         let uris = KnownUris::default();
@@ -200,6 +201,7 @@ mod tests {
         assert_eq!(uris.server_of(None, "doc://y"), Some(0));
     }
 
+    /// The template with the longest matching literal prefix determines the server of a URI.
     #[test]
     fn longest_prefix_of_a_template_decides() {
         let uris = KnownUris::default();
@@ -212,12 +214,13 @@ mod tests {
         assert_eq!(of("web://x"), None, "no template names it");
     }
 
+    /// An answered read request affects the routing only of later requests of the same principal.
     #[test]
     fn answers_route_one_principal_only() {
         let uris = KnownUris::default();
         uris.set_templates(0, &strings(&["doc://{+page}"]));
         for uri in ["doc://x", "web://x"] {
-            uris.note_answer(1, Some("red"), uri);
+            uris.record_answer(1, Some("red"), uri);
         }
         assert_eq!(uris.server_of(Some("red"), "web://x"), Some(1));
         assert_eq!(uris.server_of(Some("blue"), "web://x"), None);
@@ -228,18 +231,19 @@ mod tests {
         assert_eq!(uris.server_of(Some("red"), "web://x"), None);
     }
 
+    /// Listed and answered URIs are limited in bytes, and URIs that are too long are not stored.
     #[test]
     fn stored_bytes_are_limited() {
         let uris = KnownUris::default();
         let long = format!("doc://{}", "x".repeat(MAX_URI_BYTES));
-        uris.note_answer(0, None, &long);
+        uris.record_answer(0, None, &long);
         uris.set_resources(1, vec![long.clone()]);
         assert_eq!(uris.server_of(None, &long), None, "it is too long");
         let uri = |number: usize| format!("doc://{number:0>1000}");
         let most = 2 * MAX_BYTES / 1000;
         uris.set_resources(1, (0..most).map(uri).collect());
         for number in most..2 * most {
-            uris.note_answer(0, Some("red"), &uri(number));
+            uris.record_answer(0, Some("red"), &uri(number));
             assert!(uris.lock().answered.bytes <= MAX_BYTES);
         }
         let state = uris.lock();

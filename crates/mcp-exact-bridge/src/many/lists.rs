@@ -93,7 +93,7 @@ impl Entries {
 }
 
 impl List {
-    /// Returns true if a server has the list for the clients of the bridge.
+    /// Returns true if a server declares the list; a shared server offers no list of tasks.
     fn is_offered(self, backend: &Backend, capabilities: &JsonObject) -> bool {
         match self.entries {
             Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
@@ -134,7 +134,7 @@ impl SharedState {
         Ok(Reply::Result(losses::with_losses(result, &losses).into()))
     }
 
-    /// Returns losses with the name of the server as a further member.
+    /// Adds the name of the server to each listed loss, as a member `server`.
     fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
         let name = Json::string(&self.backends.get(server).name);
         losses
@@ -148,8 +148,8 @@ impl SharedState {
             })
     }
 
-    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if a
-    /// server gives no hint.
+    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if the
+    /// list of a server has no hint.
     fn lifetime(&self, listed: &[ServerList]) -> Option<Lifetime> {
         let mut strictest = Lifetime {
             milliseconds: u64::MAX,
@@ -165,8 +165,8 @@ impl SharedState {
         (!listed.is_empty()).then_some(strictest)
     }
 
-    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The flag is false if
-    /// a server did not answer.
+    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The returned flag is
+    /// false if a server did not answer.
     pub(super) async fn entries_of_all(
         self: &Arc<Self>,
         list: List,
@@ -334,7 +334,7 @@ fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
     meta.map(|meta| ("_meta", meta)).into_iter().collect()
 }
 
-/// Returns a result of the list without entries, in the revision of the client.
+/// Returns the result of a list request without entries, in the revision of the client.
 fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
     let none: Vec<Json> = Vec::new();
     let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);

@@ -76,7 +76,7 @@ impl Session {
         format!("{}__{id}", self.backend.name)
     }
 
-    /// Returns the params of a request with the server's task ids.
+    /// Returns the params of a request in which the server's task ids replace the ids for the client.
     pub(super) fn task_params(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -165,24 +165,24 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the client has not created the task for this server.
-    pub(super) fn task_question(
+    pub(super) fn task_input_request(
         &self,
         connection: &Connection,
-        mut question: InputRequest,
+        mut request: InputRequest,
     ) -> Result<InputRequest, PeerError> {
         if !self.relays_tasks(connection) {
-            return Ok(question);
+            return Ok(request);
         }
-        if tasks::is_session_request(self.info.revision, &question.method) {
-            let id = question.params.as_ref().and_then(tasks::id_of);
+        if tasks::is_session_request(self.info.revision, &request.method) {
+            let id = request.params.as_ref().and_then(tasks::id_of);
             let is_known = |id: &String| self.lock().client_tasks.contains(id);
             id.filter(is_known).ok_or_else(tasks::unknown_task)?;
-            return Ok(question);
+            return Ok(request);
         }
         let principal = self.lock().principal.clone();
-        let params = question.params.take();
-        question.params = params.map(|params| self.with_client_ids(params, principal.as_ref()));
-        Ok(question)
+        let params = request.params.take();
+        request.params = params.map(|params| self.with_client_ids(params, principal.as_ref()));
+        Ok(request)
     }
 
     /// Records the task that a response of the client creates, removes the tasks for other servers from a list, and
@@ -190,13 +190,13 @@ impl Session {
     pub(super) fn task_answer(
         &self,
         connection: &Connection,
-        question: &InputRequest,
+        request: &InputRequest,
         mut answer: JsonObject,
     ) -> JsonObject {
         if !self.relays_tasks(connection) {
             return answer;
         }
-        let params = question.params.as_ref();
+        let params = request.params.as_ref();
         if params.is_some_and(|params| params.view().find("task").is_some())
             && let Some(id) = tasks::created_id(&answer)
         {
@@ -206,7 +206,7 @@ impl Session {
             }
             known.push(id);
         }
-        if question.method == "tasks/list" {
+        if request.method == "tasks/list" {
             let state = self.lock();
             answer =
                 tasks::filter_list(answer, |id| state.client_tasks.iter().any(|own| own == id));
@@ -214,7 +214,7 @@ impl Session {
         self.with_original_ids(answer)
     }
 
-    /// Forgets the tasks of a session without a principal. No other session can access them.
+    /// Forgets the tasks of a session without a principal, because no other session can access these tasks.
     pub(super) fn forget_tasks(&self) {
         self.backend.tasks.forget(&self.task_owner(None));
     }

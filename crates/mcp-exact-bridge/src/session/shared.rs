@@ -1,5 +1,5 @@
-//! Sessions of clients with a shared server. Their requests use the same connections as requests of clients without
-//! sessions; each connection belongs to one principal.
+//! Sessions of clients with a shared server. The requests of these clients use the same connections as requests of
+//! clients without sessions; each connection belongs to one principal.
 //!
 //! A call during which the server may send requests has a separate connection until the call ends. Changes come from a
 //! subscription that the sessions of a principal share.
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Begins the subscription to changes of the server, unless it has begun.
+    /// Begins the subscription to changes of the server, unless the subscription has begun.
     fn listen_shared(&self, principal: Option<Principal>) {
         let mut state = self.lock();
         let is_running = |task: &tokio::task::AbortHandle| !task.is_finished();
@@ -83,12 +83,15 @@ fn has_subscriptions(capabilities: &JsonObject) -> bool {
 
 /// Subscription to the changes of a shared server for one session.
 struct SharedListening {
+    /// Shared server.
     backend: Arc<Backend>,
+    /// Endpoint of the client that receives the changes.
     client: ServerHandle,
+    /// Principal of the session.
     principal: Option<Principal>,
 }
 
-/// Handle of a task, which is aborted when the handle is dropped.
+/// Task that listens to a subscription; dropping the value aborts the task.
 struct Listening(JoinHandle<()>);
 
 impl Drop for Listening {
@@ -98,7 +101,8 @@ impl Drop for Listening {
 }
 
 impl SharedListening {
-    /// Listens until the session ends or the server is no longer shared.
+    /// Listens until the session ends or the server is no longer shared; `wanted` has the resources that the client is
+    /// subscribed to.
     async fn run(self, mut wanted: watch::Receiver<BTreeSet<String>>) {
         let mut pause = RETRY_DELAYS.0;
         let mut current: Option<Listening> = None;
@@ -132,8 +136,8 @@ impl SharedListening {
         }
     }
 
-    /// Starts to listen. `established` becomes true when the server has accepted the subscription, and is dropped if
-    /// the server refuses it.
+    /// Starts to listen to changes of all lists and of the resources `uris`. `established` becomes true when the server
+    /// has accepted the subscription, and is dropped if the server refuses the subscription.
     fn begin(&self, uris: Vec<String>, established: watch::Sender<bool>) -> Listening {
         let filter = Filter {
             tools: true,

@@ -38,20 +38,20 @@ pub(super) struct Connections {
 /// Open connections, and the limits of the principals.
 #[derive(Default)]
 struct State {
-    /// Unused connections that serve one call at a time, the most recently used one last. Each owner in the map has a
-    /// task that closes unused connections, and removes the owner when none is left.
+    /// Unused connections that serve one call at a time, the most recently used one last. For each owner in the map, a
+    /// task closes the unused connections, and removes the owner once the owner has no unused connection.
     idle: HashMap<Owner, Vec<IdleConnection>>,
     /// Connections that the calls of an owner share.
     open: HashMap<Owner, OpenConnection>,
     /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// Semaphores that limit the number of connections of each principal; the key `None` stands for all clients without
-    /// a principal.
+    /// Semaphores that limit the number of connections of each principal; the key `None` is used for all clients
+    /// without a principal.
     shares: HashMap<Option<String>, Weak<Semaphore>>,
 }
 
-/// Permit for one connection. It also counts towards the share of an authenticated principal, or towards the common
-/// share of subscriptions without a principal.
+/// Permit for one connection. The permit also counts towards the share of an authenticated principal, or towards the
+/// common share of subscriptions without a principal.
 pub(super) struct Permit {
     /// Permit that counts towards all connections to the server.
     _connection: OwnedSemaphorePermit,
@@ -63,6 +63,7 @@ pub(super) struct Permit {
 /// capabilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
+    /// Principal of the clients; `None` for clients without a principal.
     pub(super) principal: Option<String>,
     /// Name and capabilities of the client.
     pub(super) client: ClientSide,
@@ -100,6 +101,7 @@ pub(super) struct Lease {
     /// True while the server works on a call. The server may continue after a cancellation, and its later requests and
     /// log messages must not reach another call.
     pub(super) is_busy: bool,
+    /// State to which the connection is returned.
     state: Arc<Mutex<State>>,
     /// Idle time after which the returned connection is closed.
     idle_after: Duration,
@@ -189,9 +191,9 @@ impl Connections {
         }
     }
 
-    /// Waits for a permit to open a connection. An authenticated principal gets at most half of all connections, so
-    /// that its subscriptions and waiting calls, which hold connections for a long time, leave connections to other
-    /// principals.
+    /// Waits for a permit to open a connection. An authenticated principal can use at most half of all connections, so
+    /// that its subscriptions and waiting calls, which hold connections for a long time, leave enough connections for
+    /// other principals.
     pub(super) async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
         let share = match principal {
             None => None,
@@ -205,7 +207,7 @@ impl Connections {
     }
 
     /// Waits for a permit to open a long-lived connection, such as one for a subscription. All clients without a
-    /// principal together get at most half of the connections.
+    /// principal together can use at most half of the connections.
     pub(super) async fn lasting_permit(
         &self,
         principal: Option<&Principal>,
@@ -222,13 +224,13 @@ impl Connections {
     }
 
     /// Returns a permit for a waiting call of a client without a principal; `None` if such calls and subscriptions
-    /// already hold half of all connections.
+    /// already use half of all connections.
     pub(super) fn waiting_permit(&self) -> Option<OwnedSemaphorePermit> {
         let share = locked(&self.state).share(None, self.share);
         share.try_acquire_owned().ok()
     }
 
-    /// Waits for a permit to open a connection, in addition to the permit of a share.
+    /// Waits for a permit to open a connection, and returns it together with the permit `share`.
     async fn permit_of(&self, share: Option<OwnedSemaphorePermit>) -> Result<Permit, PeerError> {
         let make_room = |state: &mut State| state.close_oldest_unused(None);
         Ok(Permit {
@@ -260,7 +262,7 @@ impl Connections {
         ))
     }
 
-    /// Returns the connection that the calls of an owner share.
+    /// Returns the connection that the calls of an owner share; opens it if there is none.
     pub(super) async fn shared_connection(
         &self,
         backend: &Backend,
@@ -293,7 +295,8 @@ impl Connections {
         Ok(opened)
     }
 
-    /// Closes the shared connection of an owner when no call has used it for the idle time.
+    /// Starts a task that closes the shared connection of an owner when no call has used the connection for the idle
+    /// time.
     fn close_when_idle(&self, owner: Owner) {
         let (state, idle_after) = (Arc::downgrade(&self.state), self.idle_after);
         tokio::spawn(async move {
@@ -347,7 +350,7 @@ impl Connections {
 }
 
 impl Lease {
-    /// Returns the leased connection.
+    /// Returns the leased connection; returns an error if the connection was already returned.
     pub(super) fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         let held = self.held.as_ref();
         let connection = held.map(|(connection, _)| Arc::clone(connection));

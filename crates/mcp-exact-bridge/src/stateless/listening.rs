@@ -20,7 +20,7 @@ use crate::tasks::{self, EXTENSION_STATUS};
 use crate::translate::newest;
 use crate::upstream::{ClientSide, Connection, PendingServerRequest, Receiver};
 
-/// Callback for the server's acceptance of a subscription.
+/// Function that is called when the server has accepted a subscription.
 pub(crate) type OnEstablished = Arc<dyn Fn() + Send + Sync>;
 
 /// Subscriptions at one server.
@@ -32,6 +32,7 @@ pub(super) struct Subscriptions(Mutex<HashMap<SubscriptionKey, Weak<Subscription
 struct SubscriptionKey {
     /// Number of replacements of the upstream, so that subscriptions at an earlier upstream are not reused.
     generation: u64,
+    /// Principal of the subscribers.
     principal: Option<Principal>,
     /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
@@ -40,7 +41,7 @@ struct SubscriptionKey {
     tasks: BTreeMap<String, String>,
 }
 
-/// Subscription at the server. Ends when its last subscriber leaves.
+/// Subscription at the server, which ends when its last subscriber leaves.
 struct Subscription {
     subscribers: Mutex<Subscribers>,
     /// Reason why the subscription has ended; `None` until it ends.
@@ -60,7 +61,7 @@ struct Subscribers {
     all: BTreeMap<u64, (SubscriptionRequest, OnEstablished)>,
 }
 
-/// Subscriber to the changes of a server.
+/// Client that subscribes to the changes of a server, and its request.
 #[derive(Clone)]
 pub(crate) struct SubscriptionRequest {
     pub(crate) client: ServerHandle,
@@ -87,6 +88,7 @@ impl Drop for Subscription {
 
 /// Guard that removes a client from a subscription when dropped.
 struct Subscriber {
+    /// Subscription from which the client is removed.
     subscription: Arc<Subscription>,
     /// Number of the subscriber.
     number: u64,
@@ -291,12 +293,15 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
 
 /// Receiver of the server's notifications for a subscription.
 struct SubscriptionReceiver {
+    /// Server of the subscription.
     backend: Arc<Backend>,
+    /// Principal of the subscribers.
     principal: Option<Principal>,
     /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
     /// Ids of tasks for the client, by ids of the server.
     tasks: BTreeMap<String, String>,
+    /// Subscription whose subscribers receive the changes.
     subscription: Weak<Subscription>,
 }
 
@@ -311,8 +316,8 @@ impl SubscriptionReceiver {
 }
 
 impl Receiver for SubscriptionReceiver {
-    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
-        question.refuse("a subscription answers no questions");
+    fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
+        request.refuse("a subscription answers no questions");
     }
 
     fn handle_cancellation(&self, _: ServerRequestKey) {}

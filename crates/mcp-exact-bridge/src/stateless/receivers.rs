@@ -16,11 +16,12 @@ use crate::upstream::{Connection, PendingServerRequest, Receiver};
 
 /// Receiver of the server's requests and notifications during a call that has a separate connection.
 pub(super) struct CallReceiver {
+    /// Endpoint of the client that receives the messages.
     pub(super) client: ServerHandle,
     /// Request of the client that the call relays.
     pub(super) key: RequestKey,
     /// Channel for the requests that the server sends during the call.
-    pub(super) questions: mpsc::UnboundedSender<PendingServerRequest>,
+    pub(super) server_requests: mpsc::UnboundedSender<PendingServerRequest>,
     /// Translation from the revision of the server to the revision of the client.
     pub(super) back: Translation,
     /// Hooks for the messages during the call.
@@ -28,14 +29,14 @@ pub(super) struct CallReceiver {
 }
 
 impl Receiver for CallReceiver {
-    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
-        if let Err(unsent) = self.questions.send(question) {
+    fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
+        if let Err(unsent) = self.server_requests.send(request) {
             unsent.0.refuse("the call has ended");
         }
     }
 
-    fn handle_cancellation(&self, question: ServerRequestKey) {
-        tracing::debug!(?question, "the server has taken a question back");
+    fn handle_cancellation(&self, request: ServerRequestKey) {
+        tracing::debug!(?request, "the server has taken a question back");
     }
 
     fn handle_log(&self, _: Option<RequestKey>, message: LogMessage) {
@@ -67,14 +68,17 @@ pub(crate) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
 /// Request of a client that an upstream request relays.
 #[derive(Clone)]
 struct RelayedRequest {
+    /// Endpoint of the client.
     client: ServerHandle,
     /// Key of the client's request.
     request: RequestKey,
+    /// Hooks for the messages during the request.
     messages: MessageHooks,
 }
 
 /// Guard that removes a call from [`SharedCalls`] when dropped, that is, when the call ends or is cancelled.
 pub(crate) struct SharedCall<'a> {
+    /// Calls from which the call is removed.
     calls: &'a SharedCalls,
     /// Key of the upstream request.
     key: RequestKey,
@@ -112,8 +116,8 @@ impl SharedCalls {
         SharedCall { calls: self, key }
     }
 
-    /// Returns the call that a message of the server refers to; if the message names no call, returns the only call in
-    /// progress.
+    /// Returns the call that a message of the server belongs to: the call with the upstream request `key`, or the only
+    /// call in progress if the message names no request.
     fn request_of(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
@@ -128,8 +132,8 @@ impl SharedCalls {
 pub(super) struct SharedCallsReceiver(pub(super) Weak<SharedCalls>);
 
 impl Receiver for SharedCallsReceiver {
-    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
-        question.refuse("the client has declared no capability to answer it");
+    fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
+        request.refuse("the client has declared no capability to answer it");
     }
 
     fn handle_cancellation(&self, _: ServerRequestKey) {}

@@ -1,7 +1,7 @@
 //! Binds the `requestState` of a server to the principal that receives it (2026-07-28, `basic/patterns/mrtr`).
 //!
 //! The specification requires a server to check that a `requestState` belongs to its user. The server sees only one
-//! client, the bridge, so the bridge makes this check.
+//! client, the bridge, so the bridge checks that the `requestState` belongs to its user.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const TASK_PREFIX: &str = "mcp-exact-bridge-task:";
 /// Length of the nonce, in bytes.
 const NONCE: usize = 24;
 
-/// Random key of this process. Other processes cannot open values that were sealed with it.
+/// Random key of this process. Other processes cannot open values that this key has sealed.
 pub(crate) struct ProcessKey(XChaCha20Poly1305);
 
 impl ProcessKey {
@@ -71,7 +71,7 @@ impl Seal for ProcessKey {
 
 /// Task whose id was given to a client.
 pub(super) struct OpenedTask {
-    /// Id of the server.
+    /// Id that the server has assigned to the task.
     pub(super) id: String,
     /// Tool whose call has become the task; `None` if the id was not sealed.
     pub(super) tool: Option<String>,
@@ -81,9 +81,11 @@ pub(super) struct OpenedTask {
 /// server, the values for clients without a principal are relayed unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Binding<'a> {
+    /// Key that seals the values.
     pub(super) seal: &'a dyn Seal,
     /// Name of the server; empty if there is only one server.
     pub(super) server: &'a str,
+    /// Principal that values are bound to.
     pub(super) principal: Option<&'a str>,
 }
 
@@ -183,6 +185,7 @@ fn foreign_state_error() -> PeerError {
 mod tests {
     use super::*;
 
+    /// The sealed id of a task can be opened only for the principal that has received it.
     #[test]
     fn task_ids_belong_to_one_principal() {
         let key = ProcessKey::random().expect("random numbers");
@@ -213,6 +216,7 @@ mod tests {
         assert_eq!(unchanged.into_object(), created);
     }
 
+    /// A sealed `requestState` can be opened only for the same principal and the same server.
     #[test]
     fn states_belong_to_principal_and_server() {
         let key = ProcessKey::random().expect("random numbers");
@@ -222,10 +226,10 @@ mod tests {
             principal,
         };
         let own = binding("files", Some("red"));
-        let asked: JsonObject = r#"{"resultType":"input_required","requestState":"a\u0062"}"#
+        let required: JsonObject = r#"{"resultType":"input_required","requestState":"a\u0062"}"#
             .parse()
             .expect("an object");
-        let bound = own.bind(asked.clone().into()).into_object();
+        let bound = own.bind(required.clone().into()).into_object();
         let state = bound.get("requestState").expect("a state");
         assert_eq!(
             own.unbind(state.clone()).expect("its own").text(),
@@ -239,12 +243,12 @@ mod tests {
             assert!(other.unbind(state.clone()).is_err(), "{other:?}");
         }
         let nobody = binding("files", None);
-        let bound = nobody.bind(asked.clone().into()).into_object();
+        let bound = nobody.bind(required.clone().into()).into_object();
         let state = bound.get("requestState").expect("a state");
         assert!(nobody.unbind(state.clone()).is_ok());
         assert!(binding("web", None).unbind(state).is_err());
         let nobody = binding("", None);
-        let passed = nobody.bind(asked.into()).into_object();
+        let passed = nobody.bind(required.into()).into_object();
         let state = passed.get("requestState").expect("a state");
         assert_eq!(state.text(), r#""a\u0062""#);
         assert!(nobody.unbind(state.clone()).is_ok());

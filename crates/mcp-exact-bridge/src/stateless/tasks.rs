@@ -11,7 +11,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
 use super::sealing::OpenedTask;
-use super::{Stateless, questions, with_answers};
+use super::{Stateless, pass_input_requests, pass_input_responses};
 use crate::backend::Backend;
 use crate::hooks::MessageHooks;
 use crate::relay::{self, ProgressReceiver, RelayError};
@@ -29,8 +29,8 @@ impl Stateless {
         id.is_some_and(|id| self.open_task(backend, principal, &id).is_some())
     }
 
-    /// Returns the server's task for an id that a principal was given; `None` if there is no such task, or if the rules hide its
-    /// tool.
+    /// Returns the server's id of a task by the id that a principal was given; `None` if there is no such task, or if
+    /// the rules hide its tool.
     fn open_task(
         &self,
         backend: &Backend,
@@ -84,7 +84,9 @@ impl Stateless {
                 Outcome::Result(result) => {
                     let rename = |other: &str| (other == id).then(|| given.clone());
                     let task = tasks::rename_ids(result.into_object(), rename);
-                    Ok(Reply::Result(with_task_questions(task, &messages)?.into()))
+                    Ok(Reply::Result(
+                        pass_task_input_requests(task, &messages)?.into(),
+                    ))
                 }
                 outcome => self.reply_of(&request, &shared.connection, outcome, &translation),
             };
@@ -112,7 +114,8 @@ impl Stateless {
     }
 }
 
-/// Returns the params of a request with the server's id of the task; the client's answers pass the hooks.
+/// Returns the params of a request with the server's id of the task, and passes the client's input responses to the
+/// hooks.
 fn task_params(
     request: &IncomingRequest<RequestContext>,
     id: &str,
@@ -122,21 +125,21 @@ fn task_params(
     let responses = params.view().find("inputResponses");
     let responses = responses.and_then(|responses| Some(responses.object()?.to_object()));
     if let Some(responses) = responses {
-        let responses = with_answers(responses, messages)?;
+        let responses = pass_input_responses(responses, messages)?;
         params.insert("inputResponses", responses);
     }
     Ok(params)
 }
 
 /// Passes the input requests of a task to the hooks.
-fn with_task_questions(
+fn pass_task_input_requests(
     mut task: JsonObject,
     messages: &MessageHooks,
 ) -> Result<JsonObject, PeerError> {
     let asks = task.view().find("inputRequests");
     let asks = asks.and_then(|asks| Some(asks.object()?.to_object()));
     if let Some(asks) = asks.filter(|_| !messages.is_empty()) {
-        let asks = questions(relay::input_requests(&asks), messages)?;
+        let asks = pass_input_requests(relay::input_requests(&asks), messages)?;
         task.insert("inputRequests", asks);
     }
     Ok(task)

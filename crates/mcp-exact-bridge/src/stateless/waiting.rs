@@ -26,17 +26,18 @@ pub(super) struct RunningCall {
     /// Upstream request that relays the call.
     pub(super) pending: PendingRequest,
     /// Channel of the requests that the server sends during the call.
-    pub(super) questions: mpsc::UnboundedReceiver<PendingServerRequest>,
+    pub(super) server_requests: mpsc::UnboundedReceiver<PendingServerRequest>,
     /// Client request that receives the progress of the call.
     pub(super) progress: ProgressReceiver,
     /// Conversion of the call's messages, with the losses so far.
     pub(super) translation: Translation,
+    /// Connection on which the call runs.
     pub(super) connection: Arc<Connection>,
     /// Exclusive use of the connection.
     pub(super) lease: Lease,
     /// Permit of a call of a client without a principal that has waited at least once; calls of other clients count
-    /// towards the share of their principal. The call holds the permit until it ends, so that its server can send
-    /// further input requests.
+    /// towards the share of their principal. The permit is returned only when the call ends, so that the server of the
+    /// call can send further input requests.
     pub(super) waiting_permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -54,11 +55,12 @@ impl Drop for Expiry {
 pub(super) struct WaitingCall {
     pub(super) call: RunningCall,
     /// Requests of the server to the client, in the order of their keys in `inputRequests`.
-    pub(super) asked: Vec<PendingServerRequest>,
+    pub(super) server_requests: Vec<PendingServerRequest>,
     /// Principal of the client.
     owner: Option<String>,
     /// Endpoint and request of a client with a session; `None` for a client without one, whose retry is another request.
     request: Option<(usize, RequestKey)>,
+    /// Method of the call.
     method: String,
     /// Params of the call without the members that a retry changes.
     params: serde_json::Value,
@@ -66,6 +68,7 @@ pub(super) struct WaitingCall {
     state: String,
     /// Time at which the call expires.
     until: Instant,
+    /// Task that ends the call when it expires.
     pub(super) expiry: Expiry,
 }
 
@@ -83,7 +86,7 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut call: RunningCall,
-        asked: Vec<PendingServerRequest>,
+        server_requests: Vec<PendingServerRequest>,
     ) -> Result<String, PeerError> {
         let too_many = || {
             PeerError::internal("too many calls wait for answers of their clients; try again later")
@@ -100,7 +103,7 @@ impl Stateless {
         }
         let waiting = WaitingCall {
             call,
-            asked,
+            server_requests,
             owner: principal.map(|Principal(name)| name.clone()),
             request: (request.spec().lifecycle() == Lifecycle::Initialize)
                 .then(|| (client.number(), request.key)),
@@ -181,8 +184,8 @@ impl Stateless {
         }
     }
 
-    /// Removes and returns the call that a retry continues. Method, params and principal of the retry must equal those
-    /// of the call (2026-07-28, `basic/patterns/mrtr`).
+    /// Removes and returns the call that a retry continues. Method, params and principal of the retry must equal the
+    /// method, params and principal of the call (2026-07-28, `basic/patterns/mrtr`).
     pub(super) fn take_waiting(
         &self,
         state: &str,

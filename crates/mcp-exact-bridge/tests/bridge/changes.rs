@@ -37,6 +37,7 @@ async fn is_notified(
     false
 }
 
+/// A changed tool list is announced to clients of every revision, for servers of every revision.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_changes_reach_all_clients() {
     for of_server in revisions() {
@@ -57,6 +58,7 @@ async fn list_changes_reach_all_clients() {
     }
 }
 
+/// An updated resource is announced to its subscribers, in every pair of client and server revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_resources_reach_their_subscribers() {
     let wanted = ClientChange::Resource("docs://intro".to_owned());

@@ -17,7 +17,7 @@ use crate::task_server::{REVISION, TaskServer, bridge_to, request, text};
 /// Capabilities of a client that can answer sampling requests with tasks.
 const CAPABILITIES: &str = r#"{"sampling":{},"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}}}}}"#;
 
-/// Params of a sampling request that asks for a task.
+/// Params of a sampling request that the client is to answer with a task.
 const SAMPLE: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}],"maxTokens":10,"task":{"ttl":6e4}}"#;
 
 /// Client that answers each sampling request with a task.
@@ -176,8 +176,9 @@ async fn tasks_of_clients_are_relayed() {
     client.close();
 }
 
-/// "receivers MUST reject `tasks/get`, `tasks/result`, and `tasks/cancel` requests for tasks that do not belong to the same
-/// authorization context" (2025-11-25, `basic/utilities/tasks`): a task belongs to the server that has asked for it.
+/// "receivers MUST reject `tasks/get`, `tasks/result`, and `tasks/cancel` requests for tasks that do not belong to the
+/// same authorization context" (2025-11-25, `basic/utilities/tasks`): a task belongs to the server whose request has
+/// become the task.
 #[tokio::test]
 async fn tasks_for_other_servers_are_hidden() {
     let [left, right] = [(); 2].map(|()| TaskServer::new(""));

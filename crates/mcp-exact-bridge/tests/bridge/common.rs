@@ -246,7 +246,8 @@ impl Upstream for InMemory {
 /// Server in memory; a function answers some of its requests instead of the server.
 pub struct Intercepted<F> {
     pub server: Server,
-    /// Returns the members that answer a request, such as `"result":{}`; `None` if the server answers.
+    /// Function that returns the members of the response to a request, such as `"result":{}`, by method and message;
+    /// `None` if the server answers.
     pub answer: Arc<F>,
 }
 
@@ -330,13 +331,13 @@ pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
     answering(Client::over(local)).revision(revision)
 }
 
-/// Connects a low-level client to the bridge in memory, which receives unmodified results.
+/// Connects a low-level client, which receives unmodified results, to the bridge in memory.
 pub async fn handle_of(bridge: &Bridge, revision: Revision) -> ClientHandle {
     handle_with(bridge, revision, |_| {}).await
 }
 
-/// Connects a low-level client to the bridge in memory, which receives unmodified results and passes other events to a
-/// function.
+/// Connects a low-level client, which receives unmodified results and passes other events to a function, to the bridge
+/// in memory.
 pub async fn handle_with(
     bridge: &Bridge,
     revision: Revision,

@@ -22,7 +22,7 @@ use crate::matrix::wait_until;
 /// Time limit that is longer than any call in these tests needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server sends thousands of notifications during a call: this call and the next one are answered.
+/// A server sends thousands of notifications during a call: this call and the following call are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flooded_call_is_answered() {
     for of_server in revisions() {
@@ -213,9 +213,9 @@ async fn restarted_bridge_refuses_waiting_calls() {
         let process = Process::start(of_server, "127.0.0.1:0", &store).await;
         let url = format!("http://{}/mcp", process.address);
         let client = raw_client(&url, "own").await;
-        let asked = call(&client, "{}", None).await.expect("a question");
+        let required = call(&client, "{}", None).await.expect("a question");
         let process = process.restart(of_server, &store).await;
-        let error = call(&client, "{}", Some(answers(&asked, ACCEPT_RESPONSE))).await;
+        let error = call(&client, "{}", Some(answers(&required, ACCEPT_RESPONSE))).await;
         let error = error.expect_err("the call is gone");
         assert_eq!(error.code(), Some(-32602));
         assert!(

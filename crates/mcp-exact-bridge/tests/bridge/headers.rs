@@ -1,4 +1,4 @@
-//! Headers of clients: credentials are not relayed, and trace contexts are.
+//! Headers of clients: credentials are not relayed to the server, but trace contexts are relayed.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::common::{Listening, listen_with};
 /// Value of the header `traceparent` that clients send.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
-/// Authenticator that records the headers of all requests and gives all clients the same principal.
+/// Authenticator that records the headers of all requests and assigns the same principal to all clients.
 #[derive(Default)]
 struct HeaderRecorder(Mutex<Vec<String>>);
 

@@ -1,7 +1,8 @@
-//! Random interleavings of two principals with one server: no data of one principal reaches the other.
+//! Random interleavings of two principals with one server: no data of one principal reaches the other principal.
 //!
 //! Everything that a principal sends and subscribes to contains its name, and every client records the messages that
-//! contain the other name. Runs are seeded, so that a failure can be reproduced; `MCP_EXACT_SEEDS` sets their number.
+//! contain the name of the other principal. Runs are seeded, so that a failure can be reproduced; `MCP_EXACT_SEEDS`
+//! sets their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -45,11 +46,14 @@ const STEPS_PER_CLIENT: usize = 12;
 /// Kind of a message that a client has received and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CheckedMessage {
+    /// Result or error of a call.
     Answer,
+    /// Progress notification.
     Progress,
+    /// Log message.
     Log,
     /// Input request of the server.
-    Question,
+    InputRequest,
     /// Update of a subscribed resource.
     Update,
     /// Answer to an attempt to continue a call of the other principal.
@@ -61,9 +65,9 @@ enum CheckedMessage {
 enum Fault {
     /// No defect.
     None,
-    /// The bridge gives all clients the same principal.
+    /// The bridge assigns the same principal to all clients.
     OnePrincipal,
-    /// The bridge gets an existing connection instead of each new one.
+    /// The upstream returns an existing connection to the bridge instead of a new one.
     OneConnection,
     /// The server answers with the marker of the latest call of any client.
     ServerMixesUp,
@@ -78,7 +82,7 @@ struct Report {
     crossed: BTreeSet<CheckedMessage>,
     /// Number of inspected messages, by kind.
     seen: BTreeMap<CheckedMessage, usize>,
-    /// Descriptions of the messages that reached the wrong principal.
+    /// Descriptions of the messages that reached the wrong principal, for the failure message of the test.
     words: Vec<String>,
 }
 
@@ -112,8 +116,8 @@ fn server_of(revision: Revision, fault: Fault) -> Server {
             }
         })
         .tool("ask", |Input(work): Input<Work>, cx: Cx| async move {
-            let asked = cx.sample(&Sample::new(work.marker.as_str(), 10)).await?;
-            Ok::<_, Error>(format!("{} {}", work.marker, asked.text()))
+            let sampled = cx.sample(&Sample::new(work.marker.as_str(), 10)).await?;
+            Ok::<_, Error>(format!("{} {}", work.marker, sampled.text()))
         })
         .template("note://{+name}", |Input(note): Input<Note>| async move {
             note.name
@@ -127,7 +131,7 @@ struct Note {
     name: String,
 }
 
-/// Authenticator that gives all requests the same principal.
+/// Authenticator that assigns the same principal to all requests.
 struct OnePrincipal;
 
 impl Authenticate for OnePrincipal {
@@ -138,6 +142,7 @@ impl Authenticate for OnePrincipal {
 
 /// Upstream that returns its second connection for every further one; the bridge closes the first one itself.
 struct OneConnection {
+    /// Upstream that opens the first two connections.
     upstream: InMemory,
     /// Connections that were opened so far.
     opened: Mutex<Vec<ClientHandle>>,
@@ -174,6 +179,7 @@ struct Waiting {
 /// State that all clients of a run share.
 struct SharedState {
     server: Server,
+    /// Deliberate defect of the run.
     fault: Fault,
     report: Mutex<Report>,
     /// Calls of all clients that have received input requests.
@@ -198,6 +204,7 @@ impl SharedState {
 /// Client of one principal.
 struct OneClient {
     shared: Arc<SharedState>,
+    /// Name of the principal of the client.
     principal: &'static str,
     client: ClientHandle,
     revision: Revision,
@@ -240,8 +247,8 @@ impl OneClient {
                 ..
             } => noted.record_message(CheckedMessage::Update, principal, &uri),
             ClientEvent::Request { key, request, .. } => {
-                let asked = request.params().map_or("", JsonObject::text);
-                noted.record_message(CheckedMessage::Question, principal, asked);
+                let params = request.params().map_or("", JsonObject::text);
+                noted.record_message(CheckedMessage::InputRequest, principal, params);
                 let _ = client.answer(key, Ok(RawResult::from(answer_of(principal))));
             }
             _ => {}
@@ -362,16 +369,19 @@ impl OneClient {
             Ok(first) => first,
             Err(error) => return drop(self.answer_text(marker, Err(error))),
         };
-        let Some(asked) = first.get("inputRequests") else {
+        let Some(input_requests) = first.get("inputRequests") else {
             let answer = first.to_string();
             self.shared
                 .record_message(CheckedMessage::Answer, self.principal, &answer);
             return;
         };
-        self.shared
-            .record_message(CheckedMessage::Question, self.principal, asked.text());
-        let asked: JsonObject = asked.try_into().expect("questions");
-        let answers = asked.iter();
+        self.shared.record_message(
+            CheckedMessage::InputRequest,
+            self.principal,
+            input_requests.text(),
+        );
+        let input_requests: JsonObject = input_requests.try_into().expect("questions");
+        let answers = input_requests.iter();
         let answers =
             answers.map(|(name, _)| (name.into_owned(), Json::from(answer_of(self.principal))));
         let input = RequestInput {
@@ -541,7 +551,7 @@ async fn run_all(is_shared: bool) -> BTreeMap<CheckedMessage, usize> {
         CheckedMessage::Answer,
         CheckedMessage::Progress,
         CheckedMessage::Log,
-        CheckedMessage::Question,
+        CheckedMessage::InputRequest,
         CheckedMessage::Update,
         CheckedMessage::WaitingCall,
     ] {
@@ -557,7 +567,7 @@ async fn deliberate_faults_are_noticed() {
         (Fault::OnePrincipal, &[CheckedMessage::WaitingCall][..]),
         (
             Fault::OneConnection,
-            &[CheckedMessage::Log, CheckedMessage::Question],
+            &[CheckedMessage::Log, CheckedMessage::InputRequest],
         ),
         (Fault::ServerMixesUp, &[CheckedMessage::Answer]),
         (Fault::SubscribesToAll, &[CheckedMessage::Update]),

@@ -42,6 +42,7 @@ fn short_timeouts() -> Options {
     options
 }
 
+/// Sessions that have ended leave no sessions, requests, waiting calls or connections in the bridge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_release_all_state() {
     let sessions = std::env::var("MCP_EXACT_SESSIONS").ok();
@@ -64,6 +65,8 @@ async fn sessions_release_all_state() {
     }
 }
 
+/// A thousand clients of all revisions use one server concurrently, and leave no state in the bridge when they
+/// disconnect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousand_clients_use_one_server() {
     let all: Vec<Revision> = revisions().collect();

@@ -113,6 +113,7 @@ async fn use_both(client: &Client, of_server: Revision) {
     }
 }
 
+/// Clients of every revision use the tools, prompts and resources of two servers behind one bridge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_every_revision_use_all_servers() {
     for of_server in revisions() {
@@ -135,6 +136,8 @@ async fn clients_of_every_revision_use_all_servers() {
     }
 }
 
+/// With [`Prefix::OnConflict`] only the second tool of the same name is prefixed; with [`Prefix::Never`] the second
+/// tool is omitted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_are_prefixed_on_conflict_or_never() {
     let newest = revisions().next_back().expect("a revision");
@@ -515,8 +518,8 @@ async fn rules_allow_extension_methods() {
     }
 }
 
-/// A method that only the server's revision defines is not an extension method: the client gets the error of its own
-/// revision.
+/// A method that only the server's revision defines is not an extension method: the client receives the error that its
+/// own revision defines for unknown methods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn methods_of_other_revisions_are_refused() {
     let newest = revisions().next_back().expect("a revision");
@@ -535,6 +538,7 @@ async fn methods_of_other_revisions_are_refused() {
     }
 }
 
+/// A bridge without servers, or with invalid or duplicate server names, cannot be created.
 #[tokio::test]
 async fn unusable_settings_are_refused() {
     let newest = revisions().next_back().expect("a revision");

@@ -121,7 +121,7 @@ async fn all_pairs_in_memory() {
     assert_eq!(pairs, 25);
 }
 
-/// 2024-11-05 has no Streamable HTTP; its clients use HTTP+SSE.
+/// Clients of every revision with Streamable HTTP (from 2025-03-26 on) can use servers of every revision over HTTP.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_pairs_over_http() {
     let mut pairs = 0;

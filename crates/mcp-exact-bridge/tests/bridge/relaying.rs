@@ -55,6 +55,7 @@ fn listed_loss_ids(result: &JsonObject) -> Vec<String> {
 /// Id of the loss of output schemas in lists of tools.
 const OUTPUT_SCHEMA_LOSS: &str = "tools/list:dropped:/tools/*/outputSchema";
 
+/// A result lists its losses in `_meta` if [`Options::losses_in_meta`] is set; losses are counted in any case.
 #[tokio::test]
 async fn results_list_their_losses() {
     for is_listed in [true, false] {
@@ -100,6 +101,7 @@ async fn post(url: &str, headers: &str, body: &str) -> (String, String) {
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
+/// The response header `mcp-exact-losses` lists the losses of a request if [`Options::losses_in_header`] is set.
 #[tokio::test]
 async fn responses_list_their_losses() {
     for is_listed in [true, false] {
@@ -135,6 +137,7 @@ async fn responses_list_their_losses() {
     }
 }
 
+/// A rule refuses one kind of loss, while all other losses are accepted.
 #[tokio::test]
 async fn rules_decide_about_each_loss() {
     let mut options = Options::default();
@@ -237,6 +240,8 @@ async fn hooks_decide_in_every_pair() {
     }
 }
 
+/// Each call is reported once to the observer, with its arguments and its outcome: result, tool error, error or
+/// cancellation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_is_reported_once() {
     for of_server in revisions() {
@@ -325,6 +330,8 @@ async fn every_request_is_reported_once() {
     }
 }
 
+/// A principal whose limit of concurrent requests is reached gets an error, and other principals can still send
+/// requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_apply_per_principal() {
     for of_server in revisions() {
@@ -463,6 +470,8 @@ impl Hook for WatchingHook {
     }
 }
 
+/// Hooks receive, change and refuse input requests, responses and notifications, in every pair of client and server
+/// revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hooks_receive_input_requests_and_notifications() {
     for of_server in revisions() {

@@ -214,6 +214,8 @@ fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
     }
 }
 
+/// The bridge process is killed and started again: every call in flight ends once, the sessions of the clients
+/// continue, and a waiting call is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_bridge_resumes_its_sessions() {
     let store = tempfile::tempdir().expect("a folder");
@@ -231,7 +233,7 @@ async fn killed_bridge_resumes_its_sessions() {
         clients.push((revision, client));
     }
     let asking = raw_client(&url, "own").await;
-    let asked = call(&asking, "{}", None).await.expect("a question");
+    let required = call(&asking, "{}", None).await.expect("a question");
     let all = || begun.load(SeqCst) == CLIENTS * CALLS;
     wait_until(all, "all calls are in flight").await;
 
@@ -257,7 +259,7 @@ async fn killed_bridge_resumes_its_sessions() {
         assert!(answer.to_string().contains("quick"), "{revision}: {answer}");
     }
     assert_eq!(negotiated.load(SeqCst), CLIENTS, "the sessions go on");
-    let error = call(&asking, "{}", Some(answering(&asked, ACCEPT_RESPONSE))).await;
+    let error = call(&asking, "{}", Some(answering(&required, ACCEPT_RESPONSE))).await;
     let error = error.expect_err("the call has ended with the process");
     assert!(error.message().contains("begin the call anew"), "{error:?}");
     assert_eq!(begun.load(SeqCst), CLIENTS * CALLS, "no call is repeated");

@@ -64,6 +64,7 @@ fn with_sessions() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| revision.as_str() < "2026")
 }
 
+/// Clients of every revision use shared servers of every revision.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_pairs_work_with_shared_servers() {
     for of_server in revisions() {
@@ -148,8 +149,8 @@ async fn refusals_reach_the_server() {
     for of_server in with_sessions() {
         let bridge = shared_bridge(&InMemory::new(&server(of_server))).await;
         let listening = listen_by_header(&bridge).await;
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&asked);
+        let server_requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&server_requests);
         let refuse = move |client: &ClientHandle, event| {
             if let ClientEvent::Request { key, .. } = event {
                 counted.fetch_add(1, Relaxed);
@@ -164,7 +165,7 @@ async fn refusals_reach_the_server() {
             Err(error) => error.message().to_owned(),
         };
         assert!(ended.contains("not with me"), "server {of_server}: {ended}");
-        assert_eq!(asked.load(Relaxed), 1, "server {of_server}");
+        assert_eq!(server_requests.load(Relaxed), 1, "server {of_server}");
         client.close();
     }
 }

@@ -93,6 +93,7 @@ async fn subscriptions_outlast_a_restarted_server() {
 /// belong to different principals.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_subscriptions_share_a_connection() {
+    /// Number of clients that subscribe to the same resource.
     const CLIENTS: usize = 200;
     for of_server in revisions() {
         let server = server(of_server);
@@ -289,7 +290,7 @@ async fn simultaneous_subscriptions_all_hold() {
     }
 }
 
-/// A client gets no more updates of a subscribed resource once a rule hides the resource.
+/// A client receives no further updates of a subscribed resource after a rule has hidden the resource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_follow_the_rules() {
     for of_server in revisions() {

@@ -28,9 +28,11 @@ pub const REVISION: &str = "2025-11-25";
 pub struct TaskServer {
     /// Prefix of the task ids.
     prefix: &'static str,
+    /// Tasks, connections and received messages of the server.
     state: Arc<Mutex<ServerState>>,
 }
 
+/// Tasks, connections and received messages of a server.
 #[derive(Default)]
 struct ServerState {
     /// Status of each task.
@@ -38,7 +40,7 @@ struct ServerState {
     /// Channels for the lines to each connection.
     connections: Vec<mpsc::UnboundedSender<String>>,
     /// Methods of the received requests that begin with `tasks/`.
-    asked: Vec<String>,
+    methods: Vec<String>,
     /// Received responses to requests of the server.
     responses: Vec<JsonObject>,
     /// Params of the received notifications about the status of a task.
@@ -65,7 +67,7 @@ impl TaskServer {
         let mut state = self.state.lock().expect("a lock");
         let id = text(params, "taskId");
         if method.starts_with("tasks/") {
-            state.asked.push(method.to_owned());
+            state.methods.push(method.to_owned());
         }
         match (method, id.as_deref()) {
             ("initialize", _) => r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"tasks","version":"1"}}"#.to_owned(),
@@ -111,8 +113,8 @@ impl TaskServer {
     }
 
     /// Removes and returns the methods of the received `tasks/` requests.
-    pub fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.state.lock().expect("a lock").asked)
+    pub fn take_methods(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().expect("a lock").methods)
     }
 
     /// Records a response or a notification of a client.

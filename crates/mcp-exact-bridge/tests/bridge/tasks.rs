@@ -76,7 +76,7 @@ async fn tasks_of_other_sessions_do_not_exist() {
     let other = handle_with(&bridge, revision(REVISION), noting(&other_statuses)).await;
     let (_, id) = begin(&own, "slow").await;
     let (_, id_of_other) = begin(&other, "slow").await;
-    server.asked();
+    server.take_methods();
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         let refused = about(&other, method, &id)
             .await
@@ -85,7 +85,7 @@ async fn tasks_of_other_sessions_do_not_exist() {
         assert_eq!(refused, missing, "{method}");
         assert_eq!(refused.code(), Some(-32602), "{method}");
     }
-    assert!(server.asked().is_empty(), "the server is not asked");
+    assert!(server.take_methods().is_empty(), "the server is not asked");
     assert_eq!(listed(&other).await, [&*id_of_other]);
     assert_eq!(listed(&own).await, [&*id]);
     server.tell_status(&id);
@@ -164,13 +164,15 @@ async fn tasks_of_many_servers_are_joined() {
     let (_, left) = begin(&client, "left__slow").await;
     assert_eq!([&*left, &*right], ["left__1", "right__1"]);
     assert_eq!(listed(&client).await, ["left__1", "right__1"]);
-    servers.iter().for_each(|(_, server)| drop(server.asked()));
+    servers
+        .iter()
+        .for_each(|(_, server)| drop(server.take_methods()));
     let cancelled = about(&client, "tasks/cancel", &right)
         .await
         .expect("a task");
     assert_eq!(text(&cancelled, "taskId").as_deref(), Some("right__1"));
     assert!(
-        servers[0].1.asked().is_empty(),
+        servers[0].1.take_methods().is_empty(),
         "the other server is not asked"
     );
     let result = about(&client, "tasks/result", &left)

@@ -191,6 +191,7 @@ async fn rule_changes_apply_immediately() {
     }
 }
 
+/// An update with invalid server names or settings is refused, and changes neither servers nor rules.
 #[tokio::test]
 async fn invalid_updates_change_nothing() {
     let first = server_named("first");

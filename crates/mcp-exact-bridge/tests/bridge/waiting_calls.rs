@@ -18,7 +18,7 @@ use crate::matrix::wait_until;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the revisions with sessions that have elicitation.
-fn asking_by_requests() -> impl Iterator<Item = Revision> {
+fn revisions_with_server_requests() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()))
 }
 
@@ -46,14 +46,14 @@ async fn call_tool(
 /// Progress after a retry uses the progress token of the retry (2026-07-28, `basic/utilities/progress`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_follows_the_retry() {
-    for of_server in asking_by_requests() {
+    for of_server in revisions_with_server_requests() {
         let bridge = bridge(InMemory::new(&server(of_server))).await;
         let listening = listen(&bridge).await;
         let client = raw_client(&listening.url, "own").await;
         let (before, after) = (Arc::default(), Arc::default());
-        let asked = call_tool(&client, "steps", None, Some(&before)).await;
-        let asked = asked.expect("a question");
-        let input = Some(answering(&asked, ACCEPT_RESPONSE));
+        let required = call_tool(&client, "steps", None, Some(&before)).await;
+        let required = required.expect("a question");
+        let input = Some(answering(&required, ACCEPT_RESPONSE));
         let done = call_tool(&client, "steps", input, Some(&after)).await;
         assert!(done.expect("a result").to_string().contains("true"));
         let seen = [before, after].map(|seen| seen.lock().expect("a lock").clone());
@@ -65,17 +65,17 @@ async fn progress_follows_the_retry() {
 /// A waiting call ends when its server is lost, and releases its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_ends_with_its_server() {
-    for of_server in asking_by_requests() {
+    for of_server in revisions_with_server_requests() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = bridge(upstream.clone()).await;
         let listening = listen(&bridge).await;
         let client = raw_client(&listening.url, "own").await;
-        let asked = call(&client, "{}", None).await.expect("a question");
+        let required = call(&client, "{}", None).await.expect("a question");
         assert_eq!(bridge.usage().waiting_calls, 1);
         upstream.kill();
         let none = || bridge.usage().waiting_calls == 0;
         wait_until(none, &format!("server {of_server}: no call waits")).await;
-        let late = call(&client, "{}", Some(answering(&asked, ACCEPT_RESPONSE))).await;
+        let late = call(&client, "{}", Some(answering(&required, ACCEPT_RESPONSE))).await;
         assert_eq!(late.expect_err("it has ended").code(), Some(-32602));
         client.close();
     }
@@ -84,19 +84,19 @@ async fn waiting_call_ends_with_its_server() {
 /// An answer that cannot be converted is refused, and the client can retry with another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unusable_answer_can_be_corrected() {
-    let of_server = asking_by_requests().next().expect("a revision");
+    let of_server = revisions_with_server_requests().next().expect("a revision");
     let mut options = Options::default();
     options.rules.losses = LossPolicy::Refuse;
     let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
     let bridge = bridge.expect("a bridge");
     let listening = listen(&bridge).await;
     let client = raw_client(&listening.url, "own").await;
-    let asked = call_tool(&client, "sample", None, None).await;
-    let asked = asked.expect("a question");
+    let required = call_tool(&client, "sample", None, None).await;
+    let required = required.expect("a question");
     let text = r#"{"type":"text","text":"Hi."}"#;
     let answer = |content: &str| {
         let answer = format!(r#"{{"role":"assistant","model":"m","content":{content}}}"#);
-        Some(answering(&asked, &answer))
+        Some(answering(&required, &answer))
     };
     // Before 2025-11-25 an answer has one block.
     let two = answer(&format!("[{text},{text}]"));
@@ -112,14 +112,14 @@ async fn unusable_answer_can_be_corrected() {
 /// remains available for short calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_calls_leave_connections_to_others() {
-    for of_server in asking_by_requests() {
+    for of_server in revisions_with_server_requests() {
         let mut options = Options::default();
         options.connections = 2;
         let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
         let bridge = bridge.expect("a bridge");
         let listening = listen(&bridge).await;
         let client = raw_client(&listening.url, "own").await;
-        let asked = call(&client, "{}", None).await.expect("a question");
+        let required = call(&client, "{}", None).await.expect("a question");
         for _ in 0..3 {
             let refused = call(&client, "{}", None).await.expect_err("too many");
             assert!(refused.message().contains("too many"), "{refused:?}");
@@ -133,7 +133,7 @@ async fn waiting_calls_leave_connections_to_others() {
         let sum = tokio::time::timeout(TIMEOUT, sum).await;
         assert_eq!(sum.expect("a connection").expect("a sum").sum, 3);
         other.close();
-        let next = call(&client, "{}", Some(answering(&asked, ACCEPT_RESPONSE))).await;
+        let next = call(&client, "{}", Some(answering(&required, ACCEPT_RESPONSE))).await;
         assert!(next.is_ok(), "server {of_server}: its own call goes on");
         client.close();
     }
@@ -143,7 +143,7 @@ async fn waiting_calls_leave_connections_to_others() {
 /// waiting calls is reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continued_calls_can_ask_again() {
-    for of_server in asking_by_requests() {
+    for of_server in revisions_with_server_requests() {
         let (begun, is_begun) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (may_ask, asks) = (Arc::clone(&begun), Arc::clone(&is_begun));
         let server = Server::builder("behind", "1.0.0")
@@ -191,13 +191,13 @@ async fn continued_calls_can_ask_again() {
 /// Answered input requests and released connections leave no timers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answered_calls_leave_no_timers() {
-    for of_server in asking_by_requests() {
+    for of_server in revisions_with_server_requests() {
         let bridge = bridge(InMemory::new(&server(of_server))).await;
         let listening = listen(&bridge).await;
         let client = raw_client(&listening.url, "own").await;
         let steps = async || {
-            let asked = call_tool(&client, "steps", None, None).await;
-            let input = Some(answering(&asked.expect("a question"), ACCEPT_RESPONSE));
+            let required = call_tool(&client, "steps", None, None).await;
+            let input = Some(answering(&required.expect("a question"), ACCEPT_RESPONSE));
             let done = call_tool(&client, "steps", input, None).await;
             assert!(done.expect("a result").to_string().contains("true"));
         };
