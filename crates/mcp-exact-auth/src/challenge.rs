@@ -44,7 +44,7 @@ impl Challenge {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Parses all challenges of a response, including those of unknown schemes.
+    /// Parses all challenges of a response, including challenges of unknown schemes.
     pub fn parse_headers(headers: &HeaderMap) -> Vec<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
@@ -116,7 +116,7 @@ impl<'t> RemainingText<'t> {
         self.0 = self.0.find(',').map_or("", |at| &self.0[at..]);
     }
 
-    /// Parses a token (RFC 9110, section 5.6.2).
+    /// Parses a token (RFC 9110, section 5.6.2); `None` if there is no token.
     fn token(&mut self) -> Option<&'t str> {
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         let end = self.0.find(|c| !is_token(c)).unwrap_or(self.0.len());
@@ -125,7 +125,8 @@ impl<'t> RemainingText<'t> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// Parses `=` and a token or a quoted string; `None` leaves a `=` that ends a token68 unconsumed.
+    /// Parses `=` and a token or a quoted string. Returns `None` and does not consume `=` if no value follows, because
+    /// `=` can also end a token68.
     fn value(&mut self) -> Option<String> {
         let after = self.0.strip_prefix('=')?;
         let after = after.trim_start_matches([' ', '\t']);
@@ -154,7 +155,7 @@ impl<'t> RemainingText<'t> {
         Some(value)
     }
 
-    /// Skips the token68 of a challenge, such as that of Negotiate.
+    /// Skips the token68 of a challenge, as used by the scheme Negotiate.
     fn skip_token68(&mut self) {
         let is_token68 = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
         let end = self.0.find(|c| !is_token68(c)).unwrap_or(self.0.len());
@@ -182,6 +183,7 @@ mod tests {
         assert_eq!(found, expected.collect::<Vec<_>>(), "{text}");
     }
 
+    /// Parameters, quoted strings, token68 values and several challenges in one header are parsed.
     #[test]
     fn challenges_are_parsed() {
         check_parsed("Bearer", &[("Bearer", &[])]);
@@ -212,6 +214,7 @@ mod tests {
         check_parsed(", = \"x\" ,, ", &[]);
     }
 
+    /// A challenge that was written to a header is parsed to an equal challenge.
     #[test]
     fn written_challenges_are_parsed_again() {
         let challenge = Challenge::new("Bearer")
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!(header, r#"Bearer a="???X: y""#);
     }
 
+    /// The parser skips invalid parts of a header, and panics for no input.
     #[test]
     fn invalid_headers_do_not_panic() {
         let pieces = ["a", "=", "\"", "\\", ",", " ", "é", "Bearer ", "x=\"y\""];

@@ -1,7 +1,8 @@
 //! Authorization of the Model Context Protocol: OAuth 2.1 clients and resource servers, for every revision.
 //!
-//! Authorization is optional, and defined for HTTP only; servers on stdio take credentials from their environment.
-//! [`client`] obtains tokens, [`server`] verifies them. Both use the transports of [`mcp_exact_transport`].
+//! Authorization is optional, and defined for HTTP only; servers on stdio read credentials from their environment.
+//! [`client`] obtains tokens, [`server`] verifies them. Clients and servers use the transports of
+//! [`mcp_exact_transport`].
 //!
 //! Each guide has examples for one task:
 //!

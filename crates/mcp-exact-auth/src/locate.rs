@@ -96,7 +96,7 @@ pub(crate) fn canonical_resource(endpoint: &Url) -> String {
 }
 
 /// Returns true if a resource covers an endpoint: the origins are equal, and the path of the resource equals the path
-/// of the endpoint or is a prefix of it that ends at a segment boundary.
+/// of the endpoint or is a prefix of the endpoint's path that ends at a segment boundary.
 pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
     let Some(resource) = parse_url(resource) else {
         return false;
@@ -110,8 +110,8 @@ pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
         && (query.is_none() || query == endpoint.query())
 }
 
-/// Returns true if two strings identify the same issuer. They must be equal, except that an empty path and the path `/`
-/// are equivalent, as Google requires.
+/// Returns true if two strings identify the same issuer. The strings must be equal, except that an empty path and the
+/// path `/` are equivalent, as Google requires.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
     let is_origin = |text: &str| parse_url(text).is_some_and(|url| url.path() == "/");
     a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))
@@ -143,6 +143,7 @@ mod tests {
         }
     }
 
+    /// A URL in a log contains neither user name, password, query nor fragment, and is at most one line.
     #[test]
     fn logged_urls_contain_no_secret() {
         for (text, expected) in [
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(url_for_logs(&"x".repeat(1000)).len(), 300);
     }
 
+    /// An endpoint with a path has a well-known URL with the path and one without it.
     #[test]
     fn resource_metadata_has_two_urls() {
         let urls = |text| resource_metadata_urls(&url(text));
@@ -174,6 +176,7 @@ mod tests {
         );
     }
 
+    /// The path of an issuer is part of each of its metadata URLs.
     #[test]
     fn server_metadata_urls_include_issuer_path() {
         assert_eq!(
@@ -193,6 +196,7 @@ mod tests {
         );
     }
 
+    /// The path `/` is not part of a resource identifier.
     #[test]
     fn canonical_resource_has_no_bare_slash() {
         for (endpoint, resource) in [
@@ -205,6 +209,7 @@ mod tests {
         }
     }
 
+    /// A resource covers an endpoint if its path consists of complete leading segments of the endpoint's path.
     #[test]
     fn resources_cover_complete_segments() {
         let endpoint = url("https://a.example/mcp/v1");
@@ -228,6 +233,7 @@ mod tests {
         }
     }
 
+    /// Issuers are compared byte by byte, except that an empty path equals the path `/`.
     #[test]
     fn issuers_are_compared_byte_wise() {
         for (a, b, expected) in [

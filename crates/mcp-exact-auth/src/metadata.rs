@@ -114,8 +114,8 @@ pub enum MetadataResponse<T> {
 /// Classifies the response to a request for a metadata document.
 ///
 /// A status for a server problem (408, 425, 429, 5xx) does not mean that the document is absent: an attacker who can
-/// cause such a status must not be able to make the client use another document. CDNs respond with 401 and 403 for
-/// paths that do not exist.
+/// cause such a status must not be able to make the client use another document. A status 401 or 403 means that the
+/// document is absent, because CDNs respond with these statuses for paths that do not exist.
 pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
     status: u16,
     body: &[u8],
@@ -133,6 +133,8 @@ pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
 mod tests {
     use super::*;
 
+    /// Status and body of a response determine whether the document was found, is absent, or is temporarily
+    /// unavailable.
     #[test]
     fn metadata_responses_are_distinguished() {
         let body = br#"{"issuer":"https://a.example","token_endpoint":null,"other":[1]}"#;

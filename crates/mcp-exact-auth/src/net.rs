@@ -44,7 +44,8 @@ impl AllowedAddresses {
         is_public(address) || (self.allows_private && may_be_private)
     }
 
-    /// Checks a URL before a request; returns the rule that it violates. Host names are checked after name resolution.
+    /// Checks a URL before a request; the error is the rule that the URL violates. Host names are checked after name
+    /// resolution.
     pub(crate) fn check_url(self, url: &Uri) -> Result<(), &'static str> {
         let host = url.host().unwrap_or("");
         let literal = host.trim_start_matches('[').trim_end_matches(']');
@@ -288,6 +289,7 @@ mod tests {
         allows_plain_http: false,
     };
 
+    /// By default only public addresses are allowed; unspecified and multicast addresses are never allowed.
     #[test]
     fn private_addresses_are_blocked() {
         for (address, is_allowed) in [
@@ -326,6 +328,7 @@ mod tests {
         }
     }
 
+    /// A URL is checked for its scheme and for an IP address or `localhost` before a request is sent.
     #[test]
     fn urls_are_checked_before_requests() {
         for (url, is_allowed) in [

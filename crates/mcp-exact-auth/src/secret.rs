@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(secret.expose(), "hunter2");
     }
 
+    /// Secrets are equal if their strings are equal.
     #[test]
     fn equality_compares_text() {
         assert_eq!(Secret::new("a"), Secret::new("a"));

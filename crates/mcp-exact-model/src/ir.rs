@@ -17,7 +17,7 @@ pub struct Ir {
     pub methods: Vec<Method>,
 }
 
-/// A type of a revision.
+/// Named or anonymous type of a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// Name of the type, from the specification if it has one.
@@ -44,7 +44,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Shape of a type.
+/// Kind of a type, with its members, values or variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// Object with known members; unknown members are kept.
@@ -149,7 +149,8 @@ impl Type {
     /// Any string, without a format.
     pub const TEXT: Self = Self::String(Text { format: None });
 
-    /// Returns the name of the referenced definition; for an array, map or nullable type, that of its inner type.
+    /// Returns the name of the referenced definition; for an array, map or nullable type, the name that the inner type
+    /// refers to.
     pub fn reference(&self) -> Option<&str> {
         match self {
             Self::Ref { name } => Some(name),

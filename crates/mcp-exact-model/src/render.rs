@@ -41,7 +41,8 @@ pub fn outline_words(ir: &Ir, definition: &Definition) -> String {
     crate::wording::outline(ir, definition)
 }
 
-/// Returns the changes of a type or a method, one line per change. The changes of a method include those of its types.
+/// Returns the changes of a type or a method, one line per change. The changes of a method include the changes of its
+/// types.
 pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut wanted = vec![name];

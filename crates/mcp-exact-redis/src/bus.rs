@@ -83,6 +83,7 @@ pub struct RedisChangeBus {
     publish_timeout: Duration,
     /// True if messages were dropped because the queue was full; the publisher then publishes a resync.
     overflowed: Arc<std::sync::atomic::AtomicBool>,
+    /// Receivers of this process.
     receivers: Arc<Mutex<Receivers>>,
     counters: Arc<Counters>,
 }
@@ -251,7 +252,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes messages in one script; their numbers follow the last published one.
+    /// Publishes messages in one script; their numbers follow the number of the last published message.
     async fn publish(&self, messages: &[BusMessage]) -> Result<(), CommandError> {
         let mut script = PUBLISH.key(&self.keys.0);
         script.key(&self.keys.1).arg(self.length).arg(&self.process);
@@ -283,15 +284,15 @@ struct Senders(HashMap<String, Sender>);
 
 /// Last message of a process.
 struct Sender {
-    /// Number of the message among those of the process.
+    /// Number of the message among the messages of the process.
     number: u64,
     /// Number of the message on the bus.
     bus_number: u64,
 }
 
 impl Senders {
-    /// Records the number of a message; returns false if it was already recorded. A publisher repeats a message if it
-    /// gets no reply from Redis.
+    /// Records the number of a message; returns false if it was already recorded. A publisher repeats a message if
+    /// Redis does not reply.
     fn record(&mut self, process: &str, number: u64, bus_number: u64) -> bool {
         if let Some(known) = self.0.get_mut(process) {
             known.bus_number = bus_number;
@@ -307,7 +308,8 @@ impl Senders {
         true
     }
 
-    /// Removes the half of the processes that have been silent for the longest time; most of them have ended.
+    /// Removes the half of the processes that have been silent for the longest time, because most of these processes
+    /// have ended.
     fn forget_oldest(&mut self) {
         let mut all: Vec<u64> = self.0.values().map(|sender| sender.bus_number).collect();
         let (_, median, _) = all.select_nth_unstable(MAX_SENDERS / 2);
@@ -322,8 +324,9 @@ struct BusEntry {
     number: u64,
     /// Id of the process that has published the message.
     process: String,
-    /// Number of the message among those of the process.
+    /// Number of the message among the messages of the process.
     process_number: u64,
+    /// Message as text.
     message: String,
 }
 
@@ -474,12 +477,14 @@ fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
 
 /// Returns the entries of an `XREAD` reply; an empty list for `nil`.
 fn decode_entries(reply: &Value) -> Vec<BusEntry> {
+    /// Returns the items of an array reply; `None` for other replies.
     fn array(value: &Value) -> Option<&[Value]> {
         match value {
             Value::Array(values) => Some(values),
             _ => None,
         }
     }
+    /// Returns a string reply as UTF-8; `None` for other replies.
     fn text(value: &Value) -> Option<&str> {
         match value {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),

@@ -1,9 +1,9 @@
-//! Complete streams: streams that begin with their last event, such as those of most calls.
+//! Complete streams: streams that begin with their last event, such as the streams of most calls.
 //!
-//! A complete stream gets no further events, so it needs no owner and no last will. Redis stores it as a field of a
-//! hash, which takes a fifth of the time and a third of the memory of a Redis Stream. A field starts with the number of
-//! the latest trimmed event, the number of the last event and a line feed; the events follow, as in an entry of a Redis
-//! Stream.
+//! No events are appended to a complete stream, so the stream needs no owner and no last will. Redis stores a complete
+//! stream as a field of a hash, which takes a fifth of the time and a third of the memory of a Redis Stream. A field
+//! starts with the number of the latest trimmed event, the number of the last event and a line feed; the events follow,
+//! as in an entry of a Redis Stream.
 
 use std::time::{Duration, SystemTime};
 

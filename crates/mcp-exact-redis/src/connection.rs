@@ -51,6 +51,7 @@ enum State {
 
 /// Connection to Redis that all commands of the process share.
 pub(crate) struct SharedConnection {
+    /// Client that opens the connection.
     connector: Connector,
     /// Time limit for opening a connection.
     connect_timeout: Duration,
@@ -58,6 +59,7 @@ pub(crate) struct SharedConnection {
     command_timeout: Duration,
     /// Time for which commands fail immediately after a failed attempt to connect.
     retry_pause: Duration,
+    /// Current state of the connection.
     state: Mutex<State>,
     /// Number of the latest shared connection; each connection has a new number.
     number: AtomicU64,

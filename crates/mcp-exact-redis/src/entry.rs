@@ -1,14 +1,14 @@
 //! Entries of a Redis Stream. An entry contains the events that were appended together, each as text: the number of the
 //! event, a space, the length of its message in bytes, a line feed, and the message.
 //!
-//! The id of an entry is the number of its latest event, so that a reader that has received only some of its events
-//! finds it.
+//! The id of an entry is the number of its latest event, so that a reader that has received only some events of the
+//! entry finds the entry.
 
 use std::io::Write as _;
 
 use mcp_exact_transport::event_log::LogEvent;
 
-/// Number of bytes that the limits count for each event in addition to its message.
+/// Number of bytes that the limits count for each event, besides the length of its message.
 pub(crate) const EVENT_OVERHEAD: usize = 64;
 
 /// Entry to append.
@@ -127,6 +127,7 @@ mod tests {
         bytes: 1000,
     };
 
+    /// Events that were encoded as entries are decoded to equal events.
     #[test]
     fn events_round_trip_through_entries() {
         let events = [
@@ -157,6 +158,7 @@ mod tests {
         assert_eq!(encode(&events, 0, LIMITS).len(), 3);
     }
 
+    /// An entry whose text does not have the format is rejected.
     #[test]
     fn malformed_entries_are_rejected() {
         for text in ["1", "1 2", "1 2\nx", "1 x\n", "x 1\nx", "1 1\nxy"] {

@@ -2,8 +2,8 @@
 //! per session with the process and the last will of each stream. `complete.rs` stores streams that begin with their
 //! last event.
 //!
-//! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
-//! ends, until the process abandons it, or until another process detects that the process is dead.
+//! Each operation of the log is one script and one round trip. A stream belongs to the process that created it until
+//! the stream ends, until the process abandons it, or until another process detects that the process is dead.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -35,7 +35,7 @@ script!(TRIM, "trim.lua");
 
 /// Owner value of a stream that no process writes any more.
 const NO_OWNER: &str = "-";
-/// Maximum number of attempts to append events if Redis already has some of them.
+/// Maximum number of attempts to append events if Redis already stores a part of the events.
 const MAX_APPEND_ATTEMPTS: usize = 3;
 /// Number of streams of a session after which the owners of its expired streams are removed.
 const CLEANUP_INTERVAL: u64 = 128;
@@ -45,9 +45,11 @@ pub struct RedisEventLog {
     pub(crate) connection: Arc<SharedConnection>,
     pub(crate) keys: Keys,
     pub(crate) process: Arc<Process>,
+    /// Readers that wait for events of other processes.
     pub(crate) followers: Arc<Followers>,
     /// Lifetime of the events of a session since its latest event.
     pub(crate) lifetime: Duration,
+    /// Maximum size of the stored events of a stream.
     pub(crate) limits: StreamLimits,
     /// Streams that this process writes.
     pub(crate) open: OpenStreams,
@@ -76,6 +78,7 @@ enum Start<'a> {
 /// Arguments of `append.lua`.
 #[derive(Debug, Clone, Copy)]
 struct Append<'a> {
+    /// Step before the entries are appended.
     start: Start<'a>,
     /// Number in the id of the first entry that is kept; `None` if no entry is removed.
     first_kept: Option<u64>,
@@ -89,6 +92,7 @@ struct Append<'a> {
 struct ReadReply {
     /// Process that writes the stream; empty if the stream has ended.
     owner: String,
+    /// Events that were read.
     events: Vec<LogEvent>,
 }
 
@@ -140,7 +144,7 @@ impl RedisEventLog {
         entries.is_empty().then_some(entry)
     }
 
-    /// Appends events. Redis may already have some of them, because an interrupted call may be repeated.
+    /// Appends events. Redis may already store a part of the events, because an interrupted call may be repeated.
     async fn write(
         &self,
         stream: &LogStream,

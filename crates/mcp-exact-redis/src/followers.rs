@@ -25,7 +25,7 @@ const UNBLOCK_INTERVAL: Duration = Duration::from_millis(10);
 struct WaitingReaders {
     /// Lowest sequence number after which a reader waits for an event.
     after: u64,
-    /// Notify the readers of the stream.
+    /// Channels that notify the readers of the stream.
     readers: Vec<oneshot::Sender<()>>,
 }
 

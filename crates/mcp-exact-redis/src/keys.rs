@@ -1,12 +1,13 @@
 //! Names of the Redis keys. All keys of one script have the same hash tag and therefore the same cluster slot.
 
-/// Number of hashes with the complete streams of a session. Each hash gets the streams of one event lifetime and
-/// expires one lifetime later, before it gets streams again.
+/// Number of hashes with the complete streams of a session. Each hash stores the streams of one event lifetime and
+/// expires one lifetime later, before further streams are stored in the hash.
 pub(crate) const COMPLETE_HASHES: usize = 3;
 
 /// Builder of key names with a common prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
+    /// Common prefix of all keys.
     pub(crate) prefix: String,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Several processes serve the clients of all revisions behind an ordinary load balancer, without sticky sessions: each
 //! process finds the session of a request, a client resumes its stream on any process, a change reaches all clients,
-//! and an answer reaches the process that waits for it. If a process dies, clients that resume the streams of its
-//! requests receive an error.
+//! and an answer reaches the process that waits for the answer. If a process dies, clients that resume the streams of
+//! its requests receive an error.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -160,7 +160,7 @@ impl Redis {
     /// Checks that Redis answers.
     ///
     /// # Errors
-    /// [`CommandError`] if it does not.
+    /// [`CommandError`] if Redis does not answer.
     pub async fn check(&self) -> Result<(), CommandError> {
         let command = redis::cmd("PING");
         let run = self.connection.command::<String>(&command);

@@ -11,9 +11,9 @@ use mcp_exact_transport::event_log::LogStream;
 use crate::entry::{Entry, EntryLimits};
 use crate::process::lock;
 
-/// Divisor of the limits of a stream for the maximum size of one entry.
+/// Number by which the limits of a stream are divided to get the maximum size of one entry.
 const ENTRY_PART: usize = 8;
-/// Divisor of the limits of a stream for the maximum size of a span of several entries.
+/// Number by which the limits of a stream are divided to get the maximum size of a span of several entries.
 const SPAN_PART: usize = 64;
 
 /// Maximum size of the stored events of a stream.
@@ -84,6 +84,7 @@ struct OpenStream {
     /// Number of the latest event that Redis has confirmed. A lower number in Redis shows that a failover has lost
     /// events.
     latest: u64,
+    /// Last will of the stream; `None` if the stream has none.
     last_will: Option<Bytes>,
     /// Stored entries, the oldest first.
     spans: VecDeque<Span>,
@@ -282,7 +283,7 @@ mod tests {
         assert!((90..=104).contains(&kept), "{kept}");
     }
 
-    /// An event that exceeds the limit by itself stays.
+    /// The latest entry is kept, even if it exceeds the limits by itself.
     #[test]
     fn latest_entry_always_stays() {
         assert_eq!(kept(3, 1, 2 << 20), 1);

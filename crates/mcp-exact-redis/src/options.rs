@@ -18,7 +18,7 @@ pub struct RedisOptions {
     /// and the Sentinels are queried without credentials.
     pub sentinel_master: Option<String>,
     /// Certificates of the authorities that sign the certificates of Redis and the Sentinels, in PEM; `None` for those
-    /// that the system trusts. Needs URLs with `rediss`.
+    /// that the system trusts. Root certificates require URLs with `rediss`.
     #[cfg(feature = "tls")]
     pub root_certificates: Option<Vec<u8>>,
     /// Prefix of all keys. Services with the same prefix share their sessions.
@@ -29,14 +29,15 @@ pub struct RedisOptions {
     pub command_timeout: Duration,
     /// Time for which commands fail immediately after a failed attempt to connect.
     pub retry_pause: Duration,
-    /// Time after which a process that has not renewed its lease counts as dead. It renews its lease three times in this time.
+    /// Time after which a process that has not renewed its lease counts as dead. A process renews its lease three times
+    /// in this time.
     pub lease: Duration,
     /// Lifetime of the events of a session since its latest event.
     pub event_lifetime: Duration,
     /// Approximate maximum number of events kept per stream; the oldest events are removed first.
     pub stream_events: usize,
     /// Maximum size of the events kept per stream, in bytes, including 64 additional bytes per event; the oldest events
-    /// are removed first, but never the latest one.
+    /// are removed first, and the latest event is never removed.
     pub stream_bytes: usize,
     /// Approximate number of messages that the change bus keeps for processes that have lost their connection.
     pub bus_messages: usize,

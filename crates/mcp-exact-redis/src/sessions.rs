@@ -1,7 +1,7 @@
 //! Session store on Redis: one string per session, `<version> <lineage> <length of the principal> <principal><snapshot>`,
 //! or `ended`.
 //!
-//! Each operation is one script and one round trip.
+//! Each operation of the store is one script and one round trip.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use redis::Script;
 use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
 
-/// Saves a record if there is none, or if its version is higher than that of the stored record and the lineage number
-/// of the stored record is the one that the new record replaces. Returns 1 if the record was saved, otherwise 0.
+/// Saves a record if none is stored, or if the stored record has a lower version and the lineage number that the new
+/// record replaces. Returns 1 if the record was saved, otherwise 0.
 static SAVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -100,7 +100,8 @@ pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
     })
 }
 
-/// Returns a lifetime in milliseconds, at most a century, because Redis adds it to the current time.
+/// Returns a lifetime in milliseconds, at most a century, so that Redis can add it to the current time without an
+/// overflow.
 fn milliseconds(lifetime: Duration) -> u64 {
     let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
     milliseconds.clamp(1, 3_155_760_000_000)

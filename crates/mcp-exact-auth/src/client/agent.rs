@@ -22,7 +22,7 @@ use crate::secret::Secret;
 /// Maximum number of concurrent connections to the redirect port.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Future of a user agent. Its error is displayed to the user.
+/// Future that a method of a user agent or redirect returns; its error is displayed to the user.
 pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
 /// Sends the user to the authorization server and receives the redirect.
@@ -32,7 +32,7 @@ pub trait UserAgent: Send + Sync + 'static {
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>>;
 }
 
-/// Redirect of one authorization.
+/// Redirect of the user's browser to the client, at the end of one authorization.
 pub trait Redirect: Send {
     /// Returns the redirect URI: https, a loopback address, or a custom scheme.
     fn redirect_uri(&self) -> &str;
@@ -216,8 +216,7 @@ async fn listen(
 
 impl ExpectedRedirect {
     /// Responds to one request; returns its query if the request is the expected redirect. All other requests receive
-    /// status 404, such as requests for an icon, and requests of web pages that guess the port and do not know the
-    /// state.
+    /// status 404: requests for an icon, and requests of web pages that guess the port but do not know the state.
     async fn answer_request(&self, mut stream: TcpStream) -> Option<Secret> {
         let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
         let target = read.ok().flatten();
@@ -378,6 +377,8 @@ impl Redirect for PastedRedirect {
 mod tests {
     use super::*;
 
+    /// The listener returns the query of the first request with the expected state, and responds to all other requests
+    /// with status 404.
     #[tokio::test]
     async fn loopback_accepts_one_redirect() {
         let browser = Browser::default().open_with(|_| Ok(()));
@@ -408,6 +409,7 @@ mod tests {
         drop(silent);
     }
 
+    /// If another program uses the configured port, the authorization fails instead of using another port.
     #[tokio::test]
     async fn configured_port_is_required() {
         let other = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -437,6 +439,7 @@ mod tests {
         }
     }
 
+    /// The query of the pasted URL is returned, without white space and fragment.
     #[tokio::test]
     async fn headless_accepts_a_pasted_url() {
         let agent = Headless::new(|_| async { Ok(" http://127.0.0.1:1/x?code=c#f\n".to_owned()) });

@@ -277,6 +277,7 @@ async fn fetch_origin_metadata(
 mod tests {
     use super::*;
 
+    /// Bearer and DPoP challenges are used at every position in a header, and challenges of other schemes are ignored.
     #[test]
     fn challenges_are_found_in_any_position() {
         let challenge = |text| ChallengeParams::from_headers(&Challenge::parse(text));

@@ -30,6 +30,7 @@ pub(crate) struct Response {
 /// HTTP client for metadata and token requests, which enforces the URL rules, time limits and size limits.
 #[derive(Clone)]
 pub(crate) struct MetadataClient {
+    /// HTTP client that sends the requests.
     client: Arc<dyn HttpClient>,
     /// URL rules.
     gate: UrlGate,

@@ -18,6 +18,7 @@ use crate::secret::Secret;
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; values are not encrypted.
 #[derive(Debug, Clone)]
 pub struct FileStore {
+    /// Path of the folder with the files.
     folder: PathBuf,
 }
 

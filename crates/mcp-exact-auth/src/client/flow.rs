@@ -154,6 +154,7 @@ impl Flow {
         }))
     }
 
+    /// Returns the URL of the MCP endpoint.
     pub(crate) fn endpoint(&self) -> &Url {
         &self.endpoint
     }
@@ -260,7 +261,7 @@ impl Flow {
         }
     }
 
-    /// Removes the token and the stored error.
+    /// Removes the token from memory and from the token store, and resets the state of the authorization.
     pub(crate) async fn sign_out(&self) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         *state = FlowState::default();
@@ -359,8 +360,8 @@ impl Flow {
                 Err(_) => {}
             }
         }
-        let asked = self.scopes_to_request(challenge, &found, known);
-        let token = self.authorize(&found, asked).await?;
+        let scopes = self.scopes_to_request(challenge, &found, known);
+        let token = self.authorize(&found, scopes).await?;
         Ok((token, TokenOrigin::Authorized))
     }
 
@@ -408,9 +409,9 @@ impl Flow {
         )
         .await?;
         let known = known.filter(|token| token.stored.issuer == found.server.issuer);
-        let asked = self.scopes_to_request(challenge, &found, known.as_ref());
+        let scopes = self.scopes_to_request(challenge, &found, known.as_ref());
         // A refresh cannot add scopes (RFC 6749, section 6).
-        self.authorize(&found, asked).await
+        self.authorize(&found, scopes).await
     }
 
     /// Returns the current token if it differs from `used`.
@@ -437,8 +438,9 @@ impl Flow {
         Ok(Some(token))
     }
 
-    /// Returns the scopes to request ("Scope Selection Strategy"): those of the challenge, or else all scopes of the
-    /// resource, and the previously requested ones. Scopes of the authorization server are never used.
+    /// Returns the scopes to request ("Scope Selection Strategy"): the scopes of the challenge, or else all scopes of
+    /// the resource, and the previously requested scopes. The scopes that the authorization server lists are never
+    /// used.
     fn scopes_to_request(
         &self,
         challenge: &ChallengeParams,

@@ -78,6 +78,8 @@ mod tests {
         UrlGate::new(&locate::parse_url(endpoint).expect("a URL"), false)
     }
 
+    /// URLs need https and a public host; if the endpoint is on loopback, loopback URLs are allowed with plain HTTP,
+    /// too.
     #[test]
     fn urls_need_https_beyond_loopback() {
         let public = gate("https://mcp.example/mcp");

@@ -45,7 +45,7 @@ impl SigningKey {
     /// Parses a private key in PEM: PKCS #8 (`BEGIN PRIVATE KEY`) of P-256, P-384, Ed25519 or RSA.
     ///
     /// # Errors
-    /// Returns an error if the text is not such a key.
+    /// Returns an error if the text is not a supported private key.
     pub fn from_pem(pem: &str) -> Result<Self, OAuthError> {
         let bad = |reason: &str| {
             OAuthError::Key(format!(

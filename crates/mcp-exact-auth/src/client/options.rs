@@ -18,7 +18,9 @@ use crate::secret::Secret;
 /// Client that was registered manually.
 #[derive(Debug, Clone)]
 pub(crate) struct RegisteredClient {
+    /// Client id at the authorization server.
     pub(crate) client_id: String,
+    /// Credential of the client at the token endpoint.
     pub(crate) credential: Credential,
     /// Issuer of the authorization server where the client is registered; `None` for the first authorization server
     /// that is used.
@@ -45,10 +47,10 @@ pub(crate) enum GrantKind {
 /// Condition for binding tokens to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DpopPolicy {
-    /// Tokens are bound if the server requires it by its challenge or metadata.
+    /// Tokens are bound if the resource server requires bound tokens in its challenge or metadata.
     #[default]
     WhenRequired,
-    /// Tokens are bound if the authorization server supports it.
+    /// Tokens are bound if the authorization server supports bound tokens.
     WhenSupported,
     /// Tokens are never bound.
     Never,
@@ -117,7 +119,7 @@ pub struct OAuth {
     pub(crate) scopes: Scopes,
     /// True if the client requests refresh tokens.
     pub(crate) requests_refresh_tokens: bool,
-    /// Issuer to use; `None` for the first one that the resource metadata lists.
+    /// Issuer to use; `None` for the first issuer that the resource metadata lists.
     pub(crate) issuer: Option<String>,
     /// Issuers that are assumed to support PKCE.
     pub(crate) assumes_pkce_at: Vec<String>,
@@ -295,7 +297,7 @@ impl OAuth {
         self
     }
 
-    /// Selects the authorization server, which the resource metadata must list. By default, the first listed one is
+    /// Selects the authorization server, which the resource metadata must list. By default, the first listed server is
     /// used. Client ids without an issuer belong to this server.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
@@ -361,7 +363,7 @@ impl OAuth {
         self
     }
 
-    /// Sets the maximum duration of a request for metadata or a token, including its redirects; 30 s by default.
+    /// Sets the maximum duration of a request for metadata or a token, including its redirects; 30 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

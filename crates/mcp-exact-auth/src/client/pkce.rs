@@ -42,7 +42,7 @@ impl Verifier {
 mod tests {
     use super::*;
 
-    /// RFC 7636, appendix B: example of a verifier and its challenge.
+    /// The challenge of the example verifier equals the challenge in RFC 7636, appendix B.
     #[test]
     fn challenge_matches_rfc_example() {
         let verifier = Verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());

@@ -59,7 +59,7 @@ struct RegistrationResponse {
     error_description: Option<String>,
 }
 
-/// Parses the response to a registration request. The client metadata in the response replaces the requested one.
+/// Parses the response to a registration request. The client metadata in the response replaces the requested metadata.
 pub(crate) fn parse_registration(
     url: &str,
     redirect_uri: &str,
@@ -95,6 +95,8 @@ pub(crate) fn parse_registration(
 mod tests {
     use super::*;
 
+    /// The requested authentication method and application type depend on the methods that the server lists, and on the
+    /// redirect URI.
     #[test]
     fn registration_methods_depend_on_server() {
         let server = |methods: &[&str]| ServerMetadata {
@@ -145,6 +147,7 @@ mod tests {
         }
     }
 
+    /// The registered client has the metadata of the response instead of the requested metadata.
     #[test]
     fn registration_response_replaces_metadata() {
         let read = |status, body: &str| {

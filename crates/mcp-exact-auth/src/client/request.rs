@@ -59,7 +59,7 @@ impl PendingAuthorization {
     /// Creates an authorization request; returns the request and the URL that the browser must open.
     pub(crate) fn begin_authorization(
         server: &ServerMetadata,
-        asked: AuthorizationParams<'_>,
+        params: AuthorizationParams<'_>,
         now: SystemTime,
     ) -> Result<(Self, Url), OAuthError> {
         let missing = || OAuthError::NoEndpoint {
@@ -78,26 +78,26 @@ impl PendingAuthorization {
             verifier: Verifier::new()?,
             issuer: server.issuer.clone(),
             requires_iss: server.authorization_response_iss_parameter_supported == Some(true),
-            redirect_uri: asked.redirect_uri.to_owned(),
+            redirect_uri: params.redirect_uri.to_owned(),
             expires: now + AUTHORIZATION_LIFETIME,
         };
         url.set_fragment(None);
         let mut query = url.query_pairs_mut();
         query
             .append_pair("response_type", "code")
-            .append_pair("client_id", asked.client_id)
-            .append_pair("redirect_uri", asked.redirect_uri)
+            .append_pair("client_id", params.client_id)
+            .append_pair("redirect_uri", params.redirect_uri)
             .append_pair("state", pending.state.expose())
             .append_pair("code_challenge", &pending.verifier.challenge())
             .append_pair("code_challenge_method", "S256");
-        if !asked.scopes.is_empty() {
-            query.append_pair("scope", &asked.scopes.to_string());
+        if !params.scopes.is_empty() {
+            query.append_pair("scope", &params.scopes.to_string());
         }
-        if asked.scopes.contains("offline_access") {
+        if params.scopes.contains("offline_access") {
             // OpenID Connect Core, section 11: without `prompt=consent`, the scope is ignored.
             query.append_pair("prompt", "consent");
         }
-        if let Some(resource) = asked.resource {
+        if let Some(resource) = params.resource {
             query.append_pair("resource", resource);
         }
         drop(query);
@@ -203,13 +203,13 @@ mod tests {
             authorization_response_iss_parameter_supported: Some(advertises_iss),
             ..ServerMetadata::default()
         };
-        let asked = AuthorizationParams {
+        let params = AuthorizationParams {
             client_id: "a client",
             redirect_uri: "http://127.0.0.1:7/callback",
             resource: Some("https://mcp.example"),
             scopes: &Scopes::parse("a b"),
         };
-        PendingAuthorization::begin_authorization(&server, asked, SystemTime::UNIX_EPOCH)
+        PendingAuthorization::begin_authorization(&server, params, SystemTime::UNIX_EPOCH)
             .expect("a request")
     }
 
@@ -222,6 +222,7 @@ mod tests {
             .unwrap_or_default()
     }
 
+    /// The authorization URL contains `resource`, `state`, the PKCE challenge and the scopes.
     #[test]
     fn requests_contain_resource_and_challenge() {
         let (pending, url) = begin_authorization(false);
@@ -294,6 +295,7 @@ mod tests {
         }
     }
 
+    /// A redirect after the lifetime of the authorization is rejected.
     #[test]
     fn late_redirects_are_refused() {
         let (pending, url) = begin_authorization(false);

@@ -208,6 +208,7 @@ impl fmt::Debug for OAuthClient {
 
 /// Returns the operation of a request: its method, and the tool, prompt or resource.
 fn operation_name(request: &Request<Bytes>) -> String {
+    /// Members of a message that identify its operation.
     #[derive(serde::Deserialize)]
     struct Message<'m> {
         #[serde(borrow, default)]
@@ -215,6 +216,7 @@ fn operation_name(request: &Request<Bytes>) -> String {
         #[serde(borrow, default)]
         params: Params<'m>,
     }
+    /// Params that name a tool, prompt or resource.
     #[derive(Default, serde::Deserialize)]
     struct Params<'m> {
         #[serde(borrow, default)]
@@ -237,7 +239,7 @@ fn operation_name(request: &Request<Bytes>) -> String {
 mod tests {
     use super::*;
 
-    /// "Step-Up Authorization Flow": attempts are counted per operation.
+    /// Attempts are counted per operation, which consists of a method and its target ("Step-Up Authorization Flow").
     #[test]
     fn operations_are_named_by_target() {
         for (body, expected) in [

@@ -14,7 +14,7 @@ use super::error::OAuthError;
 use crate::scope::Scopes;
 use crate::secret::{Secret, serialize_optional_secret, serialize_secret};
 
-/// Future of a token store. Its error is displayed to the user.
+/// Future that a method of a token store returns; its error is displayed to the user.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
 /// Lock of a key, released on drop.
@@ -23,10 +23,10 @@ pub type StoreLock = Box<dyn Send>;
 /// Stores secrets by key.
 ///
 /// A key is any string; a value is a string with secrets. If several processes share a store, `lock` must be exclusive
-/// across all of them: a refresh token is used only while its key is locked, because using a refresh token twice
-/// revokes it.
+/// across all of them: a refresh token is used only while its key is locked, because a refresh token that is used twice
+/// is revoked.
 pub trait TokenStore: Send + Sync + 'static {
-    /// Reads a value.
+    /// Returns the value of a key; `None` if there is no value.
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>>;
 
     /// Writes a value, which must be durable when the future completes.
@@ -104,7 +104,7 @@ pub(crate) struct StoredToken {
     /// Scopes that the authorization server granted.
     #[serde(rename = "granted")]
     pub(crate) granted_scopes: Scopes,
-    /// All requested scopes, including those of challenges.
+    /// All requested scopes, including the scopes that challenges required.
     #[serde(rename = "asked")]
     pub(crate) requested_scopes: Scopes,
     /// True if `resource` is sent in token requests; false for 2025-03-26 servers.

@@ -179,6 +179,7 @@ struct TokenResponse {
 /// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). Error responses are accepted here,
 /// because [`parse_token_response`] handles them.
 pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Result<(), OAuthError> {
+    /// Members of a token exchange response that determine whether the token has the expected type.
     #[derive(Deserialize)]
     struct TokenExchangeResponse {
         #[serde(default)]
@@ -271,6 +272,7 @@ pub(crate) fn parse_token_response(
 mod tests {
     use super::*;
 
+    /// Returns the metadata of a server that lists these authentication methods.
     fn server(methods: Option<&[&str]>) -> ServerMetadata {
         ServerMetadata {
             issuer: "https://as.example".to_owned(),
@@ -280,6 +282,7 @@ mod tests {
         }
     }
 
+    /// Returns a client secret with the authentication method of its registration.
     fn secret(method: Option<&str>) -> Credential {
         Credential::Secret {
             secret: "p:w d".into(),
@@ -287,6 +290,8 @@ mod tests {
         }
     }
 
+    /// The client authenticates either by HTTP Basic or in the body: by the registered method if the server lists it,
+    /// or else by a listed method.
     #[test]
     fn client_uses_one_authentication_method() {
         let basic = "Basic YStpZDpwJTNBdytk";
@@ -327,6 +332,7 @@ mod tests {
         }
     }
 
+    /// Valid responses are parsed to a token; other responses result in an error for the user or a temporary error.
     #[test]
     fn token_responses_are_parsed() {
         let read = |status, body: &str| {

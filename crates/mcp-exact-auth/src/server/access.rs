@@ -69,7 +69,8 @@ impl AccessBuilder {
     /// Returns the claims.
     ///
     /// # Errors
-    /// Returns an error if the claims contain neither a subject nor a client: all such tokens would be one principal.
+    /// Returns an error if the claims contain neither a subject nor a client: otherwise, all such tokens would belong
+    /// to one principal.
     pub fn build(self) -> Result<Access, TokenError> {
         if self.0.subject.is_some() || self.0.client_id.is_some() {
             Ok(Access(Arc::new(self.0)))
@@ -211,7 +212,9 @@ pub(super) struct ClaimRules {
 /// One string or a list of strings (RFC 7519, section 4.1.3).
 #[derive(Debug)]
 enum OneOrMany {
+    /// A single string.
     One(String),
+    /// A list of strings.
     Many(Vec<String>),
 }
 
@@ -387,6 +390,7 @@ pub(super) fn check_claims(
 mod tests {
     use super::*;
 
+    /// Returns the rules that [`VALID_CLAIMS`] satisfies.
     fn rules() -> ClaimRules {
         ClaimRules {
             issuer: "https://as.example".to_owned(),
@@ -395,12 +399,15 @@ mod tests {
         }
     }
 
+    /// Returns the time of the validation: one second before [`VALID_CLAIMS`] expire.
     fn now() -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(1000)
     }
 
+    /// Claims that satisfy the rules, as JSON.
     const VALID_CLAIMS: &str = r#"{"iss":"https://as.example","aud":"https://mcp.example","exp":1001,"sub":"u","client_id":"c","scope":"a b"}"#;
 
+    /// Claims are accepted only with the required issuer, audience, expiry and principal.
     #[test]
     fn claims_are_checked() {
         let ok = "";
@@ -458,6 +465,7 @@ mod tests {
         }
     }
 
+    /// Scopes may be a string of scopes in `scope`, or a list or a string in `scp`.
     #[test]
     fn three_scope_formats_are_parsed() {
         for to in [
@@ -481,6 +489,7 @@ mod tests {
         assert!(checked(no_issuer).is_ok());
     }
 
+    /// Different pairs of subject and client never result in the same principal.
     #[test]
     fn principals_are_unambiguous() {
         let of = |sub: &str, client: &str| {

@@ -54,7 +54,7 @@ pub(super) struct ExpectedProof<'a> {
 pub(super) enum ProofRejection {
     /// The proof is not valid. The message is sent to the client.
     Invalid(&'static str),
-    /// The proof is valid, except for the nonce of this server (section 9).
+    /// The proof is valid, except that it lacks a current nonce of this server (RFC 9449, section 9).
     Nonce,
 }
 

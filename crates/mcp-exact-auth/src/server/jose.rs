@@ -148,14 +148,20 @@ pub(crate) fn sha256_base64url(bytes: &[u8]) -> String {
 /// Reason why a signed token is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidToken {
+    /// The token is not a signed JWT.
     #[error("the token is no signed JWT")]
     Malformed,
+    /// The header has the member `crit`, whose parameters are not supported.
     #[error("the token's header has members that have to be understood (`crit`)")]
     UnknownCriticalHeader,
+    /// The key set has no key with the key id of the token, or no single key for the algorithm of a token without a key
+    /// id.
     #[error("the token is signed by an unknown key")]
     UnknownKey,
+    /// The key does not support the algorithm in the header.
     #[error("the token's algorithm is not one of the key that it names")]
     Algorithm,
+    /// The signature does not match header, payload and key.
     #[error("the token's signature is wrong")]
     Signature,
 }
@@ -337,6 +343,7 @@ mod tests {
         assert!(payload.starts_with(br#"{"iss":"joe""#));
     }
 
+    /// A token with a changed header, without a signature, or with missing parts is not valid.
     #[test]
     fn changed_tokens_do_not_verify() {
         let keys = key_set(&[RFC_KEY]);
@@ -376,7 +383,7 @@ mod tests {
         }
     }
 
-    /// A key supports the algorithms of its type, or only the one in its `alg` (RFC 8725, section 3.1).
+    /// A key supports the algorithms of its type, or only the algorithm in its member `alg` (RFC 8725, section 3.1).
     #[test]
     fn keys_choose_the_algorithm() {
         let other = RFC_KEY.replace('{', r#"{"alg":"ES512","#);
@@ -400,7 +407,7 @@ mod tests {
         );
     }
 
-    /// RFC 7638, section 3.1: example of a thumbprint.
+    /// The thumbprint of the example key equals the thumbprint in RFC 7638, section 3.1.
     #[test]
     fn thumbprint_matches_rfc_example() {
         let key: Jwk = serde_json::from_str(r#"{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#).expect("a key");

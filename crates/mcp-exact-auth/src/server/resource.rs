@@ -95,7 +95,7 @@ impl ResourceServer {
     /// Accepts signed tokens of an issuer for a resource, which is the public URL of the endpoint as clients write it.
     ///
     /// # Errors
-    /// Returns an error if the resource is not such a URL.
+    /// Returns an error if the resource is not a public URL.
     pub fn jwks(issuer: &str, resource: &str) -> Result<Self, InvalidResource> {
         Self::new(issuer, resource, Jwks::new(issuer, resource))
     }
@@ -168,8 +168,8 @@ impl ResourceServer {
         self
     }
 
-    /// Sets which granted scopes cover a required one, such as `write` covering `read`. By default, only equal scopes
-    /// do.
+    /// Sets which granted scopes cover a required scope, such as `write` covering `read`. By default, a scope covers
+    /// only itself.
     #[must_use]
     pub fn hierarchy(
         mut self,
@@ -213,7 +213,8 @@ impl ResourceServer {
         self
     }
 
-    /// Returns the metadata document, for applications whose HTTP server does not pass requests for it to the service.
+    /// Returns the metadata document, for applications whose HTTP server does not pass metadata requests to the
+    /// service.
     pub fn metadata(&self) -> &ResourceMetadata {
         &self.metadata
     }

@@ -15,7 +15,7 @@ use super::access::{Access, ClaimRules, OTHER_ISSUER_MESSAGE, TokenError, check_
 use super::fetch::IssuerClient;
 use super::jose::{InvalidToken, KeySet, UnverifiedToken};
 
-/// Future of a verification.
+/// Future that [`TokenVerifier::verify`] returns.
 pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenError>> + Send + 'a>>;
 
 /// Verifies access tokens: signature or state, issuer, audience, expiry. The [`ResourceServer`](super::ResourceServer)
@@ -90,7 +90,9 @@ struct KeyCache {
 
 /// Key set of an issuer and the end of its cache time.
 struct CachedKeys {
+    /// Cached keys.
     keys: KeySet,
+    /// End of the cache time.
     expires_at: Instant,
 }
 
@@ -139,7 +141,7 @@ impl Jwks {
         self
     }
 
-    /// Sets the URL of the key set, instead of the one in the issuer's metadata.
+    /// Sets the URL of the key set, instead of the URL in the issuer's metadata.
     #[must_use]
     pub fn keys_url(mut self, url: impl Into<String>) -> Self {
         self.key_source.url = Some(url.into());
@@ -431,6 +433,7 @@ mod tests {
         assert_eq!(error, TokenError::invalid("the token has no audience"));
     }
 
+    /// If the resource is an origin, audiences with and without a trailing slash are accepted.
     #[test]
     fn origin_audience_allows_trailing_slash() {
         let (bare, slashed) = ("https://mcp.example", "https://mcp.example/");

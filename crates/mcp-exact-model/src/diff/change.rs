@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Diff {
     /// Identifier of the revision that is compared with `to`, usually the older one.
     pub from: String,
-    /// Identifier of the other revision, usually the newer one.
+    /// Identifier of the revision that `from` is compared with, usually the newer one.
     pub to: String,
     /// Methods that differ, sorted by method.
     pub methods: Vec<MethodDiff>,
@@ -25,7 +25,7 @@ pub struct Diff {
     pub rewordings: Vec<Rewording>,
 }
 
-/// How a method or a definition changed: added, removed, renamed or changed in its contents.
+/// How a method or a definition differs between two revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -45,8 +45,8 @@ pub enum Status {
 
 /// Consequence of a change for applications.
 ///
-/// One rule determines the consequence. It compares the values that are valid in the older revision with the values
-/// that are valid in the newer one, ignoring members that neither revision defines.
+/// One rule determines the consequence. The rule compares the values that are valid in the older revision with the
+/// values that are valid in the newer one, ignoring members that neither revision defines.
 ///
 /// - If an older value is invalid in the newer revision, or loses its meaning there, the change is *breaking to write*:
 ///   senders have to change their messages. A newer reader receives such values from older peers.
@@ -134,7 +134,7 @@ pub enum Directions {
     ClientToServer,
     /// Servers send the method to clients.
     ServerToClient,
-    /// Both sides send the method.
+    /// Clients and servers send the method.
     BothWays,
     /// The method is embedded in another message and not sent as a separate message.
     Embedded,

@@ -291,7 +291,8 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// Returns the pair of definitions at one location if one of them is anonymous and both are of the same kind.
+    /// Returns the pair of definitions at one location if at least one definition is anonymous and both definitions are
+    /// of the same kind.
     fn anonymous_pair(&self, old: &'i Type, new: &'i Type) -> Option<Pair<'i>> {
         let (before, after) = (definition(self.older, old)?, definition(self.newer, new)?);
         let same_kind = match (&before.shape, &after.shape) {
@@ -399,8 +400,8 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// Returns the variants of a union. The schema may write a sender's union of one variant as an alias or as a copy
-    /// of it.
+    /// Returns the variants of a union. The schema may contain an alias or a copy of a variant instead of a sender's
+    /// union of this single variant.
     fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
         match &definition.shape {
             Shape::Union(union) => Some(union.iter().collect()),

@@ -58,9 +58,10 @@ struct Comparison<'i> {
     context: Context<'i>,
     /// Differences of each pair.
     differences: BTreeMap<Pair<'i>, PairDifferences<'i>>,
-    /// Newer definitions that have become named or anonymous, by pair: the status, and the location.
+    /// Newer definitions that have gained or lost their names, by pair: the status, and the location of the anonymous
+    /// type.
     renamed_definitions: BTreeMap<Pair<'i>, (Status, String)>,
-    /// Where each anonymous pair was reported: the index of the entry and the range of its changes.
+    /// Entries in which each anonymous pair was reported: the index of the entry and the range of its changes.
     reported_locations: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
     /// Entries of the result.
     definitions: Vec<DefinitionDiff>,

@@ -43,7 +43,7 @@ impl<'i> PairDifferences<'i> {
         });
     }
 
-    /// Adds a description if it differs.
+    /// Adds the descriptions of the item at `path` if they differ.
     pub fn add_rewording(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
         if before != after {
             let texts = (before.cloned(), after.cloned());
@@ -52,7 +52,7 @@ impl<'i> PairDifferences<'i> {
     }
 }
 
-/// Returns the consequence of a new member.
+/// Returns the consequence of an added member.
 pub fn added_compatibility(member: &Member) -> Compatibility {
     if member.required {
         Compatibility::BreaksWriting

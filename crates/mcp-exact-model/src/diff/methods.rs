@@ -69,7 +69,7 @@ fn possible_results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     }
 }
 
-/// Returns the definitions of a method's message, params and result.
+/// Returns the names of the definitions of a method's message, params and result.
 fn method_definitions(method: &Method) -> Vec<&str> {
     let mut names = vec![method.definition.as_str()];
     if let Some(Type::Ref { name, .. }) = &method.params {
@@ -190,7 +190,7 @@ fn method_changes(
     changes
 }
 
-/// Returns the changed definitions among those of a method.
+/// Returns the changed definitions among the definitions of a method.
 fn changed_definitions<'d>(
     method: &MergedMethod<'_>,
     definitions: &'d [DefinitionDiff],

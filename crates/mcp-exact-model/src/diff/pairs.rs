@@ -104,8 +104,7 @@ fn is_now_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
 
-/// Returns true if the same definition refers to `name` in both revisions, which means that the name has kept its
-/// meaning.
+/// Returns true if a definition refers to `name` in both revisions: then the name has kept its meaning.
 fn has_common_user(a: &Ir, b: &Ir, name: &str) -> bool {
     let users = referring_definitions(b, name);
     self::referring_definitions(a, name)

@@ -68,10 +68,12 @@ fn reference(name: &str) -> Type {
     Type::Ref { name: name.into() }
 }
 
+/// Returns the type of any string.
 fn string() -> Type {
     Type::TEXT
 }
 
+/// Returns the type of an integer with bounds.
 fn integer(minimum: Option<i64>, maximum: Option<i64>) -> Type {
     Type::Integer(Bounds { minimum, maximum })
 }
@@ -85,6 +87,7 @@ fn string_array(max_items: Option<u64>) -> Type {
     }
 }
 
+/// Creates a union of types.
 fn union(values: &[Type]) -> Shape {
     Shape::Union(values.to_vec())
 }
@@ -152,6 +155,7 @@ fn equal_revisions_have_no_differences() {
     assert!(compare(vec![tool()], vec![tool()]).is_empty());
 }
 
+/// An added member is additive if it is optional, and breaking to write if it is required.
 #[test]
 fn optional_added_members_are_additive() {
     let lines = object_changes(
@@ -171,6 +175,7 @@ fn optional_added_members_are_additive() {
     );
 }
 
+/// The removal of a member is breaking to write; the removal of a required member is also breaking to read.
 #[test]
 fn removed_required_members_break_readers() {
     let lines = object_changes(
@@ -190,6 +195,7 @@ fn removed_required_members_break_readers() {
     );
 }
 
+/// A member that becomes optional is breaking to read, and a member that becomes required is breaking to write.
 #[test]
 fn changed_presence_breaks_one_side() {
     let lines = object_changes(
@@ -211,6 +217,7 @@ fn changed_presence_breaks_one_side() {
     );
 }
 
+/// A type that accepts more values is breaking to read, and a type that accepts fewer values is breaking to write.
 #[test]
 fn wider_types_break_readers_only() {
     let number = || Type::Number(Bounds::default());
@@ -240,6 +247,7 @@ fn wider_types_break_readers_only() {
     );
 }
 
+/// A type that also accepts null is wider than the type without null.
 #[test]
 fn nullable_types_are_wider() {
     let lines = object_changes(
@@ -249,6 +257,7 @@ fn nullable_types_are_wider() {
     assert_eq!(lines, ["a retyped breaking to read"]);
 }
 
+/// Wider bounds or formats are breaking to read, and narrower ones are breaking to write.
 #[test]
 fn bounds_and_formats_change_compatibility() {
     let uri = Type::String(Text::of_format("uri"));
@@ -289,6 +298,7 @@ fn constants_are_narrower_than_strings() {
     assert_eq!(lines, ["type retyped breaking to write"]);
 }
 
+/// An added enum value is breaking to read, and a removed one is breaking to write.
 #[test]
 fn added_enum_values_break_readers() {
     let lines = changes_between(
@@ -304,6 +314,7 @@ fn added_enum_values_break_readers() {
     );
 }
 
+/// A new variant of a union is breaking to read, unless an older variant already accepts its values.
 #[test]
 fn added_variants_break_readers() {
     let text = || definition("Text", Shape::Struct(vec![constant("type", "text")]));
@@ -332,6 +343,7 @@ fn added_variants_break_readers() {
     );
 }
 
+/// A request that is added to the union of all client requests is additive.
 #[test]
 fn new_client_requests_are_additive() {
     let ping = || {
@@ -358,6 +370,7 @@ fn new_client_requests_are_additive() {
     assert_eq!(lines, [" variant-added additive"]);
 }
 
+/// A union of one variant is compared like the variant itself.
 #[test]
 fn single_variant_union_equals_its_type() {
     let message = |name: &str, method: &str| {
@@ -386,6 +399,7 @@ fn single_variant_union_equals_its_type() {
     );
 }
 
+/// A member of a JSON Schema document that is no longer described is breaking to read, because it may have any value.
 #[test]
 fn fewer_constraints_break_readers() {
     let lines = changes_between(

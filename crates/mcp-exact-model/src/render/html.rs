@@ -31,6 +31,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 /// A revision with its links.
 #[derive(Serialize)]
 struct Revision<'i> {
+    /// Identifier of the revision.
     id: &'i str,
     /// URL of its specification.
     specification: String,

@@ -25,8 +25,8 @@ pub(super) struct ClientId {
 }
 
 impl Flow {
-    /// Returns the client with an id at an authorization server. The issuer is compared too, because a server may issue
-    /// an id that is configured for another server, whose secret this server must not receive.
+    /// Returns the client with an id at an authorization server. A configured client is used only at its own issuer, so
+    /// that no other authorization server receives its secret.
     pub(super) async fn known_client(
         &self,
         client_id: &str,

@@ -106,14 +106,14 @@ impl CodeGrant {
             let what = "the authorization endpoint";
             self.flow.metadata_client.check_url(what, endpoint)?;
         }
-        let asked = AuthorizationParams {
+        let params = AuthorizationParams {
             client_id: &self.client.id,
             redirect_uri: &self.redirect_uri,
             resource: self.resource.as_deref(),
             scopes: &self.flow.options.scopes,
         };
         let (pending, url) =
-            PendingAuthorization::begin_authorization(&self.server, asked, SystemTime::now())?;
+            PendingAuthorization::begin_authorization(&self.server, params, SystemTime::now())?;
         Ok((PendingGrant(pending), url))
     }
 
@@ -144,7 +144,8 @@ impl CodeGrant {
     /// Exchanges a refresh token for new tokens. If the response has no refresh token, the old one stays valid.
     ///
     /// # Errors
-    /// Returns an error if the token endpoint returns one; `invalid_grant` means that the user must authorize again.
+    /// Returns an error if the token endpoint returns an error; `invalid_grant` means that the user must authorize
+    /// again.
     pub async fn refresh(&self, refresh_token: &Secret) -> Result<GrantedTokens, OAuthError> {
         let form = || {
             TokenRequest::new("refresh_token")
@@ -162,12 +163,12 @@ impl CodeGrant {
 
     /// Converts the token response of the authorization server to the tokens that the application receives.
     fn granted_tokens(&self, issued: IssuedToken) -> GrantedTokens {
-        let asked = || self.flow.options.scopes.clone();
+        let requested = || self.flow.options.scopes.clone();
         GrantedTokens {
             access_token: issued.access_token,
             refresh_token: issued.refresh_token,
             expires_in: issued.expires_in.map(Duration::from_secs),
-            scopes: issued.scopes.unwrap_or_else(asked),
+            scopes: issued.scopes.unwrap_or_else(requested),
         }
     }
 }

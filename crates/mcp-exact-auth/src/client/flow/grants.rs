@@ -24,11 +24,11 @@ const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ID_JAG_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Flow {
-    /// Obtains a token with the given scopes by the configured grant, and stores the token.
+    /// Obtains a token with the scopes `scopes` by the configured grant, and stores the token.
     pub(super) async fn authorize(
         &self,
         found: &DiscoveryResult,
-        asked: Scopes,
+        scopes: Scopes,
     ) -> Result<Arc<CurrentToken>, OAuthError> {
         let key = if found.requires_dpop {
             Some(DpopKey::generate()?)
@@ -37,11 +37,11 @@ impl Flow {
         };
         let (client_id, issued) = match &self.options.grant {
             GrantKind::AuthorizationCode => {
-                self.authorize_by_code(found, &asked, key.as_ref()).await?
+                self.authorize_by_code(found, &scopes, key.as_ref()).await?
             }
             GrantKind::ClientCredentials => {
                 let client = self.configured_client(&found.server).await?;
-                let form = || self.token_form("client_credentials", found, &asked);
+                let form = || self.token_form("client_credentials", found, &scopes);
                 self.request_directly(&form, client, found, key.as_ref())
                     .await?
             }
@@ -49,7 +49,7 @@ impl Flow {
                 let assertion = read_token_source(source).await?;
                 let client = self.workload_client(&found.server);
                 let form = || {
-                    self.token_form(JWT_BEARER_GRANT, found, &asked)
+                    self.token_form(JWT_BEARER_GRANT, found, &scopes)
                         .set_param("assertion", assertion.expose())
                 };
                 self.request_directly(&form, client, found, key.as_ref())
@@ -57,9 +57,9 @@ impl Flow {
             }
             GrantKind::Enterprise(provider) => {
                 let client = self.configured_client(&found.server).await?;
-                let assertion = self.identity_assertion(provider, found, &asked).await?;
+                let assertion = self.identity_assertion(provider, found, &scopes).await?;
                 let form = || {
-                    self.token_form(JWT_BEARER_GRANT, found, &asked)
+                    self.token_form(JWT_BEARER_GRANT, found, &scopes)
                         .set_param("assertion", assertion.expose())
                 };
                 self.request_directly(&form, client, found, key.as_ref())
@@ -75,8 +75,8 @@ impl Flow {
             is_dpop: issued.is_dpop,
             dpop_key: key.map(|key| key.to_text().clone()),
             expires_at: issued.expires_in.map(unix_time_after),
-            granted_scopes: issued.scopes.unwrap_or_else(|| asked.clone()),
-            requested_scopes: asked,
+            granted_scopes: issued.scopes.unwrap_or_else(|| scopes.clone()),
+            requested_scopes: scopes,
             sends_resource: found.sends_resource,
             is_assumed: found.is_assumed,
         })
@@ -88,12 +88,12 @@ impl Flow {
         &self,
         grant_type: &str,
         found: &DiscoveryResult,
-        asked: &Scopes,
+        scopes: &Scopes,
     ) -> TokenRequest {
         let resource = Some(&*found.resource).filter(|_| found.sends_resource);
         TokenRequest::new(grant_type)
             .set_optional_param("resource", resource)
-            .set_scopes(asked)
+            .set_scopes(scopes)
     }
 
     /// Obtains a token by a grant without a user agent: client credentials, enterprise or workload.
@@ -115,7 +115,7 @@ impl Flow {
     async fn authorize_by_code(
         &self,
         found: &DiscoveryResult,
-        asked: &Scopes,
+        scopes: &Scopes,
         key: Option<&DpopKey>,
     ) -> Result<(String, IssuedToken), OAuthError> {
         let server = &found.server;
@@ -132,7 +132,7 @@ impl Flow {
             client_id: &client.id,
             redirect_uri: &redirect_uri,
             resource,
-            scopes: asked,
+            scopes,
         };
         if let Some(endpoint) = &server.authorization_endpoint {
             self.metadata_client
@@ -159,7 +159,7 @@ impl Flow {
         &self,
         provider: &IdentityProvider,
         found: &DiscoveryResult,
-        asked: &Scopes,
+        scopes: &Scopes,
     ) -> Result<Secret, OAuthError> {
         let identity = read_token_source(&provider.id_token).await?;
         let url = &provider.token_endpoint;
@@ -189,7 +189,7 @@ impl Flow {
                     "subject_token_type",
                     "urn:ietf:params:oauth:token-type:id_token",
                 )
-                .set_scopes(asked)
+                .set_scopes(scopes)
         };
         let (_, response) = self
             .send_token_request(&form, &client, &server, None)

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Definitions with similar names and equal discriminants are reported as renamed.
 #[test]
 fn equal_discriminants_indicate_renames() {
     let resource_reference = |format: &str| {
@@ -35,6 +36,7 @@ fn equal_discriminants_indicate_renames() {
     );
 }
 
+/// Definitions with different discriminants, or with dissimilar names, are not reported as renamed.
 #[test]
 fn changed_discriminants_are_not_renames() {
     let block = |name: &str, kind: &str| {
@@ -59,6 +61,7 @@ fn changed_discriminants_are_not_renames() {
     }
 }
 
+/// A name with a new meaning is reported in a note, together with the new name of its old meaning.
 #[test]
 fn names_can_be_reused() {
     let response = || {
@@ -96,6 +99,7 @@ fn names_can_be_reused() {
     assert_eq!(diff.notes, [reused]);
 }
 
+/// An anonymous type that has a name in the newer revision is reported as named, with its former location.
 #[test]
 fn anonymous_types_become_named() {
     let call = || {
@@ -124,6 +128,7 @@ fn anonymous_types_become_named() {
     assert_eq!(change_lines(named), ["task member-added additive"]);
 }
 
+/// A definition that has become anonymous is reported as unnamed, not as removed.
 #[test]
 fn unnamed_types_are_not_removed() {
     let call = || {
@@ -141,6 +146,7 @@ fn unnamed_types_are_not_removed() {
     assert_eq!(diff.definitions.len(), 1);
 }
 
+/// The changes of an anonymous type that occurs several times are listed once, with its other locations.
 #[test]
 fn anonymous_types_are_listed_once() {
     let capabilities = |name: &str, inner: &str| {
@@ -173,6 +179,7 @@ fn anonymous_types_are_listed_once() {
     assert_eq!(only.changes[0].also, ["B.tools"]);
 }
 
+/// An untyped object whose members are described in the newer revision gains these members.
 #[test]
 fn described_untyped_objects_gain_members() {
     let lines = changes_between(
@@ -194,8 +201,9 @@ fn described_untyped_objects_gain_members() {
     assert_eq!(lines, ["sampling.tools member-added additive"]);
 }
 
+/// A type that is replaced by an alias of the same type has not changed.
 #[test]
-fn renamed_anonymous_types_are_unchanged() {
+fn aliases_of_equal_types_are_unchanged() {
     let cursor = || definition("Cursor", Shape::Alias(string()));
     let page =
         |value: Type| definition("Page", Shape::Struct(vec![optional_member("next", value)]));
@@ -206,6 +214,7 @@ fn renamed_anonymous_types_are_unchanged() {
     assert!(diff.is_empty(), "{diff:#?}");
 }
 
+/// Members of the envelope that many definitions gain are reported as one note.
 #[test]
 fn envelope_changes_are_one_note() {
     let ping = |members: Vec<Member>| definition("PingRequest", Shape::Struct(members));
@@ -233,6 +242,7 @@ fn envelope_changes_are_one_note() {
     assert_eq!(definitions, &["PingRequest"]);
 }
 
+/// The removal of a definition is neutral if no definition refers to it.
 #[test]
 fn removing_unused_definitions_is_neutral() {
     let base = definition("Base", Shape::Struct(vec![optional_member("a", string())]));
@@ -241,6 +251,7 @@ fn removing_unused_definitions_is_neutral() {
     assert_eq!(diff.definitions[0].compatibility, Compatibility::Neutral);
 }
 
+/// Added, removed and changed methods are listed with their consequences.
 #[test]
 fn method_changes_are_listed() {
     let carried = |method: Method| {
@@ -293,6 +304,7 @@ fn method_changes_are_listed() {
     );
 }
 
+/// Changed descriptions are counted by [`diff`], and listed by [`diff_with_descriptions`].
 #[test]
 fn rewordings_are_counted_and_listed() {
     let tool = |text: &str| Definition {
@@ -311,6 +323,7 @@ fn rewordings_are_counted_and_listed() {
     assert_eq!(full.rewordings[0].after.as_deref(), Some("a better tool"));
 }
 
+/// The comparison of types that contain themselves ends; renamed recursive types are equal.
 #[test]
 fn recursive_types_are_compared() {
     let node = |name: &str| {
@@ -336,6 +349,7 @@ fn recursive_types_are_compared() {
     assert!(diff.definitions.iter().all(|d| d.status != Status::Changed));
 }
 
+/// A difference is equal after it was written as JSON and parsed.
 #[test]
 fn json_round_trips() {
     let old = ir(

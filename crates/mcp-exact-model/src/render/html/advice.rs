@@ -230,7 +230,7 @@ fn method_items(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
         .collect()
 }
 
-/// Lists the methods that changed themselves.
+/// Lists the methods with own changes, such as another direction; changes of their types are listed with the types.
 fn changed_items(diff: &Diff) -> Vec<Item> {
     let found = diff
         .methods

@@ -1,6 +1,7 @@
 //! Rows of the matrix: one per method and type, with its changes in each revision.
 //!
-//! Counts are numbers of displayed lines. The changes of a method include those of its types at any depth.
+//! The counts in a row are numbers of displayed lines. The changes of a method include the changes of its types at any
+//! depth.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ pub struct Row {
     cells: Vec<Cell>,
     /// Changes between consecutive revisions.
     steps: Vec<Step>,
-    /// State in the last revision with the item.
+    /// Outline, description and members of the item in the last revision that contains it.
     now: Option<Now>,
     /// Links to the specification, by revision.
     links: Vec<Link>,
@@ -57,7 +58,7 @@ struct Cell {
     has_step: bool,
 }
 
-/// State of an item in a revision.
+/// Outline, description and members of an item in one revision.
 #[derive(Debug, Serialize)]
 struct Now {
     /// Identifier of the revision.
@@ -133,8 +134,8 @@ impl Step {
 }
 
 impl Row {
-    /// Fills in the consequences of the row.
-    fn with_search_text(mut self) -> Self {
+    /// Sets the CSS classes of the consequences in the row.
+    fn with_consequences(mut self) -> Self {
         let mut classes = BTreeSet::new();
         for line in self
             .steps
@@ -205,7 +206,7 @@ fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
     vec![build_line(sign, words, compatibility)]
 }
 
-/// Returns the consequence of a removal: that of the entry, which has no other changes.
+/// Returns the consequence of the removal of a definition.
 fn removal_compatibility(definition: &DefinitionDiff) -> Compatibility {
     definition.compatibility
 }
@@ -299,7 +300,7 @@ pub fn method_rows(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> V
             row.cells.push(cell);
             row.steps.extend(step);
         }
-        row.with_search_text()
+        row.with_consequences()
     };
     names.into_iter().map(row).collect()
 }
@@ -486,7 +487,7 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
         ));
         row.steps.extend(step);
     }
-    row.with_search_text()
+    row.with_consequences()
 }
 
 /// Returns the changes of a type between the revision at the index `before` and the next one.
