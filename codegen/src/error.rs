@@ -1,6 +1,6 @@
 //! Errors about the generator's input: each has the revision, the JSON pointer and a hint.
 
-/// Error: the generator does not support a schema, an erratum or a list of revisions.
+/// Error for input that the generator does not support: a schema, an erratum or a list of revisions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{revision}{}: {problem}; {remedy}", describe_pointer(.pointer))]
 #[non_exhaustive]
@@ -9,17 +9,17 @@ pub struct Error {
     pub revision: String,
     /// JSON pointer into the input; empty if the error is about the complete input.
     pub pointer: String,
-    /// Description of the problem.
+    /// Description of what the generator does not support.
     pub problem: String,
     /// Hint for the person who runs the generator.
     pub remedy: String,
 }
 
-/// Result of a pass.
+/// Result of a pass or of another part of the generator.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates an error of `revision` at `pointer`.
+    /// Creates an error about the value at the JSON pointer `pointer` of the revision `revision`.
     pub fn new(
         revision: &str,
         pointer: &str,

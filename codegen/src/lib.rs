@@ -44,18 +44,19 @@ pub use workspace::revision_table::{
 };
 pub use workspace::test_types::{FOLDER as TEST_TYPES_FOLDER, test_types};
 
-/// Result of all passes over a schema: the complete input of the emitters.
+/// Result of all passes over a schema, which is the complete input of the emitters.
 #[derive(Debug, Clone)]
 pub struct Lowered {
     /// Intermediate representation with its Rust types.
     pub ir: RustIr,
-    /// For an extension, the definitions that are types of the revision that it extends.
+    /// For an extension, the names of the definitions that are types of the revision that the extension extends.
     pub shared: BTreeSet<String>,
     /// Parts of the schema that the types do not check or express in an unusual way, for review by a person.
     pub notices: Vec<Notice>,
     /// Official schema with its errata applied; for an extension, merged with the definitions of its revision.
     corrected: Schema,
-    /// Corrected schema after the passes over schemas: every object, union and enum in it is a named definition.
+    /// Corrected schema after the passes that rewrite schemas, in which every object, union and enum is a named
+    /// definition.
     schema: Schema,
     /// Identifier of the revision that an extension extends.
     base: Option<String>,
@@ -63,7 +64,7 @@ pub struct Lowered {
 
 impl Lowered {
     /// Returns the official schema with its errata applied, which the generated types are tested against. The schema of
-    /// an extension includes the definitions of its revision that it refers to.
+    /// an extension includes the referenced definitions of the revision that the extension extends.
     pub fn corrected(&self) -> Value {
         match self.base {
             None => self.corrected.root.clone(),
@@ -105,7 +106,7 @@ pub fn lower_extension(
     Ok(lowered)
 }
 
-/// Runs all passes in order.
+/// Runs all passes in order over a schema with its errata applied; `names` are the entries of `schema/names.toml`.
 fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lowered> {
     let mut schema = corrected.clone();
     let mut notices = Notices::default();

@@ -1,10 +1,11 @@
 //! Notices: rules of a schema that the generated types do not express, or express in a way that a person should review.
 //!
-//! A notice never stops the generator. `schema add` prints them; a schema that needs more than a notice is refused.
+//! A notice never stops the generator. `cargo xtask schema add` prints the notices; a schema that needs more than a
+//! notice is refused.
 
 use std::fmt;
 
-/// A notice for the person who reviews a schema.
+/// A rule of a schema that the generated types do not express exactly, for the person who reviews the schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
     /// JSON pointer into the schema.
@@ -24,7 +25,7 @@ impl fmt::Display for Notice {
 pub struct Notices(Vec<Notice>);
 
 impl Notices {
-    /// Adds a notice, unless an equal one exists.
+    /// Adds a notice about the value at a JSON pointer, unless an equal notice exists.
     pub fn add(&mut self, pointer: &str, message: impl Into<String>) {
         let notice = Notice {
             pointer: pointer.to_owned(),

@@ -30,7 +30,7 @@ pub fn lift_schema(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Li
     Ok((schema, lifted))
 }
 
-/// Builds the intermediate representation of a schema, without comparing it with the result of typify.
+/// Builds the intermediate representation of a schema, without the comparison with typify's model.
 pub fn build_ir(definitions: Value) -> Result<RustIr> {
     let (schema, lifted) = lift_schema(definitions, &[])?;
     let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;
@@ -45,7 +45,7 @@ pub fn build_ir(definitions: Value) -> Result<RustIr> {
     })
 }
 
-/// Formats a value with sorted members.
+/// Formats a value as JSON with sorted members.
 pub fn to_sorted_json(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

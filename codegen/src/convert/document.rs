@@ -1,6 +1,7 @@
-//! Generates `docs/conversions.md`, which lists lossless and lossy conversions and refusals by type and step.
+//! Generates `docs/conversions.md`, which lists the changes, losses and refusals of every step between neighbouring
+//! revisions, by type.
 //!
-//! The input are the recorded effects of the steps, so that the page agrees with the code.
+//! The input is the recorded effects of the steps, so that the page agrees with the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,9 +12,9 @@ use super::steps::{Effect, EffectKind};
 use super::table::{Action, Entry};
 use crate::ir::{Ir, RustIr};
 
-/// Contents of the page while the generator writes it.
+/// The page `docs/conversions.md` while the generator writes it.
 pub struct Page {
-    /// The page so far.
+    /// Markdown text that the generator has written so far.
     markdown: String,
 }
 
@@ -54,7 +55,7 @@ impl Page {
         Self { markdown: text }
     }
 
-    /// Adds a section with both directions of one step.
+    /// Adds a section with both directions of the step between two neighbouring revisions.
     pub fn add_step(&mut self, plan: &Plan<'_>, effects: &StepEffects) {
         let (older, newer) = (&plan.older.revision, &plan.newer.revision);
         let identical = plan
@@ -154,7 +155,7 @@ impl Page {
     }
 }
 
-/// Returns the name of an effect on the page.
+/// Returns the word that the page uses for a kind of effect, such as `dropped`.
 fn effect_name(kind: EffectKind) -> &'static str {
     match kind {
         EffectKind::Rewritten => "rewritten",

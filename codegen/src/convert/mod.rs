@@ -1,7 +1,8 @@
-//! Generates the conversions between neighbouring revisions from the representations of all released revisions.
+//! Generates the conversions between neighbouring revisions from the intermediate representations of all released
+//! revisions.
 //!
-//! The input also includes `schema/conversions.toml`; the output are the generated files of the conversion crate and
-//! a page of its documentation. No revision is named in this code.
+//! The input also includes `schema/conversions.toml`; the output is the generated files of `mcp-exact-convert` and the
+//! page `docs/conversions.md`. The code of this module depends on no specific revision.
 
 mod document;
 mod plan;
@@ -109,28 +110,28 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
     Ok(files)
 }
 
-/// Content of `mod.rs` after its header.
+/// Content of the generated `mod.rs` after its header.
 const MODULE_DECLARATIONS: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\nmod strings;\n\n\
     pub use definitions::*;\npub use revisions::KnownRevision;\npub use roots::*;\npub use rules::*;\npub use strings::STRINGS;\n";
 
-/// Imports of the file with the top-level tables.
+/// Imports of the generated file `roots.rs`, which contains the top-level tables.
 const ROWS_IMPORT: &str = "use crate::packed::{List, Text, list};\n\
     use crate::rows::{MethodRow, MethodTypes, NONE, PairRow, RevisionRow, TypeRow, method, named, pair};\n\n";
 
-/// Imports of the file with the definitions.
+/// Imports of the generated file `definitions.rs`.
 const LAYOUT_IMPORT: &str = "#[allow(unused_imports)]\n\
     use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\n\
     #[allow(unused_imports)]\nuse crate::layout::{\n    Definition, Document, MemberName, NONE, Objects, PackedCase, PackedDispatch, PackedProbe, PackedTag, Shape, Type,\n    \
     Union, ValueSet, case, closed_object, object, probe, shaped,\n};\n\
     use crate::packed::{Bounds, Text, list};\n\n";
 
-/// Imports of the file with the rules.
+/// Imports of the generated file `rules.rs`.
 const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
     #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
     #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
     UnchangedCondition, Unrecognized, adding, condition, prepared, rule,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
 
-/// Tables with rows that other tables refer to: the name, the row type, and a description.
+/// Tables of definitions and types, whose rows other tables refer to: the name, the row type, and a description.
 const DEFINITION_TABLES: &[(&str, &str, &str)] = &[
     ("TYPES", "Type", "Every type of a value, once."),
     ("UNIONS", "Union", "Unions of definitions."),
@@ -207,7 +208,7 @@ const RULE_TABLES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Top-level tables: the name, the row type, and a description.
+/// Tables of revisions, pairs of definitions and methods: the name, the row type, and a description.
 const ROOT_TABLES: &[(&str, &str, &str)] = &[
     (
         "TYPE_ROWS",
@@ -226,7 +227,7 @@ const ROOT_TABLES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Generates the tables with rows that other tables refer to.
+/// Generates the source text of the given tables: the name, the row type, and a description of each.
 fn emit_tables(program: &Program<'_>, tables: &[(&str, &str, &str)]) -> String {
     let tables = tables.iter().map(|(name, row, what)| {
         let rows = join_packed(program.direct_rows(name));
@@ -235,7 +236,7 @@ fn emit_tables(program: &Program<'_>, tables: &[(&str, &str, &str)]) -> String {
     tables.collect()
 }
 
-/// Joins rows, one per line.
+/// Writes one row per line, each followed by a comma.
 fn join_lines(rows: &[String]) -> String {
     rows.iter().map(|row| format!("{row},\n")).collect()
 }

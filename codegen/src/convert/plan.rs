@@ -1,7 +1,7 @@
 //! Pairs the definitions of neighbouring revisions that are converted into each other, and compares their types.
 //!
-//! The input are two representations. The set of pairs includes the definitions that members of a pair refer to.
-//! Nothing in this module depends on the direction of a conversion.
+//! The input is the intermediate representations of both revisions. The set of pairs includes the definitions that
+//! members of a pair refer to. Nothing in this module depends on the direction of a conversion.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +12,17 @@ use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type
 
 /// Two neighbouring revisions and the pairs of definitions that are converted into each other.
 pub struct Plan<'i> {
-    /// Representation of the older revision.
+    /// Intermediate representation of the older revision.
     pub older: &'i RustIr,
-    /// Representation of the newer revision.
+    /// Intermediate representation of the newer revision.
     pub newer: &'i RustIr,
     /// Pairs of definitions, by their names in the older and the newer revision.
     pub pairs: BTreeSet<(&'i str, &'i str)>,
-    /// Newer names of older definitions, from the comparison of the two revisions.
+    /// For definitions of the older revision, the names in the newer revision that the comparison of the two revisions
+    /// found.
     newer_names: BTreeMap<&'i str, &'i str>,
-    /// Results of [`is_same_definition`](Plan::is_same_definition), by names in the older and the newer revision.
+    /// Cached results of [`is_same_definition`](Plan::is_same_definition), by names in the older and the newer
+    /// revision.
     equality_cache: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
 }
 
@@ -29,9 +31,9 @@ pub struct Plan<'i> {
 pub enum ResolvedType<'i> {
     /// A definition with a Rust type.
     Definition(&'i Definition),
-    /// Any other type of the schema.
+    /// Any type that does not refer to a definition.
     Other(&'i Type),
-    /// A type of the runtime crate.
+    /// A type of the crate `mcp-exact-wire`, by its name.
     Runtime(&'i str),
 }
 
@@ -166,7 +168,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns the pairs of official definitions with the same meaning.
+    /// Returns the pairs of definitions with the same meaning that the official schemas define by name, in contrast to
+    /// generated definitions.
     pub fn official_definition_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
         self.newer_names
             .iter()
@@ -186,7 +189,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if two definitions have the same meaning.
+    /// Returns true if the comparison of the two revisions pairs these definitions; a definition that the comparison
+    /// does not pair corresponds to the definition with the same name.
     pub fn has_same_meaning(&self, older: &str, newer: &str) -> bool {
         match self.newer_names.get(older) {
             Some(found) => *found == newer,
@@ -325,7 +329,7 @@ impl<'i> Plan<'i> {
     }
 
     /// Returns true if two definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type).
-    /// Recursive definitions are equal until a difference is found.
+    /// Recursive definitions are assumed to be equal unless a difference is found.
     pub fn is_same_definition(&self, a: &'i Definition, b: &'i Definition) -> bool {
         let key = (a.name.as_str(), b.name.as_str());
         if let Some(known) = self.equality_cache.borrow().get(&key) {
@@ -365,7 +369,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if two objects have equal members.
+    /// Returns true if two objects have the same members, with equal types and the same required members.
     fn has_same_members(&self, old: &'i [Member], new: &'i [Member]) -> bool {
         let pairs = common_members(old, new);
         pairs.len() == old.len()
@@ -380,7 +384,7 @@ impl<'i> Plan<'i> {
     }
 }
 
-/// Returns true if both objects have all members that the other object requires.
+/// Returns true if each of two objects defines every member that the other one requires.
 fn is_mutually_compatible(a: &Definition, b: &Definition) -> bool {
     let (Shape::Struct(a), Shape::Struct(b)) = (&a.shape, &b.shape) else {
         return false;
@@ -399,7 +403,7 @@ pub fn common_members<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Memb
         .collect()
 }
 
-/// Returns the bounds of the target that are narrower than those of the source.
+/// Returns the minimum and the maximum of the target, each only if it is narrower than that of the source.
 pub fn narrower_bounds(source: Bounds, target: Bounds) -> (Option<i64>, Option<i64>) {
     let minimum = target
         .minimum

@@ -1,9 +1,9 @@
-//! Shared columns of the tables: rows, lists of rows and strings are stored once, and other rows refer to them by
-//! index.
+//! Shared parts of the generated tables: equal rows, lists of rows and strings are stored once, and other rows refer to
+//! them by index.
 
 use std::collections::BTreeMap;
 
-/// Distinct rows of a table.
+/// Rows of one table, without duplicates.
 #[derive(Default)]
 pub struct Rows {
     /// Index of each row.
@@ -29,7 +29,7 @@ impl Rows {
     }
 }
 
-/// Distinct strings, and lists of rows of several tables.
+/// Distinct strings and bounds, and the tables whose rows other rows refer to as lists.
 pub struct Pool {
     /// Distinct strings.
     strings: Rows,
@@ -68,7 +68,8 @@ impl Pool {
         format!("Bounds({})", self.bounds.index_of(row))
     }
 
-    /// Returns the Rust expression for a list of rows of a table. The list may overlap with an existing list.
+    /// Returns the Rust expression for a list of rows of a table. The rows of the list may overlap with those of an
+    /// existing list.
     pub fn list_expression(&mut self, table: &'static str, rows: &[String]) -> String {
         let all = self.tables.entry(table).or_default();
         let found = match rows.len() {
@@ -125,6 +126,7 @@ impl Pool {
 mod tests {
     use super::*;
 
+    /// A list of rows that exist already refers to the existing rows.
     #[test]
     fn existing_rows_are_reused() {
         let mut pool = Pool::new();

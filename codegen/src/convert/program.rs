@@ -1,7 +1,7 @@
 //! Generates the definitions, types and rules of all revisions as static tables without duplicate rows.
 //!
-//! The input are representations and rules, the output Rust source in which rows refer to each other by index.
-//! Definitions of several revisions that are identical, including all parts, share one row.
+//! The input is intermediate representations and rules; the output is Rust source in which rows refer to each other by
+//! index. Definitions of several revisions that are identical, including all parts, share one row.
 
 mod definitions;
 mod structure;
@@ -14,18 +14,18 @@ use super::rules::{
     Action, Arm, Body, DefaultValue, MemberStep, Op, RemovalKind, Rule, TypeText, Unrecognized,
 };
 use super::steps::Step;
-use super::watch::Watch;
+use super::watch::PathChanges;
 use crate::ir::{Definition, RustIr, Shape};
 
 use self::structure::structural_key;
 
 /// Contents of all tables while the generator writes them.
 pub struct Program<'i> {
-    /// Representations of the revisions, oldest first.
+    /// Intermediate representations of the revisions, oldest first.
     irs: Vec<&'i RustIr>,
-    /// Index of each definition of each revision.
+    /// Index of each definition, by the index of the revision and the name.
     definitions: BTreeMap<(usize, &'i str), usize>,
-    /// One definition, with its revision, for each index.
+    /// One definition for each index, with the index of a revision that has the definition.
     distinct_definitions: Vec<(usize, &'i Definition)>,
     /// Rows of types.
     types: Rows,
@@ -37,11 +37,11 @@ pub struct Program<'i> {
     documents: Rows,
     /// Rows of operations.
     operations: Rows,
-    /// Functions of manual conversions.
+    /// Rust paths of the functions of manual conversions.
     calls: Rows,
-    /// Rows of conditions under which values are unchanged.
-    watches: Rows,
-    /// Strings, and the lists that rows refer to.
+    /// Rows of conditions under which a path of steps leaves values of a definition unchanged.
+    conditions: Rows,
+    /// Distinct strings, and the tables whose rows other rows refer to as lists.
     pub pool: Pool,
     /// Indexes of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
@@ -62,7 +62,7 @@ impl<'i> Program<'i> {
             documents: Rows::default(),
             operations: Rows::default(),
             calls: Rows::default(),
-            watches: Rows::default(),
+            conditions: Rows::default(),
             pool: Pool::new(),
             rules: BTreeMap::new(),
             rule_starts: vec!["0".to_owned()],
@@ -103,13 +103,13 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// Returns the Rust expression for a manual conversion.
+    /// Returns the Rust expression that refers to the function of a manual conversion.
     fn call_expression(&mut self, function: &str) -> String {
         let place = self.calls.index_of(format!("manual::{function}"));
         format!("Call({place})")
     }
 
-    /// Assigns indexes to the rules of one direction.
+    /// Assigns an index to each rule of one direction of a step; `up` is true in the direction of the newer revision.
     pub fn assign_rule_indexes(&mut self, step: usize, up: bool, of: &Step<'_, 'i>) {
         for pair in of.plan.pairs.iter().filter(|pair| of.is_effective(**pair)) {
             let (source, target) = of.order_by_direction(pair.0, pair.1);
@@ -125,7 +125,7 @@ impl<'i> Program<'i> {
         &self.rule_starts
     }
 
-    /// Returns the index of the operation for a value.
+    /// Returns the index of an operation on a value; adds the operation to its table if it is missing.
     pub fn operation_index(&mut self, step: usize, up: bool, op: &Op) -> usize {
         let row = match op {
             Op::Keep => "Op::Keep".to_owned(),
@@ -166,7 +166,7 @@ impl<'i> Program<'i> {
         self.type_index(if up { step + 1 } else { step }, &value.0)
     }
 
-    /// Returns the row of the rule of a pair of definitions; empty if the rule changes no value.
+    /// Returns the row of the rule of a pair of definitions; an empty string if the rule changes no value.
     fn rule_row(
         &mut self,
         step: usize,
@@ -220,7 +220,7 @@ impl<'i> Program<'i> {
         )
     }
 
-    /// Returns the Rust expression for the operation of a rule.
+    /// Returns the Rust expression for the body of a rule.
     fn body_row(&mut self, step: usize, up: bool, body: &Body) -> String {
         match body {
             Body::Keep => "Body::Keep".to_owned(),
@@ -448,7 +448,7 @@ impl<'i> Program<'i> {
             .collect()
     }
 
-    /// Returns the rows of a table that are not part of a list.
+    /// Returns the rows of a table by the name of the table.
     pub fn direct_rows(&self, table: &str) -> &[String] {
         match table {
             "TYPES" => self.types.as_slice(),
@@ -457,14 +457,15 @@ impl<'i> Program<'i> {
             "DOCUMENTS" => self.documents.as_slice(),
             "OPS" => self.operations.as_slice(),
             "CALLS" => self.calls.as_slice(),
-            "CONDITIONS" => self.watches.as_slice(),
+            "CONDITIONS" => self.conditions.as_slice(),
             "STRINGS" => self.pool.strings(),
             "BOUNDS" => self.pool.bounds_rows(),
             table => self.pool.table_rows(table),
         }
     }
 
-    /// Returns the table row of a path: which values the steps between two revisions can change.
+    /// Returns the table row for the path between two revisions: the types and definitions whose values its steps can
+    /// change.
     pub fn path_row(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
         let active = self.active_types(steps, from, to);
         let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();
@@ -474,9 +475,9 @@ impl<'i> Program<'i> {
             let Some(place) = place.filter(|_| is_active(steps, &definition.name, from, to)) else {
                 continue;
             };
-            if let Some(watch) = Watch::of(steps, definition, from, to) {
+            if let Some(watch) = PathChanges::of(steps, definition, from, to) {
                 let row = watch.row(definition, &mut self.pool);
-                watched[*place] = self.watches.index_of(row) + 1;
+                watched[*place] = self.conditions.index_of(row) + 1;
             }
         }
         let first = watched.iter().position(|row| *row != 0).unwrap_or(0);
@@ -558,7 +559,7 @@ fn index_or_none(at: Option<usize>) -> String {
     at.map_or_else(|| "NONE".to_owned(), |at| at.to_string())
 }
 
-/// Creates both directions of all steps.
+/// Creates both directions of the steps between neighbouring revisions.
 pub fn create_steps<'p, 'i>(
     plans: &'p [Plan<'i>],
     table: &'p super::table::Table,

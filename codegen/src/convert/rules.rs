@@ -1,16 +1,16 @@
 //! Conversion rules between two neighbours as data: one rule per pair of definitions and direction.
 //!
-//! The emitters of steps create these values, and `program.rs` writes them as static tables. They contain names of
-//! definitions and members, so that they do not depend on table indexes.
+//! The module `steps` creates the rules, and `program.rs` writes them as static tables. Rules contain names of
+//! definitions and members, and no table indexes.
 
 use crate::ir::Type;
 
-/// Operation on a value whose type differs between two neighbours.
+/// Operation on a value whose type differs between two neighbouring revisions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
     /// The text of the value is unchanged.
     Keep,
-    /// The rule of a pair of definitions, by the names in the source and the target revision.
+    /// The rule of a pair of definitions converts the value; the names in the source and the target revision.
     Pair(String, String),
     /// The target revision decodes and validates the text as this type, or the value is refused.
     Reinterpret(TypeText),
@@ -28,7 +28,7 @@ pub enum Op {
     NotNull(Box<Op>),
 }
 
-/// A type of the target revision.
+/// A type of the target revision, ordered by its debug text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeText(pub Type);
 
@@ -66,13 +66,13 @@ pub enum Body {
     Object(Vec<Removal>, Vec<MemberStep>),
     /// String enum: the values that the target revision does not allow, with reasons.
     Enum(Vec<(String, String)>),
-    /// The constant of the target replaces the value, for this reason.
+    /// The target has another constant: the value is refused for this reason.
     Constant(String),
     /// A JSON Schema document with stricter rules.
     Document,
     /// Union: one arm per variant of the source revision, and the policy for unknown variants.
     Union(Vec<Arm>, Unrecognized),
-    /// The definition becomes this variant of a union in the target revision.
+    /// The definition becomes this variant of a union in the target revision, by this operation.
     Wrap(usize, Op),
     /// The target revision decodes and validates the text of the value, or the value is refused.
     Reinterpret,
@@ -81,9 +81,9 @@ pub enum Body {
 /// Conversion of a variant of a union.
 #[derive(Debug, Clone)]
 pub enum Arm {
-    /// The value becomes this variant of the target union.
+    /// The value becomes this variant of the target union, by this operation.
     Variant(usize, Op),
-    /// The target is not a union: the value becomes the target definition.
+    /// The target is not a union: this operation converts the value to the target definition.
     Value(Op),
     /// A manual conversion converts the value.
     Call(String),
@@ -96,24 +96,25 @@ pub enum Arm {
 /// Policy for a variant that the source revision does not define.
 #[derive(Debug, Clone)]
 pub enum Unrecognized {
-    /// Such a variant cannot occur.
+    /// No such variant occurs, because the types of the source revision do not keep unknown variants.
     Never,
-    /// The target revision decodes the value; if that fails, the value is kept if the union keeps unknown variants.
+    /// The target revision decodes the value; if that fails, the value is kept if the target union keeps unknown
+    /// variants, which `true` states.
     Read(bool),
     /// The message is refused for this reason, unless the target revision decodes the value as a variant.
     DecodeOrRefuse(String),
 }
 
-/// A member that only the source has and that is not simply kept as an unknown member.
+/// Removal of a member that only the source has; a member without a removal is kept as an unknown member.
 #[derive(Debug, Clone)]
 pub struct Removal {
     /// Index of the member in the source definition.
     pub source: usize,
-    /// Kind of the removal, with its reasons.
+    /// Kind of the removal of this member, with its reasons.
     pub kind: RemovalKind,
 }
 
-/// Kind of the removal of a member.
+/// Conversion of a member that only the source has.
 #[derive(Debug, Clone)]
 pub enum RemovalKind {
     /// The message is refused, unless the value has the same meaning as its absence.
@@ -130,11 +131,12 @@ pub enum RemovalKind {
         /// JSON text of the value with the same meaning as absence.
         absence: Option<String>,
     },
-    /// The id of the request, which is part of the envelope.
+    /// The id of the request is dropped, because the target revision leaves it to the envelope.
     Id,
-    /// A constant is dropped; as part of the envelope, it is kept together with the id.
+    /// A constant is dropped, or kept together with the id if `with_id` is true; `envelope` is true for a member of the
+    /// JSON-RPC envelope.
     Constant { with_id: bool, envelope: bool },
-    /// The member is dropped, or kept if the caller keeps newer members.
+    /// The member is dropped for this reason, or kept if the caller keeps newer members.
     Newer { reason: String },
     /// The member is dropped or kept like a newer member, unless its value has the same meaning as its absence.
     Default {
@@ -153,12 +155,12 @@ pub enum RemovalKind {
     },
 }
 
-/// A member of the target whose text may change.
+/// Conversion of a member of the target whose text may change.
 #[derive(Debug, Clone)]
 pub struct MemberStep {
     /// Index of the member in the target definition.
     pub target: usize,
-    /// Conversion of the member.
+    /// Source and conversion of the member's value.
     pub action: Action,
 }
 
@@ -174,14 +176,13 @@ pub enum Action {
     MadeOptional(Op, bool),
     /// The member is optional in the source and required in the target.
     Required(Op, DefaultValue),
-    /// The member is a constant in the source and a value in the target.
+    /// The member is a constant, given as JSON text, in the source and a value in the target.
     ConstantAsValue(String),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
     RequireConstant(String, String),
-    /// The constants of the member differ between the two revisions, so that its conversion is refused; holds the
-    /// reason.
+    /// The constants of the member differ between the two revisions, so that its conversion is refused for this reason.
     RefuseConstant(String),
-    /// The member is a constant that the source does not have; with `true`, part of the envelope.
+    /// The member is a constant that the source does not have: its JSON text, and true if it is part of the envelope.
     NewConstant(String, bool),
     /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),
@@ -192,13 +193,13 @@ pub enum Action {
 /// Source of the value of a member that the message does not have.
 #[derive(Debug, Clone)]
 pub enum DefaultValue {
-    /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`.
+    /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
     Value(String, bool, String),
-    /// The value that the session provides, or else a default.
+    /// The value that the session provides, or else the given default; and the reason.
     Session(String, String),
     /// An object without members of the source type.
     EmptyObject(TypeText),
-    /// The id of the request.
+    /// The id of the request, which the caller or the envelope provides.
     RequestId,
     /// There is no default: a message without the member is refused, for this reason.
     Missing(String),

@@ -1,6 +1,6 @@
 //! Generates the rules of one direction between two neighbours: one per pair of definitions.
 //!
-//! Each rule records its effect on a part of a definition, for the documentation page.
+//! Each rule records its effect on a part of a definition, for the page `docs/conversions.md`.
 
 mod members;
 mod structs;
@@ -15,7 +15,7 @@ use super::rules::{Body, RemovalKind, Rule};
 use super::table::{Action, Entry, Table};
 use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
-/// One direction between two neighbours.
+/// One direction of the conversion between two neighbouring revisions.
 pub struct Step<'p, 'i> {
     /// Both revisions and their pairs of definitions.
     pub plan: &'p Plan<'i>,
@@ -23,18 +23,18 @@ pub struct Step<'p, 'i> {
     pub up: bool,
     /// Conversions of `schema/conversions.toml`.
     pub table: &'p Table,
-    /// Effects of the steps, for the documentation.
+    /// Recorded effects of the rules, for the page `docs/conversions.md`.
     pub effects: RefCell<BTreeSet<Effect>>,
     /// Pairs with a rule that changes some value, by their older and newer names.
     effective: RefCell<BTreeSet<(&'i str, &'i str)>>,
 }
 
-/// Effect of a step on a part of a definition.
+/// Effect of a step on a definition, a member or a variant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
     /// Definition of the source revision.
     pub definition: String,
-    /// Member or variant; empty for the complete definition.
+    /// Name of the member or variant; empty for the complete definition.
     pub part: String,
     /// Kind of the effect.
     pub kind: EffectKind,
@@ -49,7 +49,7 @@ pub enum EffectKind {
     Rewritten,
     /// A default value is added.
     Defaulted,
-    /// The part is dropped.
+    /// The part is dropped and reported.
     Dropped,
     /// Another value replaces the part.
     Replaced,
@@ -60,7 +60,7 @@ pub enum EffectKind {
 }
 
 impl<'i> Step<'_, 'i> {
-    /// Prepares one direction: finds the pairs with a rule that changes some value.
+    /// Prepares one direction: determines the pairs with a rule that changes some value.
     pub fn new<'p>(plan: &'p Plan<'i>, up: bool, table: &'p Table) -> Step<'p, 'i> {
         let step = Step {
             plan,
@@ -130,12 +130,12 @@ impl<'i> Step<'_, 'i> {
         undefined_members.collect()
     }
 
-    /// Returns the representation of the source revision.
+    /// Returns the intermediate representation of the source revision.
     pub fn source(&self) -> &'i RustIr {
         self.order_by_direction(self.plan.older, self.plan.newer).0
     }
 
-    /// Returns the representation of the target revision.
+    /// Returns the intermediate representation of the target revision.
     pub fn target(&self) -> &'i RustIr {
         self.order_by_direction(self.plan.older, self.plan.newer).1
     }
@@ -204,7 +204,7 @@ impl<'i> Step<'_, 'i> {
         Body::Document
     }
 
-    /// Returns the conversion between constants.
+    /// Returns the conversion between two constants: a different constant is refused.
     fn convert_constants(&self, source: &Definition, old: &str, new: &str) -> Body {
         if old == new {
             return Body::Keep;
@@ -214,7 +214,7 @@ impl<'i> Step<'_, 'i> {
         Body::Constant(reason)
     }
 
-    /// Returns the conversion between enums.
+    /// Returns the conversion between string enums: the values that the target does not allow, with reasons.
     fn convert_enums(&self, source: &Definition, old: &[String], new: &[String]) -> Body {
         let gone = old.iter().filter(|value| !new.contains(value));
         let gone: Vec<(String, String)> = gone

@@ -1,6 +1,7 @@
-//! Parses `schema/conversions.toml`: the conversions that a person chose, because schema differences do not show them.
+//! Parses `schema/conversions.toml`: conversions that the differences between schemas do not determine, so that a
+//! person chose them.
 //!
-//! Steps look up its entries. An entry that no step uses is an error.
+//! An entry that no step uses is an error.
 
 use std::cell::Cell;
 
@@ -11,9 +12,9 @@ use crate::error::{Error, Result};
 /// The parsed `schema/conversions.toml`.
 #[derive(Debug)]
 pub struct Table {
-    /// Chosen conversions, in the order of the file.
+    /// Entries in the order of the file.
     entries: Vec<Entry>,
-    /// Effects of dropped members.
+    /// Effects of dropped members on peers of an older revision.
     consequences: Vec<Consequence>,
 }
 
@@ -21,16 +22,16 @@ pub struct Table {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Consequence {
-    /// Name of the member.
+    /// Name of the dropped member.
     member: String,
-    /// Effect on the peer, as a clause.
+    /// Effect on the peer, as a clause such as `it is not seen`.
     peer: String,
 }
 
 /// A conversion that `schema/conversions.toml` lists.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Name of the entry in messages.
+    /// Name of the entry in error messages and on the page `docs/conversions.md`.
     pub id: String,
     /// Source revision.
     pub from: String,
@@ -38,15 +39,15 @@ pub struct Entry {
     pub to: String,
     /// Definition of the source revision; `*` matches every definition with the member.
     pub definition: String,
-    /// Variant of a union.
+    /// Variant of a union, if the entry converts only one.
     pub variant: Option<String>,
-    /// Member of an object.
+    /// Member of an object, if the entry converts only one.
     pub member: Option<String>,
     /// Member that a value must have for a `prepare` conversion to run.
     pub required_member: Option<String>,
     /// True if the source revision does not define the member.
     pub is_undefined: bool,
-    /// Value of a refused or dropped member with the same meaning as its absence.
+    /// Value that has the same meaning as absence, if the member is refused or dropped.
     pub absence: Option<String>,
     /// Action of the conversion.
     pub action: Action,
@@ -58,32 +59,32 @@ pub struct Entry {
     is_used: Cell<bool>,
 }
 
-/// Action of a chosen conversion.
+/// Action of an entry; an entry has exactly one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A function of the crate converts the variant.
+    /// The named function of `mcp-exact-convert` converts the variant.
     Call(String),
-    /// A function of the crate modifies the value before the rule converts it.
+    /// The named function of `mcp-exact-convert` modifies the value before the rule converts it.
     Prepare(String),
     /// The message is refused.
     Refuse,
     /// The member is dropped and reported, even if the caller keeps newer members.
     Drop,
-    /// The newer revision requires this value, which the older one expresses by absence; conversions to the older
-    /// revision drop it. Reported as `defaulted`.
+    /// The newer revision requires this value, which the older revision expresses by absence. A conversion to the newer
+    /// revision adds the value and reports it as `defaulted`; a conversion to the older revision drops it.
     Default(String),
-    /// The specification assigns this value to absence; otherwise like [`Default`](Self::Default). Reported as
-    /// `rewritten`.
+    /// The specification assigns this value to absence. The conversions are those of [`Default`](Self::Default), but
+    /// are reported as `rewritten`.
     Means(String),
     /// The session provides the value; a conversion without a session uses this default.
     Session(String),
 }
 
-/// An entry as written in the file.
+/// An entry as written in `schema/conversions.toml`, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ParsedEntry {
-    /// Name of the entry.
+    /// Name of the entry in error messages.
     id: String,
     /// Identifier of the source revision.
     from: String,
@@ -92,16 +93,16 @@ struct ParsedEntry {
     /// Definition of the source revision, or `*`.
     #[serde(rename = "type")]
     definition: String,
-    /// Variant of the union.
+    /// Variant of the union that the entry converts.
     variant: Option<String>,
-    /// Member of the object.
+    /// Member of the object that the entry converts.
     member: Option<String>,
     /// Member that a value must have for a `prepare` conversion to run.
     when: Option<String>,
     /// True if the source revision does not define the member.
     #[serde(default)]
     stray: bool,
-    /// Value with the same meaning as absence.
+    /// Value that has the same meaning as the absence of the member.
     absence: Option<String>,
     /// Function that converts the variant.
     call: Option<String>,
@@ -115,26 +116,26 @@ struct ParsedEntry {
     drop: bool,
     /// Value that the newer revision requires.
     default: Option<String>,
-    /// Value that the specification assigns to absence.
+    /// Value that the specification assigns to the absence of the member.
     means: Option<String>,
-    /// Default if no session provides the value.
+    /// Value of the member if no session provides one.
     session: Option<String>,
     /// Reason for the conversion.
     reason: String,
-    /// Page of the specification that proves the reason.
+    /// Page of the specification that supports the reason.
     cites: String,
     /// File and function of the test.
     test: String,
 }
 
-/// The file as written.
+/// The file `schema/conversions.toml` as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     /// Chosen conversions.
     #[serde(default)]
     conversion: Vec<ParsedEntry>,
-    /// Effects of dropped members.
+    /// Effects of dropped members on peers of an older revision.
     #[serde(default)]
     consequence: Vec<Consequence>,
 }
@@ -246,12 +247,12 @@ impl Table {
         format!("a member of {since} and later; for a peer of {target}: {peer}")
     }
 
-    /// Returns the entry for a variant.
+    /// Returns the entry for a variant of a union in a step, which is the pair of source and target revision.
     pub fn variant(&self, step: (&str, &str), definition: &str, variant: &str) -> Option<&Entry> {
         self.find_entry(step, definition, |e| e.variant.as_deref() == Some(variant))
     }
 
-    /// Returns the entry for a member.
+    /// Returns the entry for a defined member of an object in a step, which is the pair of source and target revision.
     pub fn member(&self, step: (&str, &str), definition: &str, member: &str) -> Option<&Entry> {
         self.find_entry(step, definition, |e| {
             e.member.as_deref() == Some(member) && !e.is_undefined
@@ -273,14 +274,15 @@ impl Table {
         entries.inspect(|entry| entry.is_used.set(true))
     }
 
-    /// Returns the entry for a complete definition.
+    /// Returns the entry for a complete definition, without a variant or member, in a step.
     pub fn entry_of_definition(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
         self.find_entry(step, definition, |e| {
             e.member.is_none() && e.variant.is_none()
         })
     }
 
-    /// Returns the first entry that matches, and marks it as used.
+    /// Returns the first entry of a step and a definition for which `is_match` returns true, and marks the entry as
+    /// used.
     fn find_entry(
         &self,
         (from, to): (&str, &str),
@@ -300,7 +302,7 @@ impl Table {
     /// Checks that every entry was used.
     ///
     /// # Errors
-    /// Names the first entry that was not used.
+    /// Returns an error with the name of the first entry that no step has used.
     pub fn check_all_used(&self, revisions: &[&str]) -> Result<()> {
         let known = |entry: &&Entry| {
             [&entry.from, &entry.to]
@@ -322,7 +324,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// A complete entry.
+    /// An entry with all required fields.
     const ENTRY: &str = r#"
         [[conversion]]
         id = "x"
@@ -336,13 +338,14 @@ mod tests {
         test = "a test"
     "#;
 
-    /// Checks the error for a text, or that all of its entries are used.
+    /// Checks the error for the text of a table, or that every entry is used; `expected` is a part of the error.
     fn check(text: &str, expected: &str) {
         let read = Table::parse(text).and_then(|table| table.check_all_used(&["1", "2"]));
         let found = read.map_or_else(|error| error.to_string(), |()| "used".to_owned());
         assert!(found.contains(expected), "{found}");
     }
 
+    /// An entry that no step has used is an error.
     #[test]
     fn unused_entries_are_refused() {
         check(
@@ -351,11 +354,13 @@ mod tests {
         );
     }
 
+    /// An unused entry is no error if one of its revisions is not in the list.
     #[test]
     fn entries_of_missing_revisions_are_allowed() {
         check(&ENTRY.replace("\"2\"", "\"3\""), "used");
     }
 
+    /// An entry is found only for its own step, definition and member.
     #[test]
     fn entries_match_step_type_and_member() {
         let table = Table::parse(ENTRY).expect("a table");
@@ -368,6 +373,7 @@ mod tests {
         assert_eq!(table.check_all_used(&["1", "2"]), Ok(()));
     }
 
+    /// An entry for the definition `*` applies to members of every definition, but not to complete definitions.
     #[test]
     fn a_star_matches_every_definition() {
         let table = Table::parse(&ENTRY.replace("Thing", "*")).expect("a table");
@@ -375,8 +381,9 @@ mod tests {
         assert!(table.entry_of_definition(("2", "1"), "Other").is_none());
     }
 
+    /// An entry is refused if its reason is empty, a field is unknown, it has no action, or the action does not apply.
     #[test]
-    fn entries_without_a_reason_are_refused() {
+    fn malformed_entries_are_refused() {
         check(
             &ENTRY.replace("a page", ""),
             "the conversion `x` does not say why",

@@ -1,8 +1,8 @@
 //! Generates the top-level tables: the definitions and methods of each revision, and their counterparts in its
 //! neighbours.
 //!
-//! The input are all released revisions and the plans between neighbours, the output is Rust source. The conversion
-//! crate documents the meaning of each row.
+//! The input is all released revisions and the plans between neighbours; the output is Rust source. `mcp-exact-convert`
+//! documents the fields of each row.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::ir::names::{marker_name, static_name};
 use crate::ir::{Definition, Ir, Method, RustIr, Type};
 
-/// Generates the enum of known revisions.
+/// Generates the enum of the revisions that the conversion crate supports.
 pub fn emit_revisions(irs: &[&RustIr]) -> String {
     let names: Vec<String> = irs.iter().map(|ir| marker_name(&ir.revision)).collect();
     let mut text = "use mcp_exact_revisions::RevisionSpec;\n\n\
@@ -81,7 +81,7 @@ pub fn emit_roots<'i>(
     text + "];\n"
 }
 
-/// Joins rows, as many per line as fit.
+/// Joins rows with commas, and writes as many rows on each line as fit.
 pub fn join_packed(rows: &[String]) -> String {
     let mut text = String::new();
     let mut width = 0;
@@ -183,8 +183,8 @@ fn sender_bits(ir: &Ir, method: &str, request: bool) -> u8 {
     })
 }
 
-/// Checks that both sides' definitions of a method have the same types. Each side can have its own definition, as for
-/// `notifications/cancelled` in 2026-07-28.
+/// Checks that both sides' definitions of a method have the same types. A method can have one definition for each side,
+/// as `notifications/cancelled` has in 2026-07-28.
 fn check_one_type(ir: &Ir) -> Result<()> {
     let types = |method: &Method| (method.params.clone(), method.result.clone());
     let differs = ir.methods.iter().enumerate().find(|(at, method)| {
@@ -227,18 +227,18 @@ fn params_name(method: &Method) -> Option<&str> {
     }
 }
 
-/// Returns true if params are valid unchanged in both revisions.
+/// Returns true if the params of a method are valid unchanged in both revisions of a step.
 fn has_same_params(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
     is_same(step, params_name(old), params_name(new))
 }
 
-/// Returns true if results are valid unchanged in both revisions.
+/// Returns true if the results of a method are valid unchanged in both revisions of a step.
 fn has_same_result(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
     is_same(step, old.result.as_deref(), new.result.as_deref())
 }
 
-/// Returns true if the text of a part is valid unchanged in the other revision, by the schemas and by
-/// `conversions.toml`.
+/// Returns true if every text of one definition is valid unchanged as the other definition, by the schemas and by
+/// `conversions.toml`; two absent definitions are the same.
 fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => {
@@ -274,7 +274,7 @@ fn counterpart_index(plan: &Plan<'_>, definition: &Definition, up: bool) -> Opti
     definition_index(if up { plan.newer } else { plan.older }, other)
 }
 
-/// Returns the best of several counterparts: one for which `is` returns true, then one with the same name.
+/// Returns the best of several counterparts: preferably one for which `is` returns true, then one with the same name.
 fn best_match<'n>(found: &[&'n str], is: impl Fn(&str) -> bool, name: &str) -> Option<&'n str> {
     let mut ranked: Vec<&str> = found.to_vec();
     ranked.sort_by_key(|other| (!is(other), *other != name));

@@ -1,8 +1,8 @@
-//! Conditions under which a complete path leaves a value of a definition unchanged. The steps of the path are combined,
-//! so that the interpreter skips values that none of them changes.
+//! Conditions under which all steps between two revisions leave a value of a definition unchanged, so that the
+//! interpreter can skip the value.
 //!
-//! The input is the rules of all steps; the output is the members that matter for a definition and a path. If in
-//! doubt, a member is listed, and the interpreter examines the value.
+//! The input is the rules of all steps; the output is, for each path and definition, the members that a step may
+//! change. If it is uncertain whether a step changes a member, the member is listed.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,10 @@ use super::rules::{Action, Arm, Body, DefaultValue, MemberStep, Op};
 use super::steps::Step;
 use crate::ir::{Definition, Member, Shape};
 
-/// Changes that the steps of a path make to values of one definition.
-pub struct Watch {
-    /// Members of objects that are changed whenever they are present; members of documents with a rule.
+/// Changes that all steps between two revisions can make to values of one definition.
+pub struct PathChanges {
+    /// Names of members that some step changes whenever they are present; for a JSON Schema document, names of members
+    /// with a rule.
     names: BTreeSet<String>,
     /// For each variant of a union: the index of the target variant that the variant becomes after the steps so far, or
     /// `None` if a step changes the variant itself.
@@ -22,9 +23,9 @@ pub struct Watch {
     adds_meta: bool,
 }
 
-impl Watch {
-    /// Returns the changes that the steps from one revision to another make to a definition, or `None` if they may
-    /// change every value.
+impl PathChanges {
+    /// Returns the changes that the steps from one revision to another, given by their indexes, make to a definition,
+    /// or `None` if the steps may change every value.
     pub fn of(
         steps: &[[Step<'_, '_>; 2]],
         definition: &Definition,
@@ -45,7 +46,7 @@ impl Watch {
         Some(watch)
     }
 
-    /// Returns the row of the table.
+    /// Returns the row of the table of conditions.
     pub fn row(&self, definition: &Definition, pool: &mut Pool) -> String {
         let members: &[Member] = match &definition.shape {
             Shape::Struct(members) => members,
@@ -67,7 +68,8 @@ impl Watch {
         format!("{create}({known:#x},{})", pool.string_list("TEXTS", names))
     }
 
-    /// Adds the changes that the remaining steps make to a definition, which is named `name` in the current revision.
+    /// Adds the changes that the steps from the revision `at` to the revision `to` make to the definition named `name`
+    /// in `at`; `None` if the steps may change every value.
     fn follow(
         &mut self,
         steps: &[[Step<'_, '_>; 2]],
@@ -102,7 +104,7 @@ impl Watch {
         (is_only || !self.adds_meta).then_some(())
     }
 
-    /// Adds the changes that one rule makes.
+    /// Adds the changes that the rule of a pair of definitions makes; `None` if the rule may change every value.
     fn add<'i>(&mut self, of: &Step<'_, 'i>, pair: &(&'i str, &'i str)) -> Option<()> {
         let (source, target) = of.order_by_direction(pair.0, pair.1);
         let (source, target) = (of.source().get(source)?, of.target().get(target)?);
@@ -134,7 +136,7 @@ impl Watch {
             (Body::Union(arms, _), ..) => {
                 for variant in &mut self.variants {
                     *variant = match variant.and_then(|at| arms.get(at)) {
-                        Some(Arm::Variant(at, op)) if stays_with_parts(op) => Some(*at),
+                        Some(Arm::Variant(at, op)) if changes_only_parts(op) => Some(*at),
                         _ => None,
                     };
                 }
@@ -148,7 +150,7 @@ impl Watch {
     fn member(&mut self, step: &MemberStep, members: &[Member]) -> Option<()> {
         match &step.action {
             Action::Convert(op) | Action::Optional(op) | Action::MadeOptional(op, false)
-                if stays_with_parts(op) => {}
+                if changes_only_parts(op) => {}
             Action::Convert(_)
             | Action::Optional(_)
             | Action::MadeOptional(..)
@@ -182,12 +184,12 @@ fn has_rule(old: &[Member], rule: &Member) -> bool {
     old.iter().any(same)
 }
 
-/// Returns true if an operation changes a value only by changing a part of it.
-fn stays_with_parts(op: &Op) -> bool {
+/// Returns true if an operation changes a value only where a part of the value changes.
+fn changes_only_parts(op: &Op) -> bool {
     match op {
         Op::Keep | Op::Pair(..) => true,
-        Op::Array(items, None, None) => stays_with_parts(items),
-        Op::Map(value) | Op::Nullable(value) => stays_with_parts(value),
+        Op::Array(items, None, None) => changes_only_parts(items),
+        Op::Map(value) | Op::Nullable(value) => changes_only_parts(value),
         _ => false,
     }
 }

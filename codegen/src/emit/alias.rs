@@ -21,7 +21,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
     }
 }
 
-/// Emits an alias of a string-or-integer type, which the runtime crate defines with the same name.
+/// Emits an alias of a string-or-integer type, which the crate `mcp-exact-wire` defines with the same name.
 pub fn emit_runtime(cx: &Context<'_>, definition: &Definition) -> Parts {
     let (name, docs) = (
         ident(&definition.name),

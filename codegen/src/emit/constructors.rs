@@ -43,8 +43,8 @@ const TRAILING_MEMBERS: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
 /// Strings that `new` sets as defaults.
 const DEFAULT_STRINGS: &[(&str, &str)] = &[("resultType", "complete")];
 
-/// Returns the sort key of a member among the parameters of `new`. Members of neither table are between the two groups,
-/// sorted by name.
+/// Returns the sort key of a member among the parameters of `new`. Members in neither of the two tables come between
+/// the members of the two tables, sorted by name.
 fn sort_key(json: &str) -> (usize, &str) {
     let first = LEADING_MEMBERS.iter().position(|name| *name == json);
     let last = TRAILING_MEMBERS.iter().position(|name| *name == json);
@@ -55,7 +55,7 @@ fn sort_key(json: &str) -> (usize, &str) {
     }
 }
 
-/// Returns the default that `new` sets for a member.
+/// Returns the string that `new` sets for a required member instead of a parameter; `None` for other members.
 fn default_string(member: &Member, value: &Type) -> Option<&'static str> {
     let mut known = DEFAULT_STRINGS
         .iter()
@@ -121,7 +121,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
 }
 
 /// Emits a function for each variant that is an object, such as `ContentBlock::text`. Unions of messages and of results
-/// have none: applications construct the variants of the request that they handle.
+/// have no such functions: applications construct the variants of the request that they handle.
 pub fn emit_variant_constructors(
     cx: &Context<'_>,
     definition: &Definition,

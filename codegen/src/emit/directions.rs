@@ -11,7 +11,7 @@ use super::unions;
 use crate::ir::properties::{has_batches, has_envelope_in_types, requires_error_id};
 use crate::ir::{Ir, Member, MemberValue, Method, RustIr, Shape, Type, Union};
 
-/// Emits the directions of the revision.
+/// Emits the messages that clients send, and the messages that servers send.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
     let client = emit_direction(cx, "Client", |method| method.from_client);
     let server = emit_direction(cx, "Server", |method| method.from_server);
@@ -117,7 +117,8 @@ impl MessageVariant<'_> {
 }
 
 impl MessageSet<'_> {
-    /// Generates one match arm per message.
+    /// Generates one match arm per message; `binding` is the pattern for the message, and `value` returns the
+    /// expression of an arm.
     fn emit_match_arms(
         &self,
         binding: TokenStream,
@@ -190,13 +191,13 @@ pub fn has_jsonrpc_member(ir: &Ir, method: &Method) -> bool {
     }
 }
 
-/// Emits the marker of a direction with its messages; `side` is `Client` or `Server`.
+/// Emits the marker type of a direction, which lists the messages of the direction; `side` is `Client` or `Server`.
 fn emit_direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let marker = ident(&format!("From{side}"));
     let docs = format!(" Messages that a {} sends.", side.to_lowercase());
     let inside = has_envelope_in_types(ir);
-    let union = |kind: &str| known_variants(ir, &format!("{side}{kind}"));
+    let union = |kind: &str| message_type(ir, &format!("{side}{kind}"));
     let (request, notification, result) =
         (union("Request"), union("Notification"), union("Result"));
     let requests = ir.get(&format!("{side}Request"));
@@ -244,8 +245,8 @@ fn emit_direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool)
     }
 }
 
-/// Returns the type of a direction's messages; `Never` if the revision has none.
-fn known_variants(ir: &Ir, name: &str) -> TokenStream {
+/// Returns the type with this name for the messages of a direction; `Never` if the revision does not define the type.
+fn message_type(ir: &Ir, name: &str) -> TokenStream {
     if ir.get(name).is_some() {
         let name = ident(name);
         quote!(super::#name)
@@ -254,7 +255,8 @@ fn known_variants(ir: &Ir, name: &str) -> TokenStream {
     }
 }
 
-/// Emits the decoding of results by the method of the request.
+/// Emits the decoding of results by the method of the request; `asks` returns true for the methods whose results the
+/// type `name` contains.
 fn emit_results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let union = match ir.get(name).map(|definition| &definition.shape) {
@@ -306,13 +308,13 @@ fn emit_results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) ->
     }
 }
 
-/// Emits an expression that decodes a value as a variant.
+/// Emits an expression that decodes a value as the given variant of `Self`.
 fn emit_decoding(variant: &str) -> TokenStream {
     let variant = ident(variant);
     quote!(Decode::decode(r).map(Self::#variant))
 }
 
-/// Returns the union of the possible results of a request.
+/// Returns the union of the possible results of a request; `None` for a request with one possible result.
 fn outcome_union<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     if method.outcomes.is_empty() {
         return None;

@@ -49,7 +49,7 @@ fn answered_request<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
     method.map(|method| method.definition.as_str())
 }
 
-/// Returns the documentation of a field; empty if the schema has no description and the type has one.
+/// Returns the documentation of a field: the description of the schema, or else a link to the type or the JSON name.
 pub fn member_docs(ir: &Ir, member: &Member) -> TokenStream {
     if let Some(description) = &member.description {
         return description_docs(ir, description);
@@ -74,12 +74,12 @@ fn referenced_definition(value: &Type) -> Option<&str> {
     }
 }
 
-/// Returns documentation attributes for a description of the schema, one per line.
+/// Returns documentation attributes for a description of the schema, converted to Markdown.
 pub fn description_docs(ir: &Ir, description: &str) -> TokenStream {
     doc_attributes(&to_markdown(ir, description))
 }
 
-/// Returns documentation attributes for text, one per line.
+/// Returns one `#[doc]` attribute per line of a text.
 pub fn doc_attributes(text: &str) -> TokenStream {
     let lines = text.lines().map(|line| match line.trim_end() {
         "" => String::new(),
@@ -88,7 +88,7 @@ pub fn doc_attributes(text: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Base URL of links between pages of the specification.
+/// Base URL that completes links of the specification that begin with `/`.
 const SITE: &str = "https://modelcontextprotocol.io";
 
 /// Converts a description of the schema to Markdown.
@@ -191,7 +191,7 @@ fn escape_plain_text(description: &str) -> String {
 /// Maximum length of a link, so that a text of many brackets is not searched to its end for each of them.
 const MAX_LINK_LENGTH: usize = 1000;
 
-/// Returns at most the first `most` bytes of a text, without splitting a character.
+/// Returns the longest beginning of a text with at most `most` bytes that does not split a character.
 fn truncate(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len()))
         .rev()

@@ -128,7 +128,7 @@ fn crate_subject(revision: &Revision, base: Option<Base<'_>>) -> String {
     }
 }
 
-/// Returns a note for drafts.
+/// Returns the Markdown note that a draft may change; `what` names the subject of the note, such as `revision`.
 fn draft_notice(what: &str) -> String {
     format!(
         "\nThis {what} is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.\n"
@@ -276,17 +276,17 @@ fn has_exactly_fields(
         && optional.is_none_or(|one| fits(&one, false))
 }
 
-/// Returns true for strings without a format.
+/// Returns true for the type of strings without a format.
 fn is_string(_: &Ir, value: &Type) -> bool {
     *value == Type::TEXT
 }
 
-/// Returns true for untyped objects.
+/// Returns true for the type of untyped objects.
 fn is_object(_: &Ir, value: &Type) -> bool {
     *value == Type::JsonObject
 }
 
-/// Returns true for a JSON Schema document whose minimal value is an object schema.
+/// Returns true for the type of a JSON Schema document whose minimal value is an object schema.
 fn is_object_schema(ir: &Ir, value: &Type) -> bool {
     let Type::Ref { name } = value else {
         return false;

@@ -1,4 +1,5 @@
-//! Emits requests and notifications by method, and the types of the revision by direction.
+//! Emits the implementations of `Request` and `Notification` for each method, and the types of the revision by
+//! direction.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,13 +10,13 @@ use super::types::{ident, rust_type};
 use crate::ir::names::marker_name;
 use crate::ir::{Ir, Method};
 
-/// Emits the trait implementations of all methods.
+/// Emits the implementations of `Request` and `Notification` for all methods.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
     let methods = cx.ir.methods.iter().map(|found| emit_method(cx.ir, found));
     quote!(#(#methods)*)
 }
 
-/// Emits the trait implementation of a request or notification.
+/// Emits the implementation of `Request` or `Notification` for one method.
 fn emit_method(ir: &Ir, method: &Method) -> TokenStream {
     let (definition, name) = (ident(&method.definition), &method.method);
     let params = match (&method.params, method.params_required) {

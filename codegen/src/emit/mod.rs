@@ -1,4 +1,4 @@
-//! Emitters: from the representation of one revision to the files of its crate.
+//! Emitters: from the intermediate representation of one revision to the files of its crate.
 //!
 //! Functions without type parameters are `#[inline]`, so that an application compiles only the parts of a revision
 //! that it uses.

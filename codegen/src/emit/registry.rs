@@ -6,7 +6,7 @@ use quote::quote;
 use super::types::ident;
 use crate::ir::Ir;
 
-/// Emits the table.
+/// Emits the static table of all definitions of the schema, sorted by name.
 pub fn emit(ir: &Ir) -> TokenStream {
     let entries = ir
         .definitions

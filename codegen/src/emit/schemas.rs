@@ -1,5 +1,5 @@
-//! Emits `JsonSchema` of schemars 1 for every type, in an optional feature: the definitions as data, and the table of
-//! their types.
+//! Emits implementations of schemars' trait `JsonSchema` for every type, in an optional feature: the definitions as
+//! data, and the table of their types.
 
 use quote::quote;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::input::schema::Schema;
 use crate::ir::{Ir, Shape, Type};
 
 /// Emits the module and its data. Definitions of the official schema are copied from `corrected`, the schema after the
-/// errata. Schemas that are anonymous in it are copied from `lifted`, where they are definitions.
+/// errata. Schemas that are anonymous in the official schema are copied from `lifted`, where they are definitions.
 ///
 /// # Errors
 /// Returns an error if the emitted code is invalid Rust.
@@ -77,7 +77,7 @@ pub fn emit(
     Ok(files)
 }
 
-/// Removes the dialect of a schema, because a schema inside a document names none.
+/// Returns a schema without the `$schema` member, because a schema inside a document names no dialect.
 fn without_dialect(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
@@ -86,7 +86,8 @@ fn without_dialect(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema of an anonymous type: the lifted one, or a union of variants that the generator created.
+/// Returns the schema of a type that is anonymous in the official schema: the lifted schema, or a union of variants for
+/// a type that the generator created.
 fn anonymous_schema(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Value {
     let found = &lifted.root[lifted.definitions][name];
     if let Some(object) = found.as_object() {

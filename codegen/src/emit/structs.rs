@@ -208,7 +208,7 @@ fn emit_member_arms(members: &[Member]) -> TokenStream {
     quote!(#(#arms)*)
 }
 
-/// Emits the decoding of a member's value.
+/// Emits the expression that decodes the value of a member.
 fn emit_decoding_step(member: &Member) -> TokenStream {
     match &member.value {
         MemberValue::ConstString(value) => quote!(r.constant(#value)),
@@ -224,8 +224,8 @@ fn emit_decoding_step(member: &Member) -> TokenStream {
     }
 }
 
-/// Emits the encoding: constants first, then required members, then the others, so that adjacent constant text is one
-/// string.
+/// Emits the encoding of a struct: constants first, then required members, then optional members, so that adjacent
+/// constant text is one string.
 fn emit_encoding(members: &[Member]) -> TokenStream {
     let mut steps = Vec::new();
     let mut text = "{".to_owned();
@@ -257,7 +257,7 @@ fn emit_encoding(members: &[Member]) -> TokenStream {
     quote!(#(#steps)* self.extra.encode(w); w.put("}");)
 }
 
-/// Emits the encoding of a value.
+/// Emits the statement that encodes the value of the type `value` in the expression `place`.
 fn emit_value_encoding(value: &Type, place: TokenStream) -> TokenStream {
     match value {
         Type::String(_) => quote!(w.string(&#place);),

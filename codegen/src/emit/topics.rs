@@ -1,9 +1,9 @@
 //! Assigns definitions to topics: the file of a crate that contains a definition, and the heading on the front page
 //! that lists it.
 //!
-//! Schemas have no groups. A table in this module names the topics and matches definitions by the words of their
-//! names. A definition that no row matches belongs to the topic of its method, to the only topic whose definitions use
-//! it, or to `common`.
+//! Schemas do not group their definitions. A table in this module names the topics and matches definitions by the words
+//! of their names. A definition that no row matches belongs to the topic of its method, or else to the only topic whose
+//! definitions use the definition, or else to `common`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +110,7 @@ const METHOD_TOPICS: &[(&str, &str)] = &[
     ("server", "lifecycle"),
 ];
 
-/// Returns the topic of a definition by its name.
+/// Returns the topic of the first row that matches the name of a definition; `None` if no row matches.
 fn topic_of_name(name: &str) -> Option<&'static str> {
     let fits = |word: &NamePattern| match word {
         Equals(word) => name == *word,

@@ -1,12 +1,12 @@
-//! Rust types and identifiers for the representation.
+//! Rust types and identifiers for the types and names of the intermediate representation.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
-/// Creates an identifier; keywords become raw identifiers. syn does not treat `gen` as a keyword, which it is since
-/// edition 2024.
+/// Creates an identifier; keywords become raw identifiers. `gen` is handled here, because syn does not treat this
+/// keyword of edition 2024 as one.
 pub fn ident(name: &str) -> Ident {
     let plain = (name != "gen").then(|| syn::parse_str(name).ok());
     plain

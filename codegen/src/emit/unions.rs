@@ -1,4 +1,4 @@
-//! Emits unions: the enum, its conversions, and dispatch by static tables.
+//! Emits the enum of each union, its conversions, and the static tables that select its variants.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,8 @@ fn emit_tag_method(ir: &Ir, definition: &Definition, union: &Union) -> Option<To
     })
 }
 
-/// Returns the properties of the union that an unknown variant needs.
+/// Emits the implementation of `OpenUnion` for a union that keeps unknown variants: the discriminant and the role of
+/// the objects.
 fn emit_open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     let name = ident(&definition.name);
     let role = match union_role(ir, &definition.name, tag) {
@@ -134,16 +135,16 @@ fn emit_open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     }
 }
 
-/// Role of a union's objects, as in `UnionRole` of the runtime crate.
+/// Role of a union's objects, as in `UnionRole` of the crate `mcp-exact-wire`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnionRole {
     /// Values inside a message.
     Value,
-    /// Requests or notifications without an envelope.
+    /// Requests or notifications without `jsonrpc` and `id`.
     Bare,
-    /// Requests with an envelope.
+    /// Requests that contain `jsonrpc` and `id`.
     Request,
-    /// Notifications with an envelope.
+    /// Notifications that contain `jsonrpc`.
     Notification,
 }
 
@@ -158,7 +159,7 @@ pub fn union_role(ir: &Ir, name: &str, tag: &str) -> UnionRole {
     }
 }
 
-/// Emits `From` for each variant type that occurs once, and `From<&str>` if there is a string variant.
+/// Emits `From` for each type of exactly one variant, and `From<&str>` if there is a string variant.
 fn emit_conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let name = ident(&definition.name);
     let text = |value: &Type| rust_type(value).to_string();
@@ -210,7 +211,7 @@ fn resolve_aliases<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     }
 }
 
-/// Emits the decoding of a union.
+/// Emits the expression that decodes a union.
 fn emit_decoding(definition: &Definition, union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let name = &definition.name;
@@ -282,7 +283,7 @@ fn emit_known_strings(union: &Union) -> TokenStream {
     }
 }
 
-/// Emits the decoding of arrays.
+/// Emits the expression that selects a variant for an array and decodes it; `None` if the union has no array variant.
 fn emit_array_dispatch(definition: &Definition, union: &Union) -> Option<TokenStream> {
     let dispatch = &union.dispatch;
     let first = ident(&union.variants[*dispatch.arrays.first()?].name);
@@ -310,7 +311,7 @@ fn emit_array_dispatch(definition: &Definition, union: &Union) -> Option<TokenSt
     })
 }
 
-/// Emits the decoding of objects.
+/// Emits the expression that selects a variant for an object and decodes it.
 fn emit_object_cases(
     definition: &Definition,
     union: &Union,
@@ -347,7 +348,7 @@ fn emit_object_cases(
     }
 }
 
-/// Emits the static dispatch table of object variants.
+/// Emits the static table named `table` that selects among the object variants of a union.
 pub fn emit_dispatch_table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
     let table = ident(table);
     let tag = objects.tag.as_deref().unwrap_or_default();
@@ -380,7 +381,7 @@ pub fn emit_dispatch_table(table: &str, union: &str, objects: &ObjectDispatch) -
     }
 }
 
-/// Returns a literal with the bits of these indexes set.
+/// Returns an integer literal in which the bits with these indexes are set.
 fn bit_set(indices: impl IntoIterator<Item = usize>) -> Literal {
     Literal::u32_unsuffixed(indices.into_iter().fold(0, |bits, index| bits | 1 << index))
 }

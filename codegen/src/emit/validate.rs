@@ -1,4 +1,4 @@
-//! Emits `validate()` checks for deviations that decoding tolerates, only for types that can have one.
+//! Emits the checks of `validate()` for deviations that decoding tolerates, only for types whose values can deviate.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use super::context::Context;
 use super::types::ident;
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, field};
 
-/// Formats that the runtime crate can validate; other formats are annotations.
+/// JSON Schema formats that `mcp-exact-wire` can validate, with the variant of its `Format`; other formats are
+/// annotations.
 const VALIDATED_FORMATS: &[(&str, &str)] = &[
     ("byte", "Byte"),
     ("date", "Date"),
@@ -18,7 +19,7 @@ const VALIDATED_FORMATS: &[(&str, &str)] = &[
     ("uri-template", "UriTemplate"),
 ];
 
-/// Returns the definitions whose values can deviate from the schema.
+/// Returns the names of the definitions with values that decode but deviate from the schema.
 pub fn checked_types(ir: &RustIr) -> BTreeSet<&str> {
     let mut checked = BTreeSet::new();
     loop {
@@ -67,7 +68,8 @@ fn is_checked_type(value: &Type, checked: &BTreeSet<&str>) -> bool {
     }
 }
 
-/// Returns the variant of the runtime's `Format` for a format that the runtime can validate.
+/// Returns the variant of `mcp_exact_wire::Format` for a format that `mcp-exact-wire` can validate; `None` for another
+/// format.
 pub fn known_format(format: Option<&str>) -> Option<&'static str> {
     let known = VALIDATED_FORMATS
         .iter()
@@ -75,7 +77,7 @@ pub fn known_format(format: Option<&str>) -> Option<&'static str> {
     known.map(|(_, variant)| *variant)
 }
 
-/// Emits `check` of a struct.
+/// Emits the function `check` of a struct; `closed` is true if the schema allows no unknown members.
 pub fn emit_member_checks(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStream {
     let mut checks = Vec::new();
     if closed {
@@ -103,7 +105,7 @@ pub fn emit_member_checks(cx: &Context<'_>, members: &[Member], closed: bool) ->
     emit_check_function(checks)
 }
 
-/// Emits `check` of a union.
+/// Emits the function `check` of a union.
 pub fn emit_union_check(cx: &Context<'_>, union: &Union) -> TokenStream {
     let mut arms: Vec<TokenStream> = Vec::new();
     for variant in union
@@ -140,7 +142,8 @@ fn emit_check_function(checks: Vec<TokenStream>) -> TokenStream {
     }
 }
 
-/// Emits the check of one value at a path.
+/// Emits the check of the value in the expression `place`; `path` is the expression for the position that a violation
+/// reports.
 fn emit_value_check(
     cx: &Context<'_>,
     value: &Type,
@@ -222,7 +225,7 @@ fn emit_bounds_check(bounds: Bounds, place: TokenStream, path: TokenStream) -> T
     quote!(#minimum #maximum)
 }
 
-/// Returns the rule of a JSON Schema document for one member.
+/// Returns the `DocumentRule` of a JSON Schema document type for one member.
 pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     let (name, required) = (&member.name, member.required);
     let value = match &member.value {
@@ -233,7 +236,7 @@ pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     quote!(DocumentRule { name: #name, required: #required, value: #value })
 }
 
-/// Emits the rule of a JSON Schema document for values of a type.
+/// Returns the `DocumentValue` for member values of this type.
 fn document_rule_value(ir: &Ir, value: &Type) -> TokenStream {
     match value {
         Type::Json | Type::Nullable(_) => quote!(DocumentValue::Any),

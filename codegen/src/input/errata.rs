@@ -1,6 +1,6 @@
 //! Applies corrections of the official schemas, each with its evidence.
 //!
-//! The input are `schema/errata.toml` and a schema, the output is the corrected schema. An erratum that does not find
+//! The input is `schema/errata.toml` and a schema; the output is the corrected schema. An erratum that does not find
 //! its expected text, or does not change the schema, is an error: the official file has changed, and a person must
 //! review the erratum.
 
@@ -14,7 +14,7 @@ use crate::input::schema::Schema;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erratum {
-    /// Name of the erratum in messages.
+    /// Name of the erratum in error messages.
     pub id: String,
     /// Revisions that the erratum corrects.
     pub revisions: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Erratum {
     /// True if no value is expected at the pointer.
     #[serde(default)]
     pub absent: bool,
-    /// New value, as JSON text.
+    /// JSON text of the value that replaces the value at the pointer, or that is added there.
     pub put: String,
     /// Reason for the correction.
     pub reason: String,
@@ -99,7 +99,7 @@ pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     Ok(())
 }
 
-/// Returns all JSON pointers of an erratum.
+/// Returns all JSON pointers that an erratum corrects, from both of its fields.
 fn pointers(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
@@ -154,7 +154,7 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the object that contains the value at a JSON pointer, and the name of the value in it.
+/// Returns the object that contains the value at a JSON pointer, and the name of the member with the value.
 fn split_pointer<'v>(
     root: &'v mut Value,
     pointer: &str,

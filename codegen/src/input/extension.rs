@@ -18,13 +18,13 @@ pub struct Extension<'e> {
 
 /// The merged schemas of an extension and its revision.
 pub struct MergedSchema {
-    /// The merged schema.
+    /// The definitions of both schemas in one schema.
     pub schema: Schema,
-    /// Definitions of the extension; all others belong to the revision.
+    /// Names of the definitions in the extension's schema; all others belong to the revision.
     pub extension_definitions: BTreeSet<String>,
 }
 
-/// Adds the definitions of the revision to the definitions of the extension.
+/// Adds the definitions of the revision's schema to the schema of the extension.
 ///
 /// # Errors
 /// Returns an error if the schema of the extension cannot be read, or uses another dialect.

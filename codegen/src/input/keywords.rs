@@ -1,7 +1,8 @@
-//! Table of the JSON Schema keywords that the generator supports: what each constrains, and where it may occur.
+//! Table of the JSON Schema keywords that the generator supports: the values that each keyword constrains, and the
+//! schemas in which the keyword may occur.
 //!
-//! To support another keyword, add its row here and its data to the representation, read it in `passes/lower.rs`,
-//! emit it in an emitter, and check it in `validate()`.
+//! To support another keyword, add a row to this table and the keyword's data to the intermediate representation, read
+//! the keyword in `passes/lower.rs`, emit the data in an emitter, and check the rule in `validate()`.
 
 /// Values that a keyword constrains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ fn constrained_values(key: &str) -> Option<Subject> {
     row.map(|(_, subject)| *subject)
 }
 
-/// Kind of schema that the pass `lower` reads as a unit.
+/// Kind of schema for which the pass `lower` allows a fixed set of keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaKind {
     /// A `const`.
@@ -75,7 +76,7 @@ pub enum SchemaKind {
 }
 
 impl SchemaKind {
-    /// Returns the name of the construct for error messages.
+    /// Returns the name of the kind of schema for error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constant => "a constant",
@@ -87,8 +88,8 @@ impl SchemaKind {
         }
     }
 
-    /// Returns the keywords, apart from annotations, that may occur in the construct. `x-document` is a mark of the
-    /// pass `lift`.
+    /// Returns the keywords, apart from annotations, that may occur in this kind of schema. The pass `lift` adds
+    /// `x-document`.
     pub fn allowed_keywords(self) -> &'static [&'static str] {
         match self {
             Self::Constant => &["const", "type"],
@@ -111,7 +112,7 @@ pub fn is_count(key: &str) -> bool {
     COUNT_KEYWORDS.contains(&key)
 }
 
-/// Returns true if a pass reads the keyword or may ignore it.
+/// Returns true if the generator supports the keyword.
 pub fn is_known(key: &str) -> bool {
     constrained_values(key).is_some()
 }
@@ -126,7 +127,7 @@ pub fn is_unchecked(key: &str) -> bool {
     matches!(constrained_values(key), Some(Unchecked(_)))
 }
 
-/// Returns true if a keyword may occur next to the type `one` after the passes over schemas.
+/// Returns true if, after the passes over schemas, a keyword may occur in a schema with the JSON type `one`.
 pub fn may_occur_with_type(key: &str, one: &str) -> bool {
     match constrained_values(key) {
         Some(Types(types)) => types.contains(&one),

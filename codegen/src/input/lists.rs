@@ -44,10 +44,10 @@ pub fn revisions(text: &str) -> Result<Vec<Revision>> {
 /// One entry of `schema/extensions.toml`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ListedExtension {
-    /// Fields that an entry of a revision has as well.
+    /// Fields that entries of `schema/revisions.toml` have as well.
     #[serde(flatten)]
     pub revision: Revision,
-    /// Revision that the extension extends.
+    /// Identifier of the revision that the extension extends.
     pub extends: String,
 }
 

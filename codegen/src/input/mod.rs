@@ -24,7 +24,7 @@ pub struct Tables<'t> {
 /// Reads the schema of a revision and applies its errata.
 ///
 /// # Errors
-/// Returns an error if the hash of the file differs from the list, or an erratum does not match.
+/// Returns an error if the hash of the file differs from the listed hash, or an erratum does not match.
 pub fn read(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Schema> {
     let mut schema = schema::load(revision, bytes)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;

@@ -1,7 +1,7 @@
 //! Parses the bytes of a schema file to a validated JSON document with sorted members.
 //!
-//! The input are the bytes and the list entry of the revision. Bytes that are not a schema of the protocol are
-//! refused and never repaired.
+//! The input is the bytes of the file and the revision's entry in the list. Bytes that are not a schema of the protocol
+//! are refused and never repaired.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Creates an error in this schema.
+    /// Creates an error about the value at the JSON pointer `pointer` of this schema.
     pub fn error(
         &self,
         pointer: &str,
@@ -36,7 +36,7 @@ impl Schema {
         format!("/{}/{}", self.definitions, escape(name))
     }
 
-    /// Returns the name of the definition that a `$ref` refers to.
+    /// Returns the name of the definition that a `$ref` refers to; `None` if the reference has another form.
     pub fn target<'r>(&self, reference: &'r str) -> Option<&'r str> {
         reference
             .strip_prefix("#/")?
@@ -132,7 +132,7 @@ fn check_dialect(schema: &Schema) -> Result<()> {
     })
 }
 
-/// Refuses a schema of another protocol, which would generate useless types.
+/// Refuses a schema without the base messages of MCP, for which the generated types would be useless.
 fn check_protocol(schema: &Schema) -> Result<()> {
     for name in ["JSONRPCMessage", "ClientRequest", "ServerResult"] {
         if schema.root[schema.definitions].get(name).is_none() {

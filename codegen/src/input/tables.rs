@@ -1,7 +1,7 @@
 //! Checks of `errata.toml` and `names.toml` that need all revisions at once.
 //!
 //! An entry that can never apply is an error. The generator processes one revision at a time, so that no other check
-//! would find such an entry.
+//! would find an entry for an unlisted revision.
 
 use crate::error::{Error, Result};
 use crate::input::{Tables, errata, names};

@@ -1,5 +1,5 @@
-//! Output of the passes: the representation of the crate `mcp-exact-model`, and [`RustIr`], which adds the Rust names
-//! and types.
+//! Output of the passes: the intermediate representation that the crate `mcp-exact-model` defines, and [`RustIr`],
+//! which adds the Rust names and types.
 
 pub(crate) mod names;
 pub(crate) mod properties;

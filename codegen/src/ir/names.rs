@@ -1,7 +1,7 @@
 //! Rust names of types, variants, fields, crates and markers.
 //!
-//! Names of the specification are kept; anonymous types are named after their JSON pointers. Names never contain
-//! invented numbers.
+//! Names of the specification are kept; anonymous types are named after their JSON pointers. The generator never adds
+//! numbers to make names unique.
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
 
@@ -11,8 +11,8 @@ pub fn type_word(json: &str) -> String {
     last_part(json).to_upper_camel_case()
 }
 
-/// Returns the name of an anonymous member type: the owner's name and the member's name. The possible results of a
-/// request are called its outcome.
+/// Returns the name of the anonymous type of a member: the owner's name and the member's name. The result type in
+/// `XResultResponse` is named `XOutcome`.
 pub fn member_type(owner: &str, json: &str) -> String {
     match owner.strip_suffix("ResultResponse") {
         Some(stem) if json == "result" => format!("{stem}Outcome"),
@@ -20,7 +20,7 @@ pub fn member_type(owner: &str, json: &str) -> String {
     }
 }
 
-/// Returns the field name for a JSON name.
+/// Returns the name of the Rust field for the JSON name of a member.
 pub fn field(json: &str) -> String {
     let name = last_part(json).to_snake_case();
     match name.as_str() {
@@ -29,8 +29,8 @@ pub fn field(json: &str) -> String {
     }
 }
 
-/// Returns a word for the value of a constant: `ref/prompt` becomes `RefPrompt`, `2.0` becomes `V20`, `+` becomes
-/// `Plus`.
+/// Returns a word of a type name for the value of a constant: `ref/prompt` becomes `RefPrompt`, `2.0` becomes `V20`,
+/// `+` becomes `Plus`.
 pub fn value_variant(value: &str) -> String {
     let plain = value.to_upper_camel_case();
     let numbered = format!("V{plain}");
@@ -59,7 +59,7 @@ pub fn value_variants<S: AsRef<str>>(values: &[S]) -> Vec<String> {
     names
 }
 
-/// Returns a type name for any text: letters and digits, and the names of symbols.
+/// Returns a type name for any text: the letters and digits of the text, and the names of its symbols.
 fn spell_out(text: &str) -> String {
     let mut words = String::new();
     for c in text.chars() {
@@ -172,7 +172,7 @@ pub fn union_variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Shortens every name with `shorten`, unless the results are not unique or not valid names.
+/// Returns each name shortened by `shorten`, or unchanged names if the short ones are not unique or not valid.
 fn shorten_unique<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -> Vec<String> {
     let short = names.iter().map(|&name| match shorten(name) {
         "" => name.to_owned(),
@@ -284,6 +284,7 @@ mod tests {
         );
     }
 
+    /// The value of a constant becomes a word of a type name in upper camel case.
     #[test]
     fn values_become_variants() {
         check(
@@ -318,6 +319,7 @@ mod tests {
         expected.assert_eq(&lines.collect::<String>());
     }
 
+    /// Every string value of an enum gets a valid variant name.
     #[test]
     fn any_text_has_a_name() {
         check_values(
@@ -348,6 +350,7 @@ mod tests {
         );
     }
 
+    /// Values that differ only in symbols or in the case of letters get distinct variant names.
     #[test]
     fn similar_values_get_distinct_names() {
         check_values(
@@ -365,8 +368,9 @@ mod tests {
         );
     }
 
+    /// A definition may have a name only if the name is an upper-camel-case Rust identifier.
     #[test]
-    fn anonymous_types_follow_their_members() {
+    fn valid_type_names_are_recognised() {
         check(
             |name| is_type_name(name).to_string(),
             &[
@@ -397,6 +401,7 @@ mod tests {
         expected.assert_eq(&(union_variants(names, tags).join("\n") + "\n"));
     }
 
+    /// Variant names omit the words with which the names of all variants begin or end.
     #[test]
     fn common_words_are_removed() {
         check_variants(
@@ -425,6 +430,7 @@ mod tests {
         );
     }
 
+    /// Variants are named after the values of the discriminant, or after their types if the values are no unique names.
     #[test]
     fn tags_name_variants() {
         check_variants(
@@ -453,6 +459,7 @@ mod tests {
         );
     }
 
+    /// Variants without a discriminant are named after their types, shortened where the names remain unique.
     #[test]
     fn types_name_variants() {
         check_variants(

@@ -1,12 +1,12 @@
 //! Named properties of a revision: accessor, documentation and source of each value, in one table.
 //!
-//! A property that the schema shows has a rule over the intermediate representation. All other properties are listed
-//! in `schema/revisions.toml` by the names of their accessors. To add a property, add a row to this table and, for a
-//! listed property, the key in that file; everything else is generated.
+//! A property that the schema shows has a rule over the intermediate representation. All other properties are listed in
+//! `schema/revisions.toml` by the names of their accessors. To add a property, add a row to this table and, for a
+//! listed property, the key in `schema/revisions.toml`; everything else is generated.
 
 use crate::ir::{Ir, Member, MemberValue, Shape, Type};
 
-/// A named property.
+/// A named property of revisions, such as `has_batches`.
 pub struct Property {
     /// Name of the accessor, and of the key in `schema/revisions.toml`.
     pub name: &'static str,
@@ -188,7 +188,7 @@ pub fn has_batches(ir: &Ir) -> bool {
     ir.get("JSONRPCBatchRequest").is_some()
 }
 
-/// Returns true if an error response must have an id.
+/// Returns true if every error response must have the member `id`.
 pub fn requires_error_id(ir: &Ir) -> bool {
     let names = ["JSONRPCError", "JSONRPCErrorResponse"];
     names.iter().any(|name| has_required_member(ir, name, "id"))
@@ -270,9 +270,9 @@ fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
 
 /// Type of a member, after references and aliases are resolved.
 enum ResolvedType<'i> {
-    /// Shape of a definition.
+    /// Shape of the definition that the type refers to.
     Shape(&'i Shape),
-    /// Any type that is not a definition.
+    /// Any type that does not refer to a definition.
     Other(&'i Type),
     /// A constant.
     Constant,

@@ -23,7 +23,8 @@ const GENERATED_NAMES: &[&str] = &[
     "Vec",
 ];
 
-/// Names of `mcp_exact_wire::generated` that generated modules import; no definition may have one of them.
+/// Names of `mcp_exact_wire::generated` that generated modules import, so that no definition may have one of these
+/// names.
 const IMPORTED_NAMES: &[&str] = &[
     "DispatchCase",
     "UnionDispatch",
@@ -61,7 +62,8 @@ const IMPORTED_NAMES: &[&str] = &[
     "Writer",
 ];
 
-/// Names that the front page re-exports from the runtime crate; no definition may have one of them.
+/// Names that a generated crate re-exports from `mcp-exact-wire` at its root, so that no definition may have one of
+/// these names.
 pub const REEXPORTED: &[&str] = &[
     "Call",
     "decode_frame",

@@ -10,7 +10,7 @@ use super::names;
 use super::unions::Union;
 
 /// A revision with the unions and boxed members of its Rust types. All other Rust names and types follow from the
-/// representation.
+/// language-neutral representation.
 #[derive(Debug, Clone)]
 pub struct RustIr {
     /// Language-neutral representation of the schema.

@@ -33,7 +33,8 @@ pub struct Variant {
 /// of arrays. Numbers are indexes of variants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dispatch {
-    /// Variants for strings with known values, which are tried before `string`.
+    /// Sets of strings that select a variant, each with the index of the variant; a decoder tries the sets before
+    /// `string`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(Vec<String>, usize)>,
     /// Variant for strings.
@@ -44,7 +45,7 @@ pub struct Dispatch {
     pub boolean: Option<usize>,
     /// Variant for null.
     pub null: Option<usize>,
-    /// Variants for arrays; an empty array is the first one.
+    /// Variants for arrays; an empty array is a value of the first of these variants.
     pub arrays: Vec<usize>,
     /// Dispatch among several array variants by their first item, which is an object.
     pub items: Option<ObjectDispatch>,

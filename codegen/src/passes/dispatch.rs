@@ -1,9 +1,9 @@
 //! Plans the dispatch among the variants of each union, so that decoding never guesses.
 //!
-//! The input is a representation, the output are the unions with variant names and dispatch. Variants are selected
-//! by the kind of JSON value, then by a required constant, then by required members, then by members that only one
-//! variant has: the most specific first, in schema order among equals. A variant whose values another variant accepts
-//! completely is shadowed and gets a notice.
+//! The input is an intermediate representation; the output is the unions with the names of their variants and their
+//! dispatch. Variants are selected by the kind of JSON value, then by a required constant, then by required members,
+//! then by members that only one variant has: the most specific first, in schema order among equals. A variant whose
+//! values another variant accepts completely is shadowed and gets a notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,9 +91,9 @@ type ShadowedVariant = (usize, usize);
 
 /// Planner of the dispatch of one union.
 struct UnionPlanner<'i> {
-    /// Representation of the revision.
+    /// Intermediate representation of the revision.
     ir: &'i Ir,
-    /// The schema, for errors.
+    /// The schema, which errors refer to.
     schema: &'i Schema,
     /// JSON pointer of the union.
     pointer: &'i str,
@@ -160,7 +160,8 @@ impl<'i> UnionPlanner<'i> {
         Ok((dispatch, shadowed))
     }
 
-    /// Plans strings: first the variants with known values, then the variant that accepts all strings.
+    /// Plans how a string selects a variant: first the variants with known values, then the variant that accepts all
+    /// strings.
     fn plan_strings(
         &self,
         union: &Union,
@@ -206,7 +207,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(())
     }
 
-    /// Returns the variant that accepts all numbers of the others.
+    /// Returns the variant for numbers, which must accept the numbers of all other variants.
     fn plan_numbers(
         &self,
         union: &Union,
@@ -314,7 +315,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(())
     }
 
-    /// Creates the error for two variants that cannot be distinguished.
+    /// Creates the error that nothing distinguishes the variants `a` and `b`; `how` describes the problem.
     fn ambiguous_variants(&self, union: &Union, a: usize, b: usize, how: &str) -> Error {
         let (a, b) = (&union.variants[a].name, &union.variants[b].name);
         let problem = format!("the members `{a}` and `{b}` {how}, and nothing tells them apart");
@@ -390,8 +391,8 @@ impl<'i> UnionPlanner<'i> {
         )
     }
 
-    /// Plans arrays with object items: the first item selects the array variant and is validated by its own union
-    /// later.
+    /// Plans the dispatch among arrays of objects: the first item selects the array variant; decoding validates all
+    /// items later.
     fn plan_items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
         let mut objects = Vec::new();
         for (index, items) in arrays {
@@ -412,7 +413,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(plan)
     }
 
-    /// Checks that a union has at most 200 variants of objects, which the runtime supports.
+    /// Checks that a union has at most 200 object variants, which is below the limit of `UnionDispatch`.
     fn check_count(&self, count: usize) -> Result<()> {
         if count <= 200 {
             return Ok(());
@@ -476,7 +477,8 @@ impl<'i> UnionPlanner<'i> {
         best.map(|(name, _)| name.to_owned())
     }
 
-    /// Returns the values of the discriminant `tag` that objects with these members may have.
+    /// Returns the values of the discriminant `tag` that objects with these members may have; `Tag::Any` if the values
+    /// are not limited.
     fn possible_tags(&self, tag: Option<&str>, members: &[Member]) -> Vec<Tag> {
         let member = tag.and_then(|tag| members.iter().find(|member| member.name == tag));
         let tags = member
@@ -489,7 +491,7 @@ impl<'i> UnionPlanner<'i> {
         }
     }
 
-    /// Returns the possible values of a member if all of them are known.
+    /// Returns the possible values of a member, if the schema lists all of them; an empty list otherwise.
     fn constant_tags(&self, member: &Member) -> Vec<Tag> {
         let mut tags = match &member.value {
             MemberValue::ConstString(value) => vec![Tag::Is(value.clone())],
@@ -510,7 +512,8 @@ impl<'i> UnionPlanner<'i> {
         tags
     }
 
-    /// Orders the variants of a group with the same discriminant, most specific first, with their required members.
+    /// Orders the variants of a group with the same discriminant, most specific first, each with the members that must
+    /// be present.
     fn order_variants(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
         if let [(variant, _)] = group {
             return vec![(*variant, Vec::new())];
@@ -553,7 +556,7 @@ impl<'i> UnionPlanner<'i> {
             .collect()
     }
 
-    /// Returns the required members, and the required members of their values.
+    /// Returns probes for the required members, and for the required members inside their values.
     fn required_inner_members(&self, members: &[Member]) -> BTreeSet<Probe> {
         let mut probes = required_probes(members);
         for member in members.iter().filter(|member| member.required) {
@@ -602,7 +605,7 @@ fn is_distinguishing(name: &str, objects: &[(usize, &[Member])]) -> bool {
     0 < constants && constants < objects.len()
 }
 
-/// A member, and optionally a member of its value.
+/// Name of a member whose presence is tested, and optionally the name of a member inside its value.
 type Probe = (String, Option<String>);
 
 /// Returns the index of a probe, and adds the probe if it is missing.
@@ -616,7 +619,7 @@ fn probe_index(probes: &mut Vec<Probe>, probe: Probe) -> usize {
     }
 }
 
-/// Returns the required members.
+/// Returns a probe for each required member.
 fn required_probes(members: &[Member]) -> BTreeSet<Probe> {
     let required = members.iter().filter(|member| member.required);
     required.map(|member| (member.name.clone(), None)).collect()
@@ -631,7 +634,7 @@ fn without_common_elements(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
     sets.iter().map(|set| set - &common).collect()
 }
 
-/// Returns true if the discriminating member of a variant may also occur in another variant.
+/// Returns true if all discriminating members of a variant may also occur in another variant.
 fn may_occur_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -> bool {
     needs.iter().enumerate().any(|(at, need)| {
         let mut others = group.iter().zip(needs).enumerate();
@@ -645,13 +648,13 @@ fn may_occur_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) 
     })
 }
 
-/// Returns true if two of the sets are equal.
+/// Returns true if at least two of the sets are equal.
 fn has_equal_sets(sets: &[BTreeSet<Probe>]) -> bool {
     let distinct: BTreeSet<_> = sets.iter().collect();
     distinct.len() < sets.len()
 }
 
-/// Returns the members that none of the other variants has.
+/// Returns the names of the members that none of the other variants has; nothing if there are no other variants.
 fn exclusive_members<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m str> {
     let unknown = |name: &str| {
         others
@@ -681,7 +684,7 @@ fn name_variants(union: &mut Union, ir: &Ir) {
     }
 }
 
-/// Returns the only discriminant value that selects this variant.
+/// Returns the discriminant value that the definition `name` has as a constant; `None` if it has none.
 fn single_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
     let tag = union.dispatch.objects.as_ref()?.tag.as_deref()?;
     let Shape::Struct(members) = &ir.get(name)?.shape else {

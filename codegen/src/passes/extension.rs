@@ -1,8 +1,8 @@
 //! Determines which types of an extension are types of the revision.
 //!
-//! The input are the representations of the merged schema and of the revision. The definitions of the extension and
-//! all definitions that they need are kept. A definition is a type of the revision if its structure, including all
-//! parts, is equal in both.
+//! The input is the intermediate representations of the merged schema and of the revision. The pass keeps the
+//! definitions of the extension and all definitions that they refer to. A definition is a type of the revision if its
+//! structure, including all parts, is equal in the extension and the revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,8 @@ pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     names.collect()
 }
 
-/// Keeps the definitions of the extension, which become the official definitions, and all definitions that they refer
-/// to. Returns the definitions that are types of the revision.
+/// Removes all definitions except those of the extension, whose names are `own`, and those that they refer to. Returns
+/// the names of the definitions that are types of the revision.
 pub fn keep_extension_definitions(
     rust: &mut RustIr,
     corrected: &Schema,
@@ -146,7 +146,7 @@ fn without_descriptions(shape: &Shape) -> Shape {
     }
 }
 
-/// Returns the given definitions and all definitions that they refer to.
+/// Returns the names `from` and the names of all definitions that they refer to, directly or indirectly.
 fn reachable_definitions(ir: &Ir, from: &[String]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&str> = from.iter().map(String::as_str).collect();

@@ -18,11 +18,10 @@ const MAX_DEPTH: usize = 64;
 /// Maximum number of definitions in a schema; official schemas stay below 200.
 const MAX_DEFINITIONS: usize = 2000;
 
-/// Maximum number of variants in a union, which is above the protocol's unions and below the limit of the runtime's
-/// tables.
+/// Maximum number of variants in a union, which is above the protocol's unions and below the limit of `UnionDispatch`.
 const MAX_MEMBERS: usize = 200;
 
-/// Checks every definition.
+/// Checks every definition for unsupported keywords, shapes and references.
 ///
 /// # Errors
 /// Returns an error for the first unsupported keyword or reference.
@@ -66,9 +65,9 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
 struct KeywordCheck<'s, 'n> {
     /// The checked schema.
     schema: &'s Schema,
-    /// Notices about keywords that the types do not check.
+    /// Notices about keywords that the generated types do not check.
     notices: &'n mut Notices,
-    /// Definitions whose references do not form a cycle.
+    /// Definitions that were already checked to have no cycle of references.
     acyclic_definitions: BTreeSet<&'s str>,
 }
 

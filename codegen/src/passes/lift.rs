@@ -1,8 +1,8 @@
 //! Gives every anonymous object, union and enum a name and a definition.
 //!
-//! The input are a normalised schema and the table of names. In the output, every member is a scalar, a reference,
-//! an untyped value, or an array or map of these. Equal anonymous schemas share one name: the one from the table, or
-//! the shortest of the automatic names.
+//! The input is a normalised schema and the entries of `schema/names.toml`. In the output, every member is a scalar, a
+//! reference, an untyped value, or an array or map of these. Equal anonymous schemas share one name: the one from
+//! `schema/names.toml`, or the shortest of the automatic names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::ir::names::{is_type_name, member_type, value_variant};
 use crate::notice::Notices;
 use crate::passes::normalise::nullable;
 
-/// A definition that is anonymous in the schema.
+/// A generated definition for schemas that are anonymous in the official schema.
 #[derive(Debug, Clone)]
 pub struct LiftedDefinition {
     /// Generated name.
     pub name: String,
-    /// JSON pointers of its occurrences.
+    /// JSON pointers of the anonymous schemas that the definition replaces.
     pub pointers: Vec<String>,
 }
 
@@ -56,14 +56,14 @@ pub fn lift(
     Ok(lifted.collect())
 }
 
-/// Equal anonymous schemas.
+/// Anonymous schemas with the same structural key, which share one definition.
 #[derive(Default)]
 struct Group {
-    /// Chosen name.
+    /// Name that the pass has chosen for the definition.
     name: String,
-    /// Automatic names of the schemas.
+    /// Automatic names of the schemas in the group.
     proposals: BTreeSet<String>,
-    /// JSON pointers of the schemas.
+    /// JSON pointers of the schemas in the group.
     pointers: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ struct Group {
 struct Lifter {
     /// Prefix of a `$ref` to a definition.
     prefix: String,
-    /// Names of the schema's definitions by their contents.
+    /// Names of the schema's own definitions, by their structural keys.
     official: BTreeMap<String, String>,
     /// Groups of anonymous schemas, by their structural keys.
     groups: BTreeMap<String, Group>,
@@ -93,7 +93,7 @@ struct Location {
 }
 
 impl Location {
-    /// Returns the location of a subschema of the schema at this location; `tokens` is its JSON pointer relative to this location.
+    /// Returns the location of a subschema; `name` is appended to the automatic name, and `tokens` to the JSON pointer.
     fn child_location(&self, name: &str, tokens: &str, required: bool) -> Self {
         Self {
             name: format!("{}{name}", self.name),
@@ -104,6 +104,7 @@ impl Location {
 }
 
 impl Lifter {
+    /// Creates the state before the first traversal.
     fn new(schema: &Schema) -> Self {
         let definitions = schema.root[schema.definitions].as_object();
         let official = definitions
@@ -121,7 +122,7 @@ impl Lifter {
         }
     }
 
-    /// Visits all definitions.
+    /// Visits the subschemas of all definitions.
     fn visit_all(&mut self, schema: &Schema, definitions: &mut Value) {
         for (name, definition) in definitions.as_object_mut().into_iter().flatten() {
             let place = Location {
@@ -133,7 +134,7 @@ impl Lifter {
         }
     }
 
-    /// Visits the schemas in a schema; `item` is the word that names items.
+    /// Visits the direct subschemas of a schema; `item` is the word that names the items of an array.
     fn visit_children(&mut self, at: &mut Value, place: &Location, item: &str) {
         if let Some(items) = at.get_mut("items") {
             self.visit(items, &place.child_location(item, "items", false));
@@ -198,7 +199,7 @@ impl Lifter {
         self.visit(at, place);
     }
 
-    /// Collects or replaces a schema if it is lifted, and visits the schemas in it.
+    /// Visits a subschema: collects or replaces the schema if it needs a definition, and visits the schemas in it.
     fn visit(&mut self, at: &mut Value, place: &Location) {
         if !is_liftable(at, place.required) {
             self.visit_children(at, place, "");
@@ -222,7 +223,7 @@ impl Lifter {
         }
     }
 
-    /// Replaces a schema by a reference to the definition with the structural key `meaning`.
+    /// Replaces a schema by a reference to the definition whose structural key is `meaning`.
     fn replace(&mut self, at: &mut Value, place: &Location, meaning: &str) {
         let name = match (self.official.get(meaning), self.groups.get(meaning)) {
             (Some(name), _) => name.clone(),
@@ -243,7 +244,7 @@ impl Lifter {
         }
     }
 
-    /// Chooses the name of each group.
+    /// Chooses the name of each group from `schema/names.toml` or the automatic names; checks that every entry is used.
     fn choose_names(
         &mut self,
         schema: &Schema,
@@ -319,7 +320,7 @@ impl Lifter {
     }
 }
 
-/// Returns the shortest proposal that is not used, or the shortest one with an additional word.
+/// Returns the shortest proposal that no definition has, or the shortest proposal with an additional word.
 fn unused_name(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) -> String {
     let mut sorted: Vec<&String> = proposals.iter().collect();
     sorted.sort_by_key(|name| name.len());
@@ -338,7 +339,7 @@ fn shortest(proposals: &BTreeSet<String>) -> String {
     shortest.cloned().unwrap_or_default()
 }
 
-/// Returns the structural key of a schema: its contents without its own description.
+/// Returns the structural key of a schema: `own` and the contents of the schema without its own description.
 fn structural_key(schema: &Value, own: &str) -> String {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
@@ -368,7 +369,7 @@ fn variant_words(members: &[Value]) -> Vec<String> {
     all.iter().map(word).collect()
 }
 
-/// Returns true if a schema needs a definition of its own; `required` is true for required members.
+/// Returns true if a schema needs a definition; `required` is true for required members, whose constants need none.
 fn is_liftable(at: &Value, required: bool) -> bool {
     let constant = at.get("const").is_some();
     let several = at["type"]
@@ -381,7 +382,7 @@ fn is_liftable(at: &Value, required: bool) -> bool {
         || several
 }
 
-/// Returns true for objects with known members, and for objects without additional members.
+/// Returns true for the schema of an object with known members or without additional members.
 pub fn has_members(at: &Value) -> bool {
     let has_properties = at["properties"].as_object().is_some_and(|p| !p.is_empty());
     has_properties || (at["type"] == "object" && at["additionalProperties"] == false)

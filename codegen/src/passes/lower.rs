@@ -1,6 +1,6 @@
 //! Builds the intermediate representation from a lifted schema, in which every type has a name.
 //!
-//! The output has no methods and dispatch yet. A shape without an exact type is an error.
+//! Later passes add methods and the dispatch of unions. A schema without an exact type is an error.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::notice::Notices;
 use crate::passes::lift::{LiftedDefinition, has_members, is_nullable};
 use crate::passes::normalise::{is_open, nullable};
 
-/// Builds the representation of one revision.
+/// Builds the intermediate representation of one revision.
 ///
 /// # Errors
-/// For a shape that has no exact type, with its pointer.
+/// Returns an error for a schema without an exact type, with its JSON pointer.
 pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices) -> Result<Ir> {
     let mut pass = Lowering { schema, notices };
     let anonymous: BTreeMap<&str, &LiftedDefinition> =
@@ -62,7 +62,7 @@ fn string_keyword(at: &Value, key: &str) -> Option<String> {
 }
 
 impl Lowering<'_, '_> {
-    /// Returns the shape of a definition.
+    /// Returns the shape of the definition `name`, whose schema is `at`.
     fn lower_shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
         if ["RequestId", "ProgressToken"].contains(&name) && is_string_or_integer(at) {
             return Ok(Shape::StringOrInteger);
@@ -99,12 +99,12 @@ impl Lowering<'_, '_> {
         self.lower_type(at, pointer).map(Shape::Alias)
     }
 
-    /// Refuses keywords other than those that describe a construct completely.
+    /// Refuses keywords that this kind of schema does not allow.
     fn allow_only_construct(&self, at: &Value, pointer: &str, construct: SchemaKind) -> Result<()> {
         self.reject_other_keywords(at, pointer, construct.name(), construct.allowed_keywords())
     }
 
-    /// Refuses keywords that the type of a value would not express.
+    /// Refuses keywords that are neither `allowed` nor annotations; `what` names the construct in the error.
     fn reject_other_keywords(
         &self,
         at: &Value,
@@ -127,7 +127,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Refuses keywords that apply to none of the given types.
+    /// Refuses keywords that constrain values of none of the given types; `what` names the construct in the error.
     fn allow_only_types(
         &self,
         at: &Value,
@@ -142,7 +142,7 @@ impl Lowering<'_, '_> {
         self.reject_other_keywords(at, pointer, what, &known)
     }
 
-    /// Returns a constant that is not part of an object, so that its presence has a meaning.
+    /// Returns the shape of a definition that is a constant; the presence of such a value is significant.
     fn lower_constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
         self.allow_only_construct(at, pointer, SchemaKind::Constant)?;
         match value.as_str() {
@@ -178,7 +178,7 @@ impl Lowering<'_, '_> {
         Ok(Shape::Enum(strings))
     }
 
-    /// Returns the members of an object.
+    /// Returns the members of an object, in the order of the schema.
     fn lower_members(&self, at: &Value, pointer: &str) -> Result<Vec<Member>> {
         if at["type"] != "object" {
             let problem = "a schema with members has to have the type `object`";
@@ -225,7 +225,7 @@ impl Lowering<'_, '_> {
         Ok(members)
     }
 
-    /// Checks that an object has at most 64 members, which the runtime supports.
+    /// Checks that an object has at most 64 members, which is the limit of `ObjectLayout`.
     fn check_members(&self, members: &[Member], pointer: &str) -> Result<()> {
         if members.len() > 64 {
             let problem = "an object of more than 64 members is not supported";
@@ -428,12 +428,12 @@ fn is_string_or_integer(at: &Value) -> bool {
     types == ["integer", "string"]
 }
 
-/// Returns true if a schema names one of the given types, or no type.
+/// Returns true if the `type` of a schema is one of the given types, or is absent.
 fn is_of_type(at: &Value, types: &[&str]) -> bool {
     at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
 }
 
-/// Types that a value can have in addition to null.
+/// JSON types of all values except null.
 const NON_NULL_TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// Returns the part of a schema with several types that constrains one of them.

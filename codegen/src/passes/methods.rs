@@ -1,6 +1,6 @@
 //! Finds requests and notifications, which are definitions with a constant `method`.
 //!
-//! Adds the methods to a representation, with their params, result and senders.
+//! Adds the methods to an intermediate representation, with their params, result and senders.
 
 use crate::ir::{Definition, Ir, MemberValue, Method, Shape, Type};
 
@@ -15,7 +15,7 @@ pub fn find(ir: &mut Ir) {
     ir.methods = methods;
 }
 
-/// Returns the method that a definition is a message of.
+/// Returns the method of a definition that is a request or a notification; `None` for another definition.
 fn find_method(ir: &Ir, definition: &Definition) -> Option<Method> {
     let Shape::Struct(members) = &definition.shape else {
         return None;
@@ -56,7 +56,7 @@ fn find_method(ir: &Ir, definition: &Definition) -> Option<Method> {
     })
 }
 
-/// Returns true if a definition is a variant of a union, or the only type of it.
+/// Returns true if `union` is a union with the definition `name` as a variant, an alias of `name`, or `name` itself.
 fn is_member(ir: &Ir, union: &str, name: &str) -> bool {
     let is = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     match ir.get(union).map(|definition| &definition.shape) {

@@ -1,4 +1,4 @@
-//! Passes between a schema file and its crate. `lib.rs` lists them in order.
+//! Passes between a schema file and its crate. `lib.rs` lists the passes in order.
 
 pub mod dispatch;
 pub mod extension;

@@ -74,7 +74,7 @@ fn check_members(schema: &Schema, definition: &Value, pointer: &str) -> Result<(
     Ok(())
 }
 
-/// Adds notices for values whose names differ from their words.
+/// Adds notices for enum values whose variant names differ from the value in upper camel case.
 fn notice_values(definition: &Value, pointer: &str, notices: &mut Notices) {
     let Some(all) = definition["enum"].as_array() else {
         return;

@@ -1,7 +1,7 @@
 //! Rewrites constructs with several spellings to one canonical form.
 //!
 //! The output has no `allOf`, no unions of one variant, `anyOf` instead of `oneOf`, and one form of untyped objects.
-//! The same instances are valid before and after.
+//! The normalised schema accepts the same instances, except where a notice reports a widened construct.
 
 mod absorb;
 pub mod nullable;
@@ -41,7 +41,7 @@ pub fn normalise(schema: &mut Schema, notices: &mut Notices) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if a schema constrains nothing.
+/// Returns true if a schema allows every value.
 pub fn is_open(schema: &Value) -> bool {
     match schema {
         Value::Bool(open) => *open,
@@ -50,15 +50,15 @@ pub fn is_open(schema: &Value) -> bool {
     }
 }
 
-/// State of the pass.
+/// State of the pass over one schema.
 struct Normaliser<'s, 'n> {
     /// The schema, whose definitions are rewritten.
     schema: &'s Schema,
     /// Notices about widened constructs.
     notices: &'n mut Notices,
-    /// Definitions that were part of an `allOf`, in canonical form.
+    /// Definitions that an `allOf` refers to, in canonical form.
     resolved: BTreeMap<String, Value>,
-    /// Number of values that were copied from these definitions.
+    /// Number of values that `allOf` has copied from other definitions.
     copied_values: usize,
 }
 
@@ -248,7 +248,7 @@ impl Normaliser<'_, '_> {
         Ok(kept)
     }
 
-    /// Returns a part of an `allOf` in canonical form, with a reference replaced by its definition.
+    /// Returns an element of an `allOf` in canonical form; a reference is replaced by its definition.
     fn resolve(
         &mut self,
         member: Value,
@@ -282,7 +282,8 @@ impl Normaliser<'_, '_> {
         Ok(resolved)
     }
 
-    /// Limits the values that `allOf` copies: copies of copies grow exponentially.
+    /// Counts the values that `allOf` copies, and returns an error above the limits: copies of copies grow
+    /// exponentially.
     fn count_copies(&mut self, copied_values: &Value, pointer: &str) -> Result<()> {
         let (values, depth) = count_and_depth(copied_values);
         self.copied_values += values;
@@ -381,7 +382,8 @@ impl Normaliser<'_, '_> {
     }
 }
 
-/// Simplifies a union that is equivalent to one type: constants become an enum, a type and null become a nullable type.
+/// Simplifies a union that is equivalent to one type: a union of constants becomes an enum, a type and null become a
+/// nullable type.
 fn simplify_union(mut object: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(any)) = object.get("anyOf") else {
         return object;
@@ -420,7 +422,7 @@ fn simplify_union(mut object: Map<String, Value>) -> Map<String, Value> {
     object
 }
 
-/// Returns true if `a` is a constant of the type that `b` requires.
+/// Returns true if `a` is a constant, and `b` is a schema that only requires the type of this constant.
 fn is_constant_of(a: &Value, b: &Value) -> bool {
     let wanted = b["type"].as_str();
     let only_type = as_object(b.clone())

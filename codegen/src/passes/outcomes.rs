@@ -1,15 +1,15 @@
 //! Finds requests with several possible results.
 //!
-//! Each such request gets the union of its results. If the schema defines the union in `XResultResponse`, that
-//! definition is used; if only the params allow a task, the union is generated. The identifier of the revision is not
-//! used.
+//! A request with several possible results gets the union of these results. If the schema defines the union in
+//! `XResultResponse`, that definition is used; if only the params allow a task, the union is generated. The pass does
+//! not depend on the identifier of the revision.
 
 use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type};
 
-/// Member of the params that requests a task, and the result for a created task.
+/// Member of the params that requests a task, and definition of the result for a created task.
 const TASK_MEMBER_AND_RESULT: (&str, &str) = ("task", "CreateTaskResult");
 
-/// Finds the outcomes of every request.
+/// Determines the possible results of every request, and adds the unions that the schema does not define.
 pub fn find(ir: &mut Ir) {
     let mut methods = std::mem::take(&mut ir.methods);
     let mut made = Vec::new();
@@ -40,7 +40,8 @@ pub fn find(ir: &mut Ir) {
     ir.definitions.dedup_by(|a, b| a.name == b.name);
 }
 
-/// Returns the union of results that the schema allows in the response to a request.
+/// Returns the name and the variants of the union of results that the schema allows in the response to a request;
+/// `None` if the response has one possible result.
 fn schema_outcomes(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>)> {
     let stem = method.definition.strip_suffix("Request")?;
     let result = member(ir, &format!("{stem}ResultResponse"), "result")?;
@@ -63,7 +64,7 @@ fn referenced_name(variant: &Type) -> Option<String> {
     }
 }
 
-/// Returns true if the params of a request may ask for a task.
+/// Returns true if the params of a request may have the member that requests a task.
 fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
     let asks = |value: &Type| match value {
         Type::Ref { name, .. } => member(ir, name, TASK_MEMBER_AND_RESULT.0).is_some(),

@@ -12,7 +12,7 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 /// Refuses aliases that refer to themselves, including lists and maps of themselves.
 ///
 /// # Errors
-/// Returns an error for the first such alias.
+/// Returns an error for the first alias that refers to itself.
 pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
     let next = |name: &str| match ir.get(name).map(|definition| &definition.shape) {
         Some(Shape::Alias(value)) => value.reference().into_iter().collect(),
@@ -74,7 +74,7 @@ fn field_members(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     })
 }
 
-/// Returns the names of one cycle: each refers to the next one, and the last to the first.
+/// Returns the names of the definitions in one cycle, in which each refers to the next one, and the last to the first.
 fn find_cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&'i str>> {
     let mut done = BTreeSet::new();
     for definition in &ir.definitions {

@@ -1,7 +1,8 @@
-//! Compares the representation with typify's model of the same schema, as an independent second reader.
+//! Compares the intermediate representation with typify's model of the same schema, as an independent check.
 //!
-//! An error is returned if the two differ in the kind of a definition, in members, values or types, or in the number
-//! of variants, unless [`EXCEPTIONS`] lists the difference. Nothing else of typify is used.
+//! The check fails if the intermediate representation and typify's model differ in the kind of a definition, in
+//! members, values or types, or in the number of variants, unless [`EXCEPTIONS`] lists the difference. The generator
+//! uses no other output of typify.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,12 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, names};
 
-/// An accepted difference between typify's model and the representation.
+/// An accepted difference between the intermediate representation and typify's model.
 struct Exception {
-    /// Description of the representation, in the terms of this file; `*` matches any text.
+    /// Description of the intermediate representation, such as `string` or `map of any JSON`; a final `*` matches any
+    /// text.
     lowered: &'static str,
-    /// Description of typify's model.
+    /// Description of typify's model, in the same terms.
     typify: &'static str,
     /// Reason why both are correct.
     #[cfg_attr(not(test), expect(dead_code, reason = "for people"))]
@@ -46,21 +48,21 @@ const EXCEPTIONS: &[Exception] = &[Exception {
     reason: "a constant that is a definition of its own is any string to typify, which leaves the value to validation",
 }];
 
-/// A difference between the two models.
+/// A difference between the intermediate representation and typify's model.
 #[derive(Debug)]
 struct Disagreement {
     /// Name of the definition.
     definition: String,
     /// Name of the member; empty for the definition itself.
     member: String,
-    /// Description of the representation.
+    /// Description of the intermediate representation.
     lowered: String,
     /// Description of typify's model.
     typify: String,
 }
 
 impl Disagreement {
-    /// Returns the exception that covers the difference.
+    /// Returns the accepted exception that covers the difference.
     fn find_exception(&self) -> Option<&'static Exception> {
         let mut rows = EXCEPTIONS.iter();
         rows.find(|row| row.allows(self))
@@ -70,7 +72,7 @@ impl Disagreement {
 /// Checks every definition of the schema.
 ///
 /// # Errors
-/// Returns an error if typify cannot model the schema, or if its model differs from the representation.
+/// Returns an error if typify cannot model the schema, or if typify's model differs from the representation.
 pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     check_names(schema)?;
     let space = build_type_space(schema)?;
@@ -91,7 +93,7 @@ pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     Err(schema.error(&schema.pointer(&found.definition), problem, remedy))
 }
 
-/// Returns all differences between the two models.
+/// Returns all differences between the intermediate representation and typify's model.
 fn find_disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreement> {
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
     let names = ir.definitions.iter().map(|d| d.name.to_upper_camel_case());
@@ -141,7 +143,7 @@ fn find_disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagr
     found
 }
 
-/// Describes a definition: its kind, names of members, values, the number of variants.
+/// Describes a definition of the intermediate representation: kind, names of members, values, or number of variants.
 fn lowered_kind(definition: &Definition) -> String {
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => {
@@ -196,7 +198,7 @@ fn describe_enum(names: Vec<String>) -> String {
     format!("the values {}", names.join(" | "))
 }
 
-/// Describes the type of a member; typify does not distinguish null and absence.
+/// Describes the type of a member of the intermediate representation; typify does not distinguish null and absence.
 fn lowered_member(member: &Member) -> String {
     match &member.value {
         MemberValue::Type(ir::Type::Nullable(inner)) if !member.required => lowered_type(inner),
@@ -206,7 +208,7 @@ fn lowered_member(member: &Member) -> String {
     }
 }
 
-/// Describes a type of the representation.
+/// Describes a type of the intermediate representation.
 fn lowered_type(value: &ir::Type) -> String {
     match value {
         ir::Type::Json => "any JSON".to_owned(),
@@ -231,16 +233,16 @@ fn describe_collection(kind: &str, inner: &str) -> String {
     }
 }
 
-/// Model of a schema by typify, described in the terms of this file.
+/// Typify's model of a schema, described in the same terms as the intermediate representation.
 struct TypifyModel<'s> {
-    /// Types of typify.
+    /// All types of typify's model.
     space: &'s TypeSpace,
-    /// Names that typify assigns to the definitions. Other names belong to anonymous schemas.
+    /// Names that typify assigns to the definitions. Types with other names belong to anonymous schemas.
     names: BTreeSet<String>,
 }
 
 impl TypifyModel<'_> {
-    /// Describes a type of typify by the shape of its definition.
+    /// Describes a definition in typify's model: kind, names of members, values, or number of variants.
     fn describe_kind(&self, typify: &Type<'_>, definition: &Definition) -> String {
         match typify.details() {
             TypeDetails::Struct(fields) => {
@@ -308,7 +310,7 @@ impl TypifyModel<'_> {
         }
     }
 
-    /// Describes a type of typify.
+    /// Describes the type with this identifier in typify's model.
     fn describe_type(&self, id: &TypeId) -> String {
         let Ok(found) = self.space.get_type(id) else {
             return "nothing".to_owned();
@@ -332,7 +334,7 @@ impl TypifyModel<'_> {
         }
     }
 
-    /// Describes a type without a name.
+    /// Describes a type of typify's model that has no name.
     fn describe_unnamed_type(&self, details: TypeDetails<'_>) -> String {
         match details {
             TypeDetails::Option(inner) => format!("{} or null", self.describe_type(&inner)),
@@ -352,7 +354,7 @@ impl TypifyModel<'_> {
     }
 }
 
-/// Describes a built-in type of typify.
+/// Returns the description of a built-in type of typify, such as `integer`.
 fn builtin_name(name: &str) -> &str {
     match name.trim_start_matches(':') {
         "bool" => "boolean",
@@ -523,6 +525,7 @@ mod tests {
         assert!(unexplained.is_empty(), "{unexplained:#?}");
     }
 
+    /// Every accepted exception has a reason, and covers a difference in some revision.
     #[test]
     fn all_exceptions_are_needed() {
         let found = all_disagreements();

@@ -1,5 +1,5 @@
-//! Generates the embedded data of each released revision for the executable `mcp-exact`: its representation and the
-//! dispatch of its unions, as one file of compact JSON.
+//! Generates the embedded data of each released revision for the executable `mcp-exact`: its intermediate
+//! representation and the dispatch of its unions, as one file of compact JSON.
 //!
 //! Drafts have no file, because published crates use only released revisions.
 
@@ -18,12 +18,12 @@ pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 /// Contents of the file of a revision.
 #[derive(Serialize)]
 struct EmbeddedFile<'i> {
-    /// Representation of the revision.
+    /// Intermediate representation of the revision.
     #[serde(flatten)]
     ir: &'i Ir,
     /// Dispatch among the variants of each union, for tools that select a variant without the types.
     dispatch: BTreeMap<&'i str, &'i Dispatch>,
-    /// Location of the definitions.
+    /// Location of the definitions in the official schema file.
     source: SourceLocation<'i>,
 }
 
@@ -40,7 +40,7 @@ struct SourceLocation<'i> {
 /// URL.
 ///
 /// # Errors
-/// Returns an error if the representation cannot be written as JSON: a defect of the generator.
+/// Returns an error if the intermediate representation cannot be written as JSON, which is a defect of the generator.
 pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
     let mut files = Files::new();
     if !revision.is_draft() {
@@ -65,8 +65,8 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
     Ok(files)
 }
 
-/// Returns the line number, counted from 1, of each definition in `definitions` or `$defs`. A definition begins on each
-/// line that has the indentation of the first one; a file with another layout has no lines.
+/// Returns the line number, counted from 1, of each definition in `definitions` or `$defs`. Every line with the
+/// indentation of the first definition begins a definition; the result is empty for a file with another layout.
 fn definition_lines(schema: &str) -> BTreeMap<&str, usize> {
     let is_heading = |line: &str| matches!(line.trim(), "\"definitions\": {" | "\"$defs\": {");
     let mut lines = schema

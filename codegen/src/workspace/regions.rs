@@ -1,7 +1,7 @@
 //! Generates regions of manifests and of the README that list revisions, each between two marks.
 //!
-//! The input are the text of a file and all type crates, the output is the text with replaced regions. The text
-//! outside of regions and the marks do not change. Rust code has no regions: it uses `for_each_revision!`.
+//! The input is the text of a file and all type crates; the output is the text with replaced regions. The marks and the
+//! text outside of the regions do not change. Rust code has no regions: it uses `for_each_revision!`.
 
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ use crate::ir::Ir;
 pub struct TypeCrate<'r> {
     /// Entry in the list of revisions or extensions.
     pub revision: &'r Revision,
-    /// Representation of the revision or extension.
+    /// Intermediate representation of the revision or extension.
     pub ir: &'r Ir,
-    /// Revision that an extension extends.
+    /// Identifier of the revision that an extension extends; `None` for a revision.
     pub extends: Option<&'r str>,
 }
 
@@ -127,13 +127,13 @@ fn replace_region(file: &File, region: &str, text: &str, with: &str) -> Result<S
     Ok(format!("{}\n{with}{}", &text[..start], &text[end..]))
 }
 
-/// Creates the error for missing or duplicate marks.
+/// Creates the error for a missing or duplicate mark in a file.
 fn region_error(file: &File, problem: String) -> Error {
     let remedy = "put both marks back, each once; what is between them is written anew";
     Error::new(file.path, "", problem, remedy)
 }
 
-/// Returns the revisions with published crates, which published crates can therefore use.
+/// Returns the identifiers of the revisions with published crates, which other published crates can depend on.
 fn released_ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     let released = revisions
         .iter()
@@ -146,7 +146,7 @@ fn ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     revisions.iter().map(|crates| crates.revision.id.as_str())
 }
 
-/// Formats one line per identifier.
+/// Concatenates the lines that `line` returns for each identifier.
 pub(super) fn format_lines<'l>(
     ids: impl Iterator<Item = &'l str>,
     line: impl Fn(&str) -> String,
@@ -154,7 +154,7 @@ pub(super) fn format_lines<'l>(
     ids.map(|id| line(id) + "\n").collect()
 }
 
-/// Returns the dependencies of the workspace on type crates.
+/// Returns the dependencies on type crates in the workspace's `Cargo.toml`.
 fn workspace_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(ids(revisions), |id| {
         format!("mcp-{id} = {{ path = \"crates/mcp-{id}\", version = \"0.1.0\" }}")
@@ -202,7 +202,7 @@ fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
     format!("`mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Formats one feature per released revision, all of which are default features after `client`.
+/// Returns the `default` feature with all released revisions, and one feature per released revision.
 fn features(revisions: &[TypeCrate<'_>]) -> String {
     let names: Vec<String> = released_ids(revisions)
         .map(|id| format!("\"{id}\""))
@@ -213,14 +213,14 @@ fn features(revisions: &[TypeCrate<'_>]) -> String {
     format!("default = [\"client\", {}]\n{features}", names.join(", "))
 }
 
-/// Returns the dependencies of `mcp-exact-cli` on type crates.
+/// Returns the dependencies on type crates in the `Cargo.toml` of `mcp-exact-cli`.
 fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
     })
 }
 
-/// Returns the dependencies of `mcp-exact-session` on type crates.
+/// Returns the dependencies on type crates in the `Cargo.toml` of `mcp-exact-session`.
 fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, optional = true }}")
@@ -231,14 +231,14 @@ fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
 mod tests {
     use super::*;
 
-    /// A file with comments after `#`.
+    /// A file whose comments begin with `#`, and which has one region.
     const FILE: File = File {
         path: "a.toml",
         comment: ("# ", ""),
         regions: &[],
     };
 
-    /// Checks the text of a file after its region is replaced, or the problem of the error.
+    /// Checks the text of a file after its region was replaced, or the problem that the error describes.
     fn check(text: &str, expected: std::result::Result<&str, &str>) {
         match (replace_region(&FILE, "x", text, "new\n"), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),
@@ -250,6 +250,7 @@ mod tests {
         }
     }
 
+    /// Only the text between the marks of a region is replaced.
     #[test]
     fn text_outside_marks_is_unchanged() {
         check(

@@ -1,8 +1,8 @@
 //! Generates the table of revisions for `mcp-exact-revisions`: lifecycle, status, order, methods by side and named
 //! properties.
 //!
-//! The input are the representation of every revision and its listed properties. `properties.rs` defines the
-//! properties, `facts.rs` reads the listed ones. No revision is named in this code.
+//! The input is the intermediate representation and the listed properties of every revision. `properties.rs` defines
+//! the properties, `facts.rs` reads the listed ones. The code of this module depends on no specific revision.
 
 mod facts;
 
@@ -34,9 +34,9 @@ const SPECIFICATION: &str = "https://modelcontextprotocol.io/specification";
 pub struct RevisionRow<'r> {
     /// Entry in the list of revisions.
     pub revision: &'r Revision,
-    /// Representation of the revision.
+    /// Intermediate representation of the revision.
     pub ir: &'r Ir,
-    /// Properties that the list contains in addition to the schema.
+    /// Facts of the revision that `schema/revisions.toml` contains in addition to the schema.
     pub facts: &'r RevisionFacts,
 }
 
@@ -79,7 +79,7 @@ pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
 /// Lists the properties whose values differ between two revisions, one line each.
 ///
 /// # Errors
-/// Returns an error if the facts of one of them lack a property.
+/// Returns an error if the facts of one of the revisions lack a property.
 pub fn property_changes(older: RevisionRow<'_>, newer: RevisionRow<'_>) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for property in PROPERTIES {
@@ -174,7 +174,7 @@ macro_rules! for_each_revision {
         $callback! {
 "#;
 
-/// Emits the root module.
+/// Emits the root module of the generated folder.
 fn emit_root() -> TokenStream {
     quote! {
         mod for_each;
@@ -256,7 +256,7 @@ fn accessor_docs(property: &Property, rows: &[RevisionRow<'_>]) -> Result<Vec<St
     Ok(docs)
 }
 
-/// Emits the table of revisions, and one static per revision.
+/// Emits one static per revision, and the static list of all revisions.
 fn emit_table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     let count = Literal::usize_unsuffixed(rows.len());
     let mut specs = TokenStream::new();
@@ -282,7 +282,7 @@ fn emit_table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     })
 }
 
-/// Emits the row of a revision.
+/// Emits the value of one revision's static; `index` is the index of the revision in the list.
 fn emit_spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
     let id = &row.revision.id;
     let status = if row.revision.is_draft() {
@@ -321,7 +321,7 @@ fn emit_spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
     })
 }
 
-/// Emits the methods that one side sends.
+/// Emits the methods of the requests and notifications for which `sends` returns true.
 fn emit_methods(ir: &Ir, sends: impl Fn(&crate::ir::Method) -> bool) -> TokenStream {
     let names = |request: bool| {
         let sent = ir.methods.iter();

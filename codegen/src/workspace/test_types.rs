@@ -1,7 +1,7 @@
 //! The package `tests/types`: the type crates of all revisions and extensions in one place, for tests and benchmarks.
 //!
-//! The input are all revisions and extensions; the output is the files of the package. Manifests of tests name no
-//! revision: the tests depend on this package, whose macros call a macro of the test with every revision.
+//! The input is all revisions and extensions; the output is the files of the package. Manifests of tests name no
+//! revision: the tests depend on `tests/types`, whose macros call a macro of the test with every revision.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::emit::Files;
 use crate::ir::Shape;
 use crate::ir::names::{library_name, marker_name};
 
-/// The folder of the package, in which everything is generated.
+/// Folder of the package, all of whose files are generated.
 pub const FOLDER: &str = "tests/types";
 
 /// Generates the package.
@@ -108,7 +108,7 @@ fn emit_library_root(crates: &[TypeCrate<'_>]) -> String {
     text
 }
 
-/// Returns true for unions.
+/// Returns true if a definition is a union.
 fn is_union(definition: &crate::ir::Definition) -> bool {
     matches!(definition.shape, Shape::Union(_))
 }

@@ -12,13 +12,14 @@ fn definitions() -> Value {
     json!({ "Thing": { "type": "object", "properties": { "a": bounded }, "required": ["a"] } })
 }
 
-/// Checks the error for a table of errata.
+/// Compares the generator's error for the contents of `schema/errata.toml`.
 fn check_table(errata: &str, expected: &Expect) {
     let tables = Tables { errata, names: "" };
     expected.assert_eq(&error_text(generate_from(definitions(), tables)));
 }
 
-/// Checks the error for an erratum with this pointer; `lines` are its other fields apart from reason and proof.
+/// Compares the generator's error for one erratum with this pointer; `lines` are its other fields apart from reason and
+/// proof.
 fn check(pointer: &str, lines: &str, expected: &Expect) {
     check_table(&erratum("it", pointer, lines), expected);
 }
@@ -42,6 +43,7 @@ fn matching_erratum_is_applied() {
     );
 }
 
+/// An erratum is refused if its new value equals the value that it expects.
 #[test]
 fn erratum_without_effect_is_refused() {
     check(
@@ -53,6 +55,7 @@ fn erratum_without_effect_is_refused() {
     );
 }
 
+/// An erratum is refused if the schema already has its new value.
 #[test]
 fn obsolete_erratum_is_refused() {
     check(
@@ -64,6 +67,7 @@ fn obsolete_erratum_is_refused() {
     );
 }
 
+/// An erratum is refused if the value at its pointer is not the value that it expects.
 #[test]
 fn mismatching_expectation_is_refused() {
     check(
@@ -75,6 +79,7 @@ fn mismatching_expectation_is_refused() {
     );
 }
 
+/// An erratum that expects a value is refused if its pointer refers to no value.
 #[test]
 fn missing_value_is_refused() {
     check(
@@ -86,6 +91,7 @@ fn missing_value_is_refused() {
     );
 }
 
+/// An erratum that expects no value is refused if its pointer refers to a value.
 #[test]
 fn unexpected_value_is_refused() {
     check(
@@ -145,6 +151,7 @@ fn invalid_json_is_refused() {
     );
 }
 
+/// An erratum must have either `expect` or `absent`, and not both.
 #[test]
 fn ambiguous_expectation_is_refused() {
     let pointer = "/definitions/Thing/properties/a/minimum";
@@ -164,6 +171,7 @@ fn ambiguous_expectation_is_refused() {
     );
 }
 
+/// An erratum must not add a keyword that the generator does not support.
 #[test]
 fn unknown_keyword_is_refused() {
     check(
@@ -175,6 +183,7 @@ fn unknown_keyword_is_refused() {
     );
 }
 
+/// Two errata must not correct a value and a part of the same value.
 #[test]
 fn overlapping_errata_are_refused() {
     let pointer = "/definitions/Thing/properties/a";

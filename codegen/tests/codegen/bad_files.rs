@@ -125,6 +125,7 @@ fn unknown_dialect_is_refused() {
     );
 }
 
+/// A dialect is recognised by its complete URI and not by a part.
 #[test]
 fn similar_dialect_is_refused() {
     let mut schema = schema(json!({}));

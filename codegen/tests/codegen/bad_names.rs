@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{NO_TABLES, check, check_thing, error_text, generate_from};
 
-/// Checks the errors for definitions with these names, each alone in a schema.
+/// Compares the generator's errors for definitions with these names, each alone in a schema.
 fn check_all(names: &[&str], expected: &Expect) {
     let say = |name: &&str| {
         let mut definitions = Map::new();
@@ -34,6 +34,7 @@ fn invalid_type_names_are_refused() {
     );
 }
 
+/// A definition must not have a name that generated code imports from `mcp-exact-wire`.
 #[test]
 fn runtime_names_are_refused() {
     check_all(
@@ -47,6 +48,7 @@ fn runtime_names_are_refused() {
     );
 }
 
+/// A definition must not have a name that generated code defines or uses from Rust's prelude.
 #[test]
 fn names_in_generated_code_are_refused() {
     check_all(
@@ -73,6 +75,7 @@ fn names_in_generated_code_are_refused() {
     );
 }
 
+/// A definition may have a name of Rust's prelude that generated code does not use.
 #[test]
 fn unused_prelude_names_are_accepted() {
     check_all(
@@ -119,6 +122,7 @@ fn schema_with_members(names: &[&str]) -> Value {
     json!({ "type": "object", "properties": members })
 }
 
+/// Two members are refused if their names yield the same Rust field.
 #[test]
 fn members_with_one_field_are_refused() {
     check_thing(
@@ -147,6 +151,7 @@ fn members_with_one_field_are_refused() {
     );
 }
 
+/// A member is refused if its name yields no valid Rust field.
 #[test]
 fn members_without_a_field_are_refused() {
     check_thing(
@@ -182,6 +187,7 @@ fn schema_with_anonymous_part() -> Map<String, Value> {
     Map::from_iter([("Thing".to_owned(), thing)])
 }
 
+/// A definition must not have the name of the generated typed view of a JSON Schema document.
 #[test]
 fn colliding_typed_view_is_refused() {
     let document = json!({ "type": "object", "properties": { "type": { "const": "object", "type": "string" } }, "required": ["type"] });
@@ -195,7 +201,7 @@ fn colliding_typed_view_is_refused() {
     );
 }
 
-/// Checks the error for a table of names.
+/// Compares the generator's error for the contents of `schema/names.toml`.
 fn check_names(names: &str, expected: &Expect) {
     let tables = Tables { errata: "", names };
     expected.assert_eq(&error_text(generate_from(
@@ -236,6 +242,7 @@ fn name_of_definition_is_refused() {
     );
 }
 
+/// An entry of `schema/names.toml` must contain a valid Rust type name.
 #[test]
 fn invalid_table_name_is_refused() {
     check_names(
@@ -251,6 +258,7 @@ fn invalid_table_name_is_refused() {
     );
 }
 
+/// An entry of `schema/names.toml` must not contain a name that generated code imports from `mcp-exact-wire`.
 #[test]
 fn runtime_table_name_is_refused() {
     check_names(
@@ -280,6 +288,7 @@ fn malformed_table_is_refused() {
     );
 }
 
+/// Two entries of `schema/names.toml` must not name the same schema.
 #[test]
 fn duplicate_schema_names_are_refused() {
     check_names(
@@ -300,6 +309,7 @@ fn duplicate_schema_names_are_refused() {
     );
 }
 
+/// Each revision that an erratum or a name applies to must be listed.
 #[test]
 fn unlisted_revision_is_refused() {
     let check = |errata: &str, names: &str, expected: Expect| {

@@ -203,6 +203,7 @@ fn long_object_chain_is_accepted() {
     );
 }
 
+/// A chain of `allOf` in which each definition contains the next one twice is refused before it is expanded.
 #[test]
 fn doubling_all_of_is_refused() {
     let mut definitions = Map::new();

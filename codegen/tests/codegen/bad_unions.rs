@@ -15,6 +15,7 @@ fn object(member: &str) -> Value {
     json!({ "type": "object", "properties": { member: { "type": "string" } }, "required": [member] })
 }
 
+/// A union that is one of its own variants is refused.
 #[test]
 fn recursive_union_is_refused() {
     let thing = json!({ "anyOf": [reference("Thing"), { "type": "string" }] });
@@ -66,6 +67,7 @@ fn keywords_beside_a_union_are_refused() {
     );
 }
 
+/// A schema with both `anyOf` and `oneOf` is refused.
 #[test]
 fn combined_union_keywords_are_refused() {
     let thing = json!({ "anyOf": [{ "type": "string" }], "oneOf": [{ "type": "integer" }] });
@@ -77,6 +79,7 @@ fn combined_union_keywords_are_refused() {
     );
 }
 
+/// A schema with both `properties` and `anyOf` is refused.
 #[test]
 fn members_beside_a_union_are_refused() {
     let thing = json!({
@@ -92,6 +95,7 @@ fn members_beside_a_union_are_refused() {
     );
 }
 
+/// A variant must not have the name `Unrecognized`, which the variant for unknown values has.
 #[test]
 fn variant_named_unknown_is_refused() {
     let tagged = |tag: &str| json!({ "type": "object", "properties": { "type": { "const": tag } }, "required": ["type"] });
@@ -155,6 +159,7 @@ fn too_many_nested_variants_are_refused() {
     );
 }
 
+/// At most 32 members may determine the variant of a union.
 #[test]
 fn too_many_discriminating_members_are_refused() {
     let names: Vec<String> = (0..33).map(|n| format!("m{n}")).collect();
@@ -173,6 +178,7 @@ fn too_many_discriminating_members_are_refused() {
     );
 }
 
+/// A union may have an object as a variant that contains the union.
 #[test]
 fn recursive_union_objects_are_accepted() {
     let tagged = |tag: &str| json!({ "kind": { "const": tag, "type": "string" } });

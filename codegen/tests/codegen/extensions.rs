@@ -23,7 +23,7 @@ fn base_lowered() -> Lowered {
     lowered.expect("a schema that is understood")
 }
 
-/// Calls `then` with an extension that has these definitions; returns the text of its error.
+/// Calls `then` with an extension that has these definitions; returns its result, or the text of its error.
 fn merge_extension<T>(
     definitions: &Value,
     then: impl Fn(Extension<'_>) -> codegen::Result<T>,
@@ -103,6 +103,7 @@ fn equal_definitions_ignore_descriptions() {
     );
 }
 
+/// A definition that equals one of the revision is a separate type if it refers to a different definition.
 #[test]
 fn references_to_different_definitions_differ() {
     check(
@@ -118,6 +119,7 @@ fn references_to_different_definitions_differ() {
     );
 }
 
+/// An anonymous schema that equals a definition of the revision becomes the type of the revision.
 #[test]
 fn inline_copies_are_shared() {
     let copy =
@@ -141,6 +143,7 @@ fn dangling_reference_is_refused() {
     );
 }
 
+/// The crate of an extension re-exports the types of the revision and does not define them again.
 #[test]
 fn shared_types_are_not_emitted() {
     let definitions = json!({ "Mine": { "type": "object", "properties": { "outer": { "$ref": "#/definitions/Outer" } } } });

@@ -33,28 +33,28 @@ pub fn schema(definitions: Value) -> Value {
     json!({ "$schema": "http://json-schema.org/draft-07/schema#", "definitions": all })
 }
 
-/// Generates from a schema with these definitions.
+/// Generates the crate of a schema with these definitions.
 pub fn generate_from(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
     let bytes = schema(definitions).to_string().into_bytes();
     generate(&revision(&bytes), &bytes, tables)
 }
 
-/// Compares the generator's errors about the bytes of a file.
+/// Compares the generator's result for the bytes of a schema file: an error, or `accepted`.
 pub fn check_bytes(bytes: &[u8], expected: &Expect) {
     expected.assert_eq(&error_text(generate(&revision(bytes), bytes, NO_TABLES)));
 }
 
-/// Compares the generator's errors about these definitions.
+/// Compares the generator's result for a schema with these definitions: an error, or `accepted`.
 pub fn check(definitions: Value, expected: &Expect) {
     expected.assert_eq(&error_text(generate_from(definitions, NO_TABLES)));
 }
 
-/// Compares the generator's errors about the definition `Thing`.
+/// Compares the generator's result for a schema with the definition `Thing`: an error, or `accepted`.
 pub fn check_thing(thing: Value, expected: &Expect) {
     check(json!({ "Thing": thing }), expected);
 }
 
-/// Returns the text of an error on one line.
+/// Returns the text of an error on one line, or `accepted`.
 pub fn error_text(generated: codegen::Result<Files>) -> String {
     match generated {
         Ok(_) => "accepted\n".to_owned(),

@@ -62,8 +62,9 @@ fn closed_objects_are_accepted() {
     );
 }
 
+/// An `allOf` is refused if one of its objects is closed and another one defines a further member.
 #[test]
-fn closed_parts_of_all_of_merge() {
+fn closed_part_of_all_of_refused() {
     check_with_others(
         json!({ "allOf": [{ "$ref": "#/definitions/Base" }, object(json!({ "b": { "type": "string" } }))] }),
         json!({ "Base": closed_object(json!({ "a": { "type": "string" } })) }),
@@ -73,6 +74,7 @@ fn closed_parts_of_all_of_merge() {
     );
 }
 
+/// Every string value of an enum gets a distinct variant name; a notice reports unusual names.
 #[test]
 fn enums_of_any_strings_are_named() {
     check(
@@ -121,6 +123,7 @@ fn enums_of_any_strings_are_named() {
     );
 }
 
+/// A null value makes an enum nullable; an enum with numbers is refused.
 #[test]
 fn enums_of_other_values_are_handled() {
     check(
@@ -210,6 +213,7 @@ fn null_among_types_is_nullable() {
     );
 }
 
+/// A notice reports a variant that is never decoded because another variant accepts all of its values.
 #[test]
 fn shadowed_variants_get_a_notice() {
     check(
@@ -247,6 +251,7 @@ fn shadowed_variants_get_a_notice() {
     );
 }
 
+/// A union may combine string enums, even with common values, or an enum and any string.
 #[test]
 fn known_strings_precede_any_string() {
     check_with_others(
@@ -294,6 +299,7 @@ fn indistinguishable_variants_are_refused() {
     );
 }
 
+/// An anonymous schema gets the suffix `Inline` if a definition has the name that its JSON pointer yields.
 #[test]
 fn anonymous_schemas_get_distinct_names() {
     let part = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
@@ -322,6 +328,7 @@ fn patterns_get_a_notice() {
     );
 }
 
+/// A notice reports rules for member names that the generated types do not check.
 #[test]
 fn unusual_member_names_are_handled() {
     check(
@@ -350,6 +357,7 @@ fn unusual_member_names_are_handled() {
     );
 }
 
+/// A union with a variant that allows every value becomes untyped JSON.
 #[test]
 fn untyped_variant_widens_the_union() {
     check(

@@ -67,6 +67,7 @@ fn violations_have_pointers() {
     );
 }
 
+/// A constant member has no field; decoding checks its value and encoding writes it.
 #[test]
 fn constants_are_validated_without_fields() {
     let json = format!("{ALL_MEMBERS}\"a\":1}}").replace("\"version\":3", "\"version\":4");
@@ -118,6 +119,7 @@ fn kind_of_value_selects_variant() {
     assert!(matches!(check_round_trip("[]"), small::OneOrMany::Array(_)));
 }
 
+/// The members that an object has determine its variant in a union without a discriminant.
 #[test]
 fn present_members_select_the_variant() {
     assert!(matches!(
@@ -244,6 +246,7 @@ fn members_named_like_keywords_decode() {
     assert_eq!(value.self_, "x");
 }
 
+/// A definition may have the name of a type in Rust's prelude.
 #[test]
 fn definitions_may_shadow_prelude_names() {
     check_round_trip::<small::None>(r#"{"a":{"a":"b"}}"#);

@@ -1,7 +1,6 @@
 //! Validates values by the tables of definitions.
 //!
-//! Finds the same deviations as `validate()` of the typed value, in the same order. Values must have been read with
-//! `TreeSelection::Everything`, so that every object and array is a tree.
+//! Finds the deviations that `validate()` of the typed value finds. All objects and arrays of the value must be trees.
 
 use mcp_exact_wire::spans::{check_document, quoted, report_additional};
 use mcp_exact_wire::{
@@ -25,7 +24,7 @@ pub fn violations(node: &Node<'_>, value: u16) -> Violations {
     violations
 }
 
-/// Adds the deviations of `node` to `to`. `variants` holds the union variants of `node` that are not matched yet.
+/// Adds the deviations of `node` to `to`; `variants` contains the union variants of `node` that were not checked yet.
 fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut Violations) {
     match Type::at(value) {
         Type::Definition(place) => check_definition(node, variants, place, path, to),
@@ -81,6 +80,7 @@ fn check_bounds(node: &Node<'_>, limits: Bounds, path: &Path<'_>, to: &mut Viola
     }
 }
 
+/// Adds the deviations of a value from the definition at the index `place`.
 fn check_definition(
     node: &Node<'_>,
     variants: u32,
@@ -128,6 +128,7 @@ fn check_object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Viol
     }
 }
 
+/// Adds the deviations of a value from the outermost variant in `variants`.
 fn check_variant(
     node: &Node<'_>,
     variants: u32,
@@ -148,7 +149,7 @@ fn check_variant(
     }
 }
 
-/// Returns the value of the discriminant of an object.
+/// Returns the value of an object's discriminant; an empty string if there is none.
 pub fn tag_value(node: &Node<'_>, name: &str) -> String {
     let mut copy = node.clone();
     let tag = copy

@@ -15,8 +15,7 @@ pub enum NewerMembers {
     /// The members are dropped and reported as losses.
     #[default]
     Report,
-    /// The members stay as unknown members, which the older revision allows in every object. Only hints are kept; a
-    /// member that determines the meaning of the message is still converted or refused.
+    /// The members stay as unknown members; if they determine the message's meaning, they are converted or refused.
     KeepInExtra,
 }
 
@@ -27,19 +26,24 @@ pub struct Context {
     losses: Vec<Loss>,
 }
 
-/// Facts that the caller of a conversion provides.
+/// Facts about the message that the caller of a conversion provides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallerFacts {
+    /// Policy for members that only the newer revision defines.
     pub newer: NewerMembers,
     pub request_id: Option<RequestId>,
+    /// Members of `_meta` that the session provides for a request.
     pub request_meta: Option<JsonObject>,
+    /// URI of the `resources/read` request whose response is converted.
     pub requested_uri: Option<String>,
+    /// True if the caller has read `inputResponses` and `requestState`.
     pub has_read_input: bool,
+    /// True if the input is known to be valid JSON.
     pub is_json: bool,
 }
 
 impl CallerFacts {
-    /// Returns the JSON text of a member of the request's `_meta`.
+    /// Returns the JSON text of a member of `_meta` that the session provides.
     pub fn meta(&self, name: &str) -> Option<String> {
         let json = self.request_meta.as_ref()?.get(name)?;
         Some(json.text().to_owned())
@@ -66,10 +70,8 @@ impl Context {
         self
     }
 
-    /// Sets the members of `_meta` that each 2026-07-28 request needs and the session provides, such as
-    /// `protocolVersion`. Keys are the full names (`io.modelcontextprotocol/clientCapabilities`).
-    ///
-    /// Specification 2026-07-28: `basic`, "Per-Request Protocol Fields".
+    /// Sets the members of `_meta` that the session provides for each 2026-07-28 request, by their full names, such as
+    /// `io.modelcontextprotocol/clientCapabilities` (specification: `basic`, "Per-Request Protocol Fields").
     #[must_use]
     pub fn request_meta(mut self, meta: JsonObject) -> Self {
         self.known.request_meta = Some(meta);
@@ -84,15 +86,13 @@ impl Context {
     }
 
     /// States that the caller has read `inputResponses` and `requestState`, so that they are dropped without a loss.
-    /// Otherwise, a request with these members is refused if the target revision cannot express them.
     #[must_use]
     pub fn assume_input_read(mut self) -> Self {
         self.known.has_read_input = true;
         self
     }
 
-    /// States that the input is known to be valid JSON, as the text of a [`JsonObject`] is, so that it is not validated
-    /// again. The result is unspecified if the input is not valid JSON.
+    /// States that the input is valid JSON, so that it is not validated again; otherwise, the result is unspecified.
     #[must_use]
     pub fn assume_json(mut self) -> Self {
         self.known.is_json = true;

@@ -1,4 +1,4 @@
-//! State of a running conversion: its position, its losses, and its refusals.
+//! State of a running conversion: its position in the message, and the losses that were found.
 //!
 //! Positions refer to the input, even for moved values. `interpreter.rs` and `members.rs` convert the values.
 
@@ -13,24 +13,25 @@ use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
 use crate::{KnownRevision, NewerMembers};
 
-/// A running conversion: the facts from its caller, its position, and the losses so far.
+/// A running conversion: the facts from its caller, the current position, and the losses so far.
 pub struct Conversion<'c, 't> {
     known: &'c CallerFacts,
     path: Vec<Frame<'t>>,
+    /// Losses that were found so far.
     pub(crate) losses: Vec<NotedLoss>,
-    /// Members that a step has moved.
+    /// Members that manual conversions have moved into other members.
     moved: Vec<MovedMember>,
-    /// Indexes in `moved` by the offsets of the values in the input.
+    /// Indexes in `moved`, by the offsets of the moved values in the input.
     moved_at: NumberMap,
-    /// True if a loss refers to a rewritten value below a value of the input.
+    /// True if a loss with the kind `Rewritten` refers to a part of a value that has no offset of its own in the input.
     has_made: bool,
-    /// Index of the rule that is being applied; manual conversions look up their definitions by it.
+    /// Index of the rule that is being applied, by which manual conversions look up their definitions.
     pub(crate) rule: u16,
     /// Source and target revision of the step that is being applied.
     pub(crate) step: (KnownRevision, KnownRevision),
 }
 
-/// A member that a manual conversion has moved into another one.
+/// A member that a manual conversion has moved into another member.
 struct MovedMember {
     /// First revision that defines the member at its original location.
     since: KnownRevision,
@@ -38,7 +39,7 @@ struct MovedMember {
     peer: &'static str,
 }
 
-/// A value on the path from the root to the current position.
+/// A value on the path from the payload to the current position.
 struct Frame<'t> {
     /// Offset of the value in the input, or [`NOWHERE`].
     at: usize,
@@ -52,9 +53,11 @@ enum Segment<'t> {
     Index(usize),
 }
 
-/// Saved state of a conversion, restored when a member turns out to be invalid.
+/// Saved state of a conversion, restored when the value of a member turns out to be invalid.
 pub(crate) struct Mark {
+    /// Number of values on the path.
     path: usize,
+    /// Number of losses.
     losses: usize,
 }
 
@@ -89,8 +92,6 @@ impl<'c, 't> Conversion<'c, 't> {
         self.known.newer == NewerMembers::KeepInExtra
     }
 
-    // Position in the value.
-
     /// Enters a member of the current value; `at` is the offset of the member's value.
     pub(crate) fn enter(&mut self, name: impl Into<Cow<'t, str>>, at: usize) {
         let segment = Segment::Member(name.into());
@@ -107,7 +108,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.path.pop();
     }
 
-    /// Saves the state of the conversion.
+    /// Saves the position and the number of losses.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             path: self.path.len(),
@@ -115,7 +116,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Restores a saved state.
+    /// Restores a saved position, and discards the losses that were found since then.
     pub(crate) fn back_to(&mut self, mark: &Mark) {
         self.path.truncate(mark.path);
         self.losses.truncate(mark.losses);
@@ -150,8 +151,6 @@ impl<'c, 't> Conversion<'c, 't> {
         push(&mut place.below, member);
         place
     }
-
-    // Reports of losses.
 
     pub(crate) fn report(
         &mut self,
@@ -192,7 +191,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.report(place, kind, reason);
     }
 
-    /// Records that a member was dropped, together with the members that were moved into it.
+    /// Records the drop of a member, and the drops of the members that were moved into it.
     pub(crate) fn record_drop(
         &mut self,
         member: &str,
@@ -214,15 +213,14 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Records that the member whose value begins at `at` was moved into another member. If a later step drops that
-    /// member, the loss states the effect on a peer: `peer`.
+    /// Records that the value at offset `at` was moved; `peer` is the effect on a peer if a later step drops the value.
     pub(crate) fn note_move(&mut self, at: usize, peer: &'static str) {
         let since = self.step.0;
         self.moved_at.insert(at as u64, self.moved.len());
         self.moved.push(MovedMember { since, peer });
     }
 
-    /// Returns the reason of the loss of a value that was moved.
+    /// Returns the reason for the loss of the moved value at an offset; `None` for a value that was not moved.
     fn reason_of_moved(&self, at: usize) -> Option<String> {
         let moved = self.moved_at.get(at as u64)?;
         let MovedMember { since, peer } = &self.moved[moved];
@@ -232,7 +230,7 @@ impl<'c, 't> Conversion<'c, 't> {
         ))
     }
 
-    /// Records losses of the values that were moved into a dropped value.
+    /// Records the drops of values that were moved into a dropped value; `own` is the range of its text in the input.
     fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
         let below = |this: &mut Self, inner: &Node<'t>| {
             let is_own =
@@ -261,9 +259,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    // Refusals.
-
-    /// Returns a refusal of the current value; an enclosing optional member may be dropped instead.
+    /// Returns a refusal of the current value; if the value is optional, the member is dropped instead of the message.
     pub(crate) fn mismatch(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
         Refusal::new(self.place(), reason, Severity::Member)
     }

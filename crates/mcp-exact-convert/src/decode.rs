@@ -17,12 +17,12 @@ pub struct Mismatch {
     pub reason: String,
 }
 
-/// Decodes a value as another type, with all objects and arrays as trees.
+/// Decodes a value as the type at an index, with all objects and arrays as trees.
 pub fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     decode_parts(node, value, None).map(|(node, _)| node)
 }
 
-/// Decodes a value as another type and also requires that the value is valid by its schema.
+/// Decodes a value as the type at an index; a value that violates the schema of the type is a mismatch.
 pub fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     let read = decode(node, value)?;
     match first_violation(&read, value) {
@@ -34,7 +34,7 @@ pub fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mis
     }
 }
 
-/// Decodes a value as another type and drops optional members that do not match.
+/// Decodes a value as the type at an index; optional members that do not match are dropped and returned.
 pub fn decode_lenient<'t>(
     node: &mut Node<'t>,
     value: u16,
@@ -42,6 +42,7 @@ pub fn decode_lenient<'t>(
     decode_parts(node, value, Some(Vec::new()))
 }
 
+/// Decodes a value as the type at an index; with a list, drops optional members that do not match and lists them.
 fn decode_parts<'t>(
     node: &mut Node<'t>,
     value: u16,

@@ -26,8 +26,7 @@ pub fn apply_stricter_rules<'t>(
     Ok(())
 }
 
-/// Drops the members that violate a rule. A document may contain a member more than once: earlier members with the name
-/// of an invalid one are dropped with it, so that they do not take effect instead.
+/// Drops the members that violate a rule, with earlier members of the same name, which would take effect instead.
 fn drop_invalid<'t>(
     cx: &mut Conversion<'_, 't>,
     node: &mut Node<'t>,
@@ -71,8 +70,7 @@ fn is_valid(rules: &[DocumentRule], text: &str) -> bool {
     violations.is_empty()
 }
 
-/// Returns true if a document of the source revision may violate a rule that only the target revision has. Most
-/// documents do not contain the member at all and are not parsed.
+/// Returns true if a document may violate a rule that only the target has; most documents lack such members.
 fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool {
     let mut rules = new.iter().filter(|rule| !old.contains(rule));
     rules.any(|rule| rule.required || may_contain(std::iter::once(rule.name), text))

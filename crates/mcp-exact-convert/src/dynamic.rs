@@ -1,8 +1,7 @@
 //! Conversion of JSON text by method and direction, for gateways that do not decode messages.
 //!
-//! The input is the text of params, result or error in one revision, the output the text in the other revision. The
-//! text is scanned once, all steps run on the same tree, and the output is written once. Text whose type is the same in
-//! all revisions of the path is returned unchanged and is not parsed.
+//! The text is scanned once, all steps run on the same tree, and the output is written once. Text whose type is the
+//! same in all revisions from the source to the target is returned unchanged and is not parsed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -90,15 +89,13 @@ pub fn convert<'t>(
 pub enum ParamsChange {
     /// No step changes the params.
     None,
-    /// The conversion adds `_meta` with the metadata of the session, as to all requests without it; nothing else
-    /// changes. Holds the subject of its losses.
+    /// The conversion only adds `_meta` with the session's metadata; contains the subject of its losses.
     Metadata(Option<Arc<str>>),
     /// A step may change the params.
     Unknown,
 }
 
-/// Returns how a conversion changes params, as far as member names determine it; the caller must decode the params as a
-/// type of the target revision. `lacks` returns true for names that the params are known not to contain.
+/// Returns the change of params as far as member names determine it; `lacks` returns true for names that they lack.
 pub fn params_change(
     root: Payload<'_>,
     text: &str,
@@ -125,7 +122,7 @@ pub fn params_change(
     }
 }
 
-/// Returns true if the text is valid in both revisions without a change.
+/// Returns true if the text is valid in both revisions without a change, and the sender may send the method in both.
 fn passes(row: &MethodRow, root: &Payload<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     let same = match root.kind {
         MessageKind::Result => row.same_results,
@@ -137,7 +134,7 @@ fn passes(row: &MethodRow, root: &Payload<'_>, from: KnownRevision, to: KnownRev
     sent & ends == ends && same & steps == steps
 }
 
-/// Returns the sender of the request or notification. A result is sent by the other role than its request.
+/// Returns the sender of the request or notification, which for a result is the peer of the result's sender.
 fn requesting_role(root: &Payload<'_>) -> Role {
     match root.kind {
         MessageKind::Result => root.sender.peer(),
@@ -152,6 +149,7 @@ struct MethodOnPath {
     revisions: &'static [Option<MethodTypes>],
     /// True if the conversion is to a newer revision.
     up: bool,
+    /// True if the text is a result and not params.
     is_result: bool,
     /// Row of the method in the target revision.
     last: &'static MethodTypes,
@@ -215,8 +213,7 @@ impl MethodOnPath {
 /// Converts a value of a type by its name in `from`, which is a definition of the schema. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`ConvertError`] if there is no such type, the type has no counterpart in `to`, the text does not have that type, or
-/// the target revision cannot express it; the pointer refers to `text`.
+/// [`ConvertError`] if the type or a counterpart is missing, the text is not of the type, or `to` cannot express it.
 pub fn convert_type<'t>(
     name: &str,
     text: &'t str,
@@ -244,8 +241,7 @@ pub(crate) fn convert_json<'t>(
         .map(|(converted, _)| converted)
 }
 
-/// Validates that a text is valid input for [`convert`]. Callers that must validate all text need it, because
-/// [`convert`] does not parse text that is the same in both revisions.
+/// Validates input of [`convert`], which does not parse text whose type is the same in both revisions.
 ///
 /// # Errors
 /// [`ConvertError`] if the text is invalid JSON, not of its type, or required and absent; the pointer refers to `text`.
@@ -289,8 +285,7 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Conve
     way.row(0).definition(at).check(text)
 }
 
-/// Returns the deviations of a text from a definition of a revision; `validate()` of the generated type finds the same
-/// ones. This function is exempt from semantic versioning.
+/// Returns the violations that `validate()` of a definition's type finds. Exempt from semantic versioning.
 ///
 /// # Errors
 /// [`ConvertError`] if there is no such type, or the text does not have that type.
@@ -303,8 +298,7 @@ pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violation
     Ok(crate::check::violations(&node, row.value))
 }
 
-/// Returns the name in `to` of a definition of `from`, or `None` if the definition has no counterpart, or if a revision
-/// between the two is not compiled in.
+/// Returns the name in `to` of a definition of `from`; `None` if `to` or a revision between has no counterpart.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
     let way = ConversionPath::new(from, to);
     let types = way.counterparts(name).ok()?;
@@ -312,7 +306,7 @@ pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option
     Some(way.row(last).definition(types[last]).name.get())
 }
 
-/// The revisions from the source to the target, both included.
+/// The source and the target revision of a conversion, which determine the revisions between them.
 struct ConversionPath {
     from: KnownRevision,
     to: KnownRevision,
@@ -326,7 +320,7 @@ const REVISIONS: usize = KnownRevision::ALL.len();
 /// Indexes of a definition in each revision of a path, in the order of the conversion.
 type Types = [u16; REVISIONS];
 
-/// Rows of the definition pairs of each step.
+/// Rows of the pairs of definitions that the steps convert, one per step.
 type Pairs = [Option<&'static PairRow>; REVISIONS];
 
 impl ConversionPath {
@@ -374,7 +368,7 @@ impl ConversionPath {
         Ok(types)
     }
 
-    /// Runs all steps; `is_json` is true if the text is known to be valid JSON.
+    /// Runs all steps; returns the text in the target revision, and true if the result is an object without members.
     fn run<'t>(
         &self,
         types: &Types,
@@ -408,6 +402,7 @@ impl ConversionPath {
         Ok((Cow::Owned(out), is_empty))
     }
 
+    /// Converts a value by all steps, and returns the losses.
     fn run_steps<'t>(
         &self,
         pairs: &Pairs,
@@ -429,6 +424,7 @@ impl ConversionPath {
         Ok(conversion.losses)
     }
 
+    /// Returns the row for the pair of definitions that the step at an index converts.
     fn pair(&self, types: &Types, at: usize) -> Result<&'static PairRow, ConvertError> {
         let (older, newer) = if self.up { (at, at + 1) } else { (at + 1, at) };
         let pairs = self.row(older).pairs;
@@ -451,11 +447,12 @@ impl TypeRow {
     }
 }
 
-/// Returns a refusal of the complete text.
+/// Returns a refusal of the complete text, with an empty JSON pointer.
 fn refused(reason: impl Into<Cow<'static, str>>) -> ConvertError {
     ConvertError::new("", reason)
 }
 
+/// Checks that a text decodes as the type `T`, which an error calls `name`.
 fn check_decoding<T: Decode>(name: &str, text: &str) -> Result<(), ConvertError> {
     let decoded = from_str::<T>(text);
     decoded.map(drop).map_err(|error| not_of_type(name, &error))

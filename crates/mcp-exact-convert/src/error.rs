@@ -20,10 +20,9 @@ const DEFINED_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
 
 /// Converts an error response to a request of `method`.
 ///
-/// In conversions to 2026-07-28, `-32002` ("resource not found") becomes `-32602`. Reserved codes that a sender must
-/// not use, and codes that only another revision defines, become `-32603`; the original code is reported. In
-/// conversions to an older revision, `-32602` becomes `-32002` if the request is `resources/read` and `data.uri` is the
-/// requested URI ([`Context::requested_uri`]).
+/// In conversions to 2026-07-28, `-32002` ("resource not found") becomes `-32602`. Codes that are reserved or defined
+/// only by another revision become `-32603`, and the original code is reported. In conversions to an older revision,
+/// `-32602` of `resources/read` becomes `-32002` if `data.uri` is [`Context::requested_uri`].
 ///
 /// # Errors
 /// [`ConvertError`] for code `-32042` of 2025-11-25: 2026-07-28 uses an input-required result instead.
@@ -70,7 +69,7 @@ struct ResourceNotFound {
     target: i64,
 }
 
-/// Converts the code "URL elicitation required", which only revisions with `initialize` and URL elicitation define.
+/// Returns the change of the code "URL elicitation required" if only one of the two revisions defines the code.
 fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> CodeChange {
     let (defined, wanted) = (has_elicitation_code(from), has_elicitation_code(to));
     if code != URL_ELICITATION_REQUIRED || defined == wanted {
@@ -84,6 +83,7 @@ fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> CodeCh
     Some((INTERNAL_ERROR, LossKind::Replaced, reason))
 }
 
+/// Returns true if a revision defines the code "URL elicitation required".
 fn has_elicitation_code(revision: KnownRevision) -> bool {
     RevisionRow::at(revision.place())
         .find("URLElicitationRequiredError")

@@ -1,6 +1,4 @@
 //! Converts untyped objects to types with known members: members that do not match are dropped and reported.
-//!
-//! Each member is visited once, even if many members do not match.
 
 use std::borrow::Cow;
 
@@ -49,7 +47,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Drops repeated members except the last one of each name: untyped JSON allows them, typed objects do not.
+    /// Drops all but the last of several members with one name, which untyped JSON allows and typed objects do not.
     fn drop_duplicates(&mut self, node: &mut Node<'t>) {
         let Some(members) = node.members() else {
             return;

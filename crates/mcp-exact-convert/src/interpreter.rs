@@ -1,6 +1,4 @@
-//! Interpreter of the rule tables: converts one value from a revision to a neighbour, in place.
-//!
-//! The conversion of the members of an object is in `members.rs`.
+//! Interpreter of the rule tables: converts a value to a neighbouring revision in place; `members.rs` converts members.
 
 use mcp_exact_wire::{Number, UnionRole, ViolationKind, from_str};
 
@@ -50,7 +48,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Applies the rule at the index `place`, and restores the current rule afterwards.
+    /// Applies the rule at the index `place` to a value, and restores the index of the previous rule afterwards.
     fn apply(&mut self, node: &mut Node<'t>, place: u16) -> Step<()> {
         let before = std::mem::replace(&mut self.rule, place);
         let applied = self.apply_rule(node, &RULES[usize::from(place)]);
@@ -58,11 +56,12 @@ impl<'t> Conversion<'_, 't> {
         applied
     }
 
-    /// Applies the current rule to a value again, for manual conversions.
+    /// Applies the current rule to another value, for manual conversions that replace a value by a part of it.
     pub(crate) fn convert_again(&mut self, node: &mut Node<'t>) -> Step<()> {
         self.apply(node, self.rule)
     }
 
+    /// Runs the manual conversion of a rule, if there is one, and then the conversion of its body.
     fn apply_rule(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
         use crate::rules::Body as Does;
         if let Some(prepare) = rule.prepare {
@@ -91,7 +90,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Converts a value by the rule of two definitions in the current step, for manual conversions.
+    /// Converts a value by the rule for the two named definitions in the current step, for manual conversions.
     pub(crate) fn convert_as(
         &mut self,
         node: &mut Node<'t>,
@@ -126,6 +125,7 @@ impl<'t> Conversion<'_, 't> {
         Definition::at(RULES[usize::from(self.rule)].target)
     }
 
+    /// Converts a union value by the arm of its variant, and marks the value as a variant of the target union.
     fn union(
         &mut self,
         node: &mut Node<'t>,
@@ -154,14 +154,14 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts a union variant without a counterpart: reinterprets its text as the target type, or refuses it.
+    /// Decodes a union variant without a counterpart as the target type; refuses the message if that fails.
     fn foreign(&mut self, node: &mut Node<'t>, rule: &'static Rule, reason: Text) -> Step<()> {
         let read = decode_valid(node, rule.target_type);
         *node = read.map_err(|_| self.refused(reason.get()))?;
         Ok(())
     }
 
-    /// Converts a union variant that the source revision does not define; the target revision may define it.
+    /// Decodes a variant that the source does not define as the target type; `is_open` allows an unknown variant.
     fn unrecognized(
         &mut self,
         node: &mut Node<'t>,
@@ -179,8 +179,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Adds the JSON-RPC envelope to a message of an unknown method if the types of the target revision include it and
-    /// those of the source revision do not. The context provides the id, or else the message.
+    /// Adds the JSON-RPC envelope, which only the types of the target include, to a message of an unknown method.
     fn add_envelope(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
         let role = |place| Definition::at(place).union().map(|union| union.role);
         let (Some(UnionRole::Bare), Some(target)) = (role(rule.source), role(rule.target)) else {
@@ -197,9 +196,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Decodes a value that is untyped in the source revision as its type in the target revision. Deviations that a
-    /// peer can tolerate do not cause a refusal: values outside of bounds or formats stay and are reported, optional
-    /// members of another type are dropped.
+    /// Decodes a value that only the target types; violations that a peer can tolerate are reported.
     pub(crate) fn decode_untyped(
         &mut self,
         node: &mut Node<'t>,
@@ -210,8 +207,7 @@ impl<'t> Conversion<'_, 't> {
         self.accept(decoded, value, place)
     }
 
-    /// Reports the deviations of a value that was decoded as its type in the target revision, and the members that were
-    /// dropped; refuses the value if a peer cannot tolerate a deviation.
+    /// Reports violations and dropped members of a decoded value; refuses a value with an intolerable violation.
     fn accept(
         &mut self,
         (read, unfit): (Node<'t>, Vec<DroppedMember>),
@@ -250,7 +246,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(read)
     }
 
-    /// Converts a value by decoding its text as the target type, for types with different layouts and the same values.
+    /// Decodes the text of a value as the target type, which must be valid; refuses the value otherwise.
     fn reinterpret(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
         let read = decode_valid(node, value);
         *node = read.map_err(|mismatch| self.mismatch_below(mismatch))?;
@@ -333,7 +329,7 @@ impl<'t> Conversion<'_, 't> {
         crate::document::apply_stricter_rules(self, node, old.rules(), new.rules())
     }
 
-    /// Returns a refusal of a value inside of the current value.
+    /// Returns a refusal of the value that a mismatch inside the current value refers to.
     fn mismatch_below(&self, mismatch: Mismatch) -> Box<Refusal> {
         let mut place = self.place();
         place.below.push_str(&mismatch.pointer);
@@ -345,8 +341,7 @@ fn is_null(node: &Node<'_>) -> bool {
     matches!(&node.body, Body::Text(text) if text == "null")
 }
 
-/// Returns true if a receiver can still read a value with such a violation. Violations of JSON Schema document rules
-/// are not tolerable, because these rules decide whether a tool is usable.
+/// Returns true if a receiver can read a value with such a violation; false if a JSON Schema document is violated.
 const fn is_tolerable(kind: ViolationKind) -> bool {
     !matches!(
         kind,

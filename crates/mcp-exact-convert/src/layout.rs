@@ -17,7 +17,7 @@ pub struct Definition {
     pub shape: Shape,
 }
 
-/// Layout of a definition.
+/// Shape of a definition.
 pub enum Shape {
     /// Object with known members.
     Object(Layout),
@@ -63,8 +63,9 @@ pub enum Type {
     RequestId,
     ProgressToken,
     Constant(Text),
-    /// Integer constant: the value, and its JSON text.
+    /// Integer constant: its value and its JSON text.
     ConstantInteger(i32, Text),
+    /// Definition at an index.
     Definition(u16),
     /// Array: the index of the item type, and bounds of the number of items.
     Array(u16, Bounds),
@@ -76,26 +77,27 @@ pub enum Type {
 
 /// The variants of a union and their dispatch.
 pub struct Union {
-    /// Indexes of the variants' types.
+    /// Indexes of the variants' types, in the order of the schema.
     pub variants: List<u16>,
-    /// Variants for strings, numbers, booleans and null.
+    /// Indexes of the variants for strings, numbers, booleans and null, or [`NONE`].
     pub scalars: [u8; 4],
-    /// Sets of strings, each with its variant; all other strings belong to the string variant of `scalars`.
+    /// Sets of strings, each with its variant; all other strings are values of the string variant in `scalars`.
     pub values: List<ValueSet>,
-    /// Variants for arrays; an empty array is the first one.
+    /// Indexes of the variants for arrays; an empty array is a value of the first of them.
     pub arrays: List<u8>,
     /// Index of the dispatch table that distinguishes several array variants by their first item.
     pub items: Option<u16>,
     pub objects: Objects,
-    /// Name of the discriminant if unknown values of it are kept; otherwise empty.
+    /// Name of the discriminant if variants with unknown values of it are kept; otherwise empty.
     pub open: Text,
     /// Role of the objects; for requests and notifications, the JSON-RPC envelope is validated.
     pub role: UnionRole,
 }
 
-/// Strings that are one variant of a union.
+/// Strings that select a variant of a union.
 pub struct ValueSet {
     pub values: List<Text>,
+    /// Index of the variant.
     pub variant: u8,
 }
 
@@ -106,7 +108,7 @@ pub enum Objects {
     /// Exactly one variant is an object.
     #[allow(dead_code)]
     Only(u8),
-    /// Several variants are objects; the dispatch table at this index selects one.
+    /// Several variants are objects; the dispatch table at this index selects one of them.
     Dispatched(u16),
 }
 
@@ -122,13 +124,16 @@ pub struct PackedDispatch {
 /// A member whose presence selects a variant; static form of [`Probe`].
 pub struct PackedProbe {
     pub name: Text,
+    /// Name of a member that the value must contain too, or an empty string.
     pub inner: Text,
 }
 
 /// A condition that selects a variant; static form of [`DispatchCase`].
 pub struct PackedCase {
     pub tag: PackedTag,
+    /// Members that must be present, as bits of the table's `members`.
     pub has: u32,
+    /// Index of the selected variant.
     pub variant: u8,
 }
 
@@ -258,7 +263,7 @@ impl Union {
         &UNIONS[usize::from(place)]
     }
 
-    /// Returns the index of the type of a variant.
+    /// Returns the index of the type of a variant; `None` if the union has no variant with this index.
     pub fn variant(&self, variant: u8) -> Option<u16> {
         self.variants.rows().get(usize::from(variant)).copied()
     }

@@ -20,8 +20,7 @@ pub enum LossKind {
     Defaulted,
     /// The value is expressed in another way, and no information is lost.
     Rewritten,
-    /// The value is unchanged, although it violates a rule of the target revision: an allowed value, a bound or a
-    /// format that the source revision did not define.
+    /// The value is unchanged, although it violates a rule of the target: its allowed values, bounds or format.
     Kept,
 }
 
@@ -37,8 +36,7 @@ impl LossKind {
         }
     }
 
-    /// Returns true if the meaning of the output differs from that of the input: for all kinds except
-    /// [`Rewritten`](Self::Rewritten) and [`Kept`](Self::Kept).
+    /// Returns true if the output has another meaning: for all kinds except `Rewritten` and `Kept`.
     pub const fn is_lossy(self) -> bool {
         !matches!(self, Self::Rewritten | Self::Kept)
     }
@@ -70,10 +68,11 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Error of a conversion: the target revision cannot express a value.
+/// Error of a conversion: the input is invalid, or the target revision cannot express a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertError(Box<RefusalDetails>);
 
+/// Contents of a [`ConvertError`], boxed so that results are small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RefusalDetails {
     pointer: String,
@@ -114,7 +113,7 @@ impl Refusal {
     }
 }
 
-/// A loss during a conversion, before its pointer is known.
+/// A loss that a running conversion has found, with locations instead of JSON pointers.
 #[derive(Debug)]
 pub(crate) struct NotedLoss {
     pub place: Place,
@@ -123,7 +122,7 @@ pub(crate) struct NotedLoss {
     pub reason: Cow<'static, str>,
     /// Location inside the value that the reason refers to, if it is not the complete value.
     pub inside: Option<Place>,
-    /// Location of a dropped member when it was dropped, which may differ from its location in the input.
+    /// Location that a dropped member had when it was dropped, which may differ from its location in the input.
     pub stood: Option<Place>,
 }
 

@@ -1,5 +1,4 @@
-//! Conversion of the members of an object to a neighbouring revision: first the members that only the source has, then
-//! those of the target in their order.
+//! Conversion of an object's members to a neighbouring revision: members that only the source has, then the target's.
 
 use std::borrow::Cow;
 
@@ -12,19 +11,19 @@ use crate::packed::{List, Text};
 use crate::place::cut;
 use crate::rules::{Action, DefaultValue, Removal, Rule, SourceMember, TargetMember, Unknown};
 
-/// Reason for dropping members of the JSON-RPC envelope.
+/// Reason for adding or dropping members of the JSON-RPC envelope.
 pub const ENVELOPE_REASON: &str = "part of the envelope of the message";
 
 /// Maximum length of a value that a refusal quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
-/// Members of a request with the responses to input requests; the caller may have read them itself.
+/// Members of a request with the responses to input requests, which the caller may have read.
 const INPUT_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
-/// Reason for a member that is dropped without a loss.
+/// Reason for a dropped member whose value has the same meaning as its absence.
 pub const ABSENCE_REASON: &str = "it says what absence says";
 
-/// Index of an absent member.
+/// Marks an absent member in a list of indexes.
 const ABSENT: u32 = u32::MAX;
 
 /// Object whose members are being converted.
@@ -32,9 +31,9 @@ struct Object<'t> {
     members: Vec<Member<'t>>,
     source: &'static Layout,
     target: &'static Layout,
-    /// Indexes of the source's members.
+    /// Indexes in `members` of the members that the source defines, or [`ABSENT`].
     source_indexes: [u32; 64],
-    /// Indexes of the members that only the target defines.
+    /// Indexes in `members` of the members that only the target defines, or [`ABSENT`].
     new_indexes: [u32; 64],
     changed: bool,
 }
@@ -60,12 +59,12 @@ impl<'t> Object<'t> {
         }
     }
 
-    /// Returns a member that the source defines.
+    /// Returns the member at an index of the source's layout, if it is present.
     fn source_member(&mut self, index: usize) -> Option<&mut Member<'t>> {
         self.members.get_mut(self.source_indexes[index] as usize)
     }
 
-    /// Returns a member of the target, from the source's members or from the unknown members of the object.
+    /// Returns the member at an index of the target's layout, if it is present.
     fn target_member(&mut self, index: usize) -> Option<&mut Member<'t>> {
         let name = self.target.name(index);
         let at = match self.source.find(name) {
@@ -89,6 +88,7 @@ impl<'t> Object<'t> {
 }
 
 impl<'t> Conversion<'_, 't> {
+    /// Converts the members of an object by the rule of its definition.
     pub(crate) fn object(
         &mut self,
         node: &mut Node<'t>,
@@ -121,6 +121,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Drops, keeps or refuses the members that only the source defines.
     fn drop_members(
         &mut self,
         object: &mut Object<'t>,
@@ -167,7 +168,7 @@ impl<'t> Conversion<'_, 't> {
                         self.record_loss(name, at, LossKind::Rewritten, reason.get());
                         false
                     } else if *decides {
-                        self.is_deciding_member_kept(name, &member.value, *since)?
+                        self.refuse_newer_value(name, &member.value, *since)?
                     } else {
                         self.is_member_kept(name, &member.value, *since)
                     }
@@ -180,7 +181,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Drops members that the source does not define and that would have a meaning in the target.
+    /// Drops or refuses members that the source does not define and that the target would interpret.
     fn drop_undefined_members(
         &mut self,
         object: &mut Object<'t>,
@@ -205,7 +206,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Refuses a member, or drops it if its value has the same meaning as its absence.
+    /// Refuses a member, unless the caller has read it or its value has the same meaning as its absence.
     fn refuse_member(
         &mut self,
         name: &str,
@@ -225,7 +226,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
-    /// Drops and reports a member. Nothing is reported if its value has the same meaning as its absence.
+    /// Drops and reports a member; a value with the meaning of absence is reported as `rewritten`.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
         if value.equals_absence(absence.get()) {
             self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE_REASON)
@@ -234,8 +235,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Returns true if the id of a request, which is part of the envelope, is kept. It is kept together with newer
-    /// members, unless the caller provides the id anyway.
+    /// Returns true if the id of a request is kept: with newer members, unless the caller provides the same id.
     fn is_id_kept(&mut self, name: &str, value: &Node<'t>) -> bool {
         let known = self.known().request_id.as_ref();
         let is_known = known.is_some_and(|known| {
@@ -249,6 +249,7 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
+    /// Returns `stays`; if it is false, reports the drop of a constant.
     fn is_constant_kept(&mut self, name: &str, stays: bool, envelope: bool) -> bool {
         if !stays {
             let reason = if envelope {
@@ -261,6 +262,7 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
+    /// Returns true if the caller keeps newer members; otherwise, reports the drop of the member.
     fn is_member_kept(&mut self, name: &str, value: &Node<'t>, reason: Text) -> bool {
         let stays = self.keeps_newer();
         if !stays {
@@ -269,8 +271,8 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    /// Returns true if a member that determines the meaning of the message is kept, never as an unknown member.
-    fn is_deciding_member_kept(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
+    /// Refuses a member whose value determines the message's meaning and that no revision before `since` has.
+    fn refuse_newer_value(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
             None => value.clone().current_text().into_owned(),
@@ -281,6 +283,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason, Severity::Message))
     }
 
+    /// Converts, adds or refuses the member at an index of the target's layout.
     fn apply_action(
         &mut self,
         object: &mut Object<'t>,
@@ -396,6 +399,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
+    /// Reports the drop of a member, or returns the refusal if it concerns the complete message.
     pub(crate) fn drop_or_refuse(&mut self, name: &str, at: usize, refusal: Refusal) -> Step<()> {
         if refusal.severity == Severity::Message {
             return Err(Box::new(refusal));
@@ -409,6 +413,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Decodes a member that the source defines as the member's type in the target.
     fn reinterpret_member(&mut self, object: &mut Object<'t>, index: usize) -> Step<()> {
         let value = object.target.type_of(index);
         let Some(member) = object.target_member(index) else {
@@ -423,7 +428,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Refuses the message because of the member at an index of the target, unless `fits` is true.
+    /// Refuses the message because of the member at an index of the target's layout, unless `fits` is true.
     fn refuse_unless(
         &mut self,
         object: &mut Object<'t>,
@@ -442,6 +447,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
+    /// Adds a constant, or replaces another value of the member.
     fn add_constant(
         &mut self,
         object: &mut Object<'t>,
@@ -468,8 +474,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts a member that the source leaves untyped to the type of the target. Returns false if the member is
-    /// absent, or if its value does not match and is dropped.
+    /// Decodes a member that only the target types; returns false if it is absent, or was dropped as a mismatch.
     fn decode_known_member(&mut self, object: &mut Object<'t>, index: usize) -> bool {
         let (at, value) = (object.new_indexes[index], object.target.type_of(index));
         let Some(member) = object.members.get_mut(at as usize) else {
@@ -496,7 +501,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Drops a member that only the session may set: its name had no meaning in the source revision.
+    /// Drops a member that only the session may set in the target, and that has no meaning in the source.
     fn drop_reserved(&mut self, object: &mut Object<'t>, index: usize) {
         let at = object.new_indexes[index];
         let Some(member) = object.members.get(at as usize) else {
@@ -531,6 +536,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason, Severity::Message))
     }
 
+    /// Adds a member that the session provides, if its value is valid in the target.
     fn fill_from_session(&mut self, object: &mut Object<'t>, index: usize) {
         let name = object.target.name(index);
         let Some(text) = self.known().meta(name) else {
@@ -543,7 +549,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Returns the value of a member that the source does not have.
+    /// Returns the value of a member that is missing in the message and required in the target.
     fn default_value(
         &mut self,
         fill: &'static DefaultValue,
@@ -590,7 +596,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Returns the id of the request, which the caller provides.
+    /// Returns the id of the request that the caller provides, for the member `name`.
     pub(crate) fn request_id(&mut self, name: &str) -> Step<Node<'t>> {
         let Some(id) = &self.known().request_id else {
             let reason = "the type holds the id of the request; give it in the context";
@@ -602,7 +608,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(id)
     }
 
-    /// Creates a value that the input does not have, with its objects and arrays as trees.
+    /// Decodes a text that the input does not have as the type at an index, with its objects and arrays as trees.
     pub(crate) fn made(&self, text: Cow<'t, str>, value: u16) -> Step<Node<'t>> {
         decode_valid(&mut Node::made(text), value)
             .map_err(|mismatch| self.mismatch(mismatch.reason))

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Kind, Reader, from_str};
 
-/// Offset of values that the input does not have.
+/// Offset of values that the input does not contain.
 pub const NOWHERE: usize = usize::MAX;
 
-/// Number of a variant that the union does not define.
+/// Mark for a variant that the union does not define.
 pub const UNKNOWN: u8 = u8::MAX - 1;
 
 /// A JSON value.
@@ -58,7 +58,7 @@ pub struct Member<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// Creates an unchanged value; `at` is its offset in the input.
+    /// Creates an unchanged value; `at` is its offset in the input, in bytes.
     pub fn new(body: Body<'t>, at: usize) -> Self {
         Self {
             at,
@@ -114,10 +114,8 @@ impl<'t> Node<'t> {
         u8::try_from(variant).ok()
     }
 
-    /// Marks the parts of an unchanged value as unchanged, if the value is marked.
-    ///
-    /// The value itself may change afterwards, unless it is a union variant: only the rule of the variant can change
-    /// it, and its variant is that of the source revision.
+    /// Returns false if steps may change parts of the value; otherwise allows that a caller changes the value itself,
+    /// unless the value is a union variant, which only the rule of the variant can change.
     fn mark_parts_fixed(&mut self) -> bool {
         if self.fixed == FixedPart::No {
             return false;
@@ -344,7 +342,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns the text of the value, after calling [`update_changed`](Self::update_changed).
+    /// Calls [`update_changed`](Self::update_changed), and returns the text of the value.
     pub fn current_text(&mut self) -> Cow<'t, str> {
         if !self.update_changed() {
             match &self.body {
@@ -417,7 +415,7 @@ fn splice(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Returns the offset in the input of an offset in a part; [`NOWHERE`] if the part is not in the input.
+/// Returns the offset in the input for an offset in a part that begins at `base`; [`NOWHERE`] if `base` is.
 fn below(base: usize, offset: usize) -> usize {
     if base == NOWHERE {
         NOWHERE
@@ -426,6 +424,7 @@ fn below(base: usize, offset: usize) -> usize {
     }
 }
 
+/// Parses an object one level deep; `base` is the offset of `text` in the input.
 fn read_members(text: &str, base: usize) -> Option<Vec<Member<'_>>> {
     let mut r = Reader::of_checked(text);
     if r.kind() != Ok(Kind::Object) {
@@ -442,6 +441,7 @@ fn read_members(text: &str, base: usize) -> Option<Vec<Member<'_>>> {
     Some(members)
 }
 
+/// Parses an array one level deep; `base` is the offset of `text` in the input.
 fn read_items(text: &str, base: usize) -> Option<Vec<Node<'_>>> {
     let mut r = Reader::of_checked(text);
     let mut items = Vec::new();

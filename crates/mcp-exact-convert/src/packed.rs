@@ -1,7 +1,6 @@
 //! Compact table columns: strings and lists are stored as indexes instead of pointers.
 //!
-//! A slice pointer in a static table occupies 16 bytes, and 24 more bytes in the executable for its relocation. An
-//! index occupies two bytes and needs no relocation.
+//! A slice occupies 16 bytes in a table and 24 bytes for its relocation; an index occupies two and needs no relocation.
 
 use std::marker::PhantomData;
 
@@ -63,7 +62,7 @@ impl Text {
         &ALL[STARTS[at] as usize..STARTS[at + 1] as usize]
     }
 
-    /// Returns the string in constant evaluation, so that the list of strings is not part of the executable.
+    /// Returns the string in constant evaluation only, so that the list of strings is not part of the executable.
     pub const fn constant(self) -> &'static str {
         STRINGS[self.0 as usize]
     }
@@ -141,6 +140,7 @@ pub trait Row: Sized + 'static {
     fn table() -> &'static [Self];
 }
 
+/// Implements [`Row`] for row types, each with the generated table that contains its rows.
 macro_rules! tables {
     ($($row:ty: $table:ident,)*) => {
         $(impl Row for $row {

@@ -16,7 +16,7 @@ use mcp_exact_wire::{MAX_POINTER, Reader};
 pub struct Place {
     /// Offset of the value, in bytes.
     pub at: usize,
-    /// Remaining part of the JSON pointer, relative to the value at `at`.
+    /// Rest of the JSON pointer, from the value at `at` to the location.
     pub below: String,
 }
 
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-/// JSON pointers of values by offset, and the names of the items that contain them.
+/// JSON pointers of values by offset, and the names of the list items that contain the values.
 pub struct Pointers {
     /// Offsets of the values, sorted.
     offsets: Vec<usize>,
@@ -38,6 +38,7 @@ pub struct Pointers {
     found: Vec<Range<usize>>,
     /// List items with a name: their range in the input, and their kind and name.
     items: Vec<(Range<usize>, Arc<str>)>,
+    /// Members with lists of named items, and the noun for an item.
     lists: &'static [(&'static str, &'static str)],
 }
 
@@ -51,8 +52,7 @@ const MAX_SKIPS: usize = 4;
 const MIN_SKIP_DISTANCE: usize = 64;
 
 impl Pointers {
-    /// Finds the pointers of all locations. If a location is inside an item of one of the `lists`, which are members of
-    /// the top-level value, the name of the item is found as well.
+    /// Finds the pointers of all locations, and the names of enclosing items of the `lists` in the top-level value.
     pub fn find<'p>(
         text: &str,
         places: impl Iterator<Item = &'p Place>,
@@ -95,11 +95,12 @@ impl Pointers {
         item.contains(&at).then(|| Arc::clone(name))
     }
 
+    /// Returns the index of the list that is the top-level member `member`.
     fn list(&self, member: &str) -> Option<usize> {
         self.lists.iter().position(|(name, _)| *name == member)
     }
 
-    /// Scans valid JSON and records the pointer at each requested offset. Skips containers without one.
+    /// Scans valid JSON and records the pointer at each requested offset. Skips containers without a requested offset.
     fn walk(&mut self, text: &str, offsets: &[usize]) {
         let bytes = text.as_bytes();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
@@ -184,7 +185,7 @@ impl Pointers {
         }
     }
 
-    /// Returns the index of the list if the scan is at an item of one of the lists.
+    /// Returns the index of the list if the scan is at an item of one of the `lists`.
     fn item_at(&self, levels: &[Level], pointer: &str) -> Option<usize> {
         let [Level::Object(start), Level::Array(end, _)] = levels else {
             return None;
@@ -193,7 +194,7 @@ impl Pointers {
     }
 }
 
-/// Returns the kind of an item together with its name, which is a JSON string and is truncated if it is long.
+/// Returns the noun for an item and its name, such as ``tool `echo` ``; `name` is a JSON string and may be truncated.
 pub fn named(what: &str, name: &str) -> Option<Arc<str>> {
     let mut name = Reader::of_checked(name).str().ok()?;
     if name.len() > MAX_NAME {
@@ -238,7 +239,7 @@ fn push_name(quoted: &str, pointer: &mut String) {
     }
 }
 
-/// Truncates text that is longer than `limit` bytes, and appends `…`.
+/// Truncates text that is longer than `limit` bytes, without splitting a character, and appends `…`.
 pub fn cut(text: &mut String, mut limit: usize) {
     if text.len() <= limit {
         return;

@@ -1,7 +1,6 @@
 //! Reads values by the tables of definitions; accepts and refuses exactly the same input as decoding the Rust type.
 //!
-//! The input is JSON text, the output a [`Node`]: a tree where a step may change something, and text everywhere
-//! else. The text is scanned once; values that remain text need no allocation.
+//! The output is a [`Node`]: a tree where a step may change a value, and text, which needs no allocation, elsewhere.
 
 use std::borrow::Cow;
 
@@ -41,7 +40,7 @@ impl TreeSelection {
         }
     }
 
-    /// Returns the conditions under which all steps keep a value of a definition unchanged; `None` if there are none.
+    /// Returns the condition under which all steps keep a value of a definition unchanged; `None` if there is none.
     fn condition(self, definition: u16) -> Option<&'static UnchangedCondition> {
         let Self::Path(path) = self else {
             return None;
@@ -63,7 +62,7 @@ pub fn read(
 
 /// A member that was dropped because its value does not match the type.
 pub struct DroppedMember {
-    /// Offset of the value in the input, or [`NOWHERE`].
+    /// Offset of the member's value in the input, or [`NOWHERE`].
     pub at: usize,
     pub reason: String,
 }
@@ -93,16 +92,16 @@ pub fn read_parts(
 /// Number of 64-bit words of a bit set of all definitions.
 const DEFINITION_WORDS: usize = DEFINITIONS.len().div_ceil(64);
 
-/// Input of the reader. Two stacks contain members and items, so that unchanged values need no allocation.
+/// State of a reader of one text. Two stacks contain members and items, so that unchanged values need no allocation.
 struct TreeReader<'t> {
     /// Offset of the text in the input, or [`NOWHERE`].
     base: usize,
     selection: TreeSelection,
     members: Vec<Member<'t>>,
     items: Vec<Node<'t>>,
-    /// Bit set of the definitions that were found with a value that a step changes.
+    /// Bit set of the definitions of which a value was found that a step may change.
     changing: [u64; DEFINITION_WORDS],
-    /// Optional members that were dropped because they did not match; `None` if that is not allowed.
+    /// Optional members that were dropped because they did not match; `None` if a mismatch is an error.
     dropped: Option<Vec<DroppedMember>>,
 }
 
@@ -178,8 +177,7 @@ impl<'t> TreeReader<'t> {
         }
     }
 
-    /// Skips an object that no step changes. Rewinds and returns false if a step may change it; later objects of the
-    /// same definition become trees at once, so that text is rarely read twice.
+    /// Skips an object that no step changes; otherwise, or if a step changed one before, returns false without moving.
     fn skip_or_rewind(
         &mut self,
         r: &mut Reader<'t>,
@@ -200,7 +198,7 @@ impl<'t> TreeReader<'t> {
         Ok(stays)
     }
 
-    /// Skips a value that no step changes. Returns false at the first part that a step may change.
+    /// Skips a value that no step changes; returns false at the first part that a step may change.
     fn skip_unchanged(&self, r: &mut Reader<'t>, value: u16) -> ReadResult<bool> {
         if !self.selection.has(value) {
             skip_value(r, value)?;
@@ -336,7 +334,7 @@ impl<'t> TreeReader<'t> {
         Ok(node)
     }
 
-    /// Returns the value of a known member, or `None` if the value does not match and is dropped.
+    /// Reads the value of a known member; returns `None` if the value does not match and was dropped.
     fn member(
         &mut self,
         r: &mut Reader<'t>,
@@ -426,18 +424,17 @@ impl<'t> TreeReader<'t> {
     }
 }
 
-/// Returns true if no step changes a JSON Schema document.
+/// Returns true if no step changes a JSON Schema document: the text has no member with a name of the condition.
 fn keeps_document(condition: &UnchangedCondition, text: &str) -> bool {
     !may_contain(condition.names.rows().iter().map(|name| name.get()), text)
 }
 
-/// Returns true if a name is in the list.
+/// Returns true if a name is in a list of names.
 fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
 }
 
-/// Returns true if the steps of a path only add `_meta` to an object, and false if they change nothing; `None` if they
-/// may make other changes. `has` returns true for names of members that the object may have.
+/// Returns true if the steps only add `_meta`, false if they change nothing, `None` if they may make other changes.
 pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool) -> Option<bool> {
     let Type::Definition(place) = Type::at(value) else {
         return None;

@@ -1,6 +1,6 @@
-//! Creates the report for the caller from the losses of all steps: each difference once, with the enclosing item.
+//! Creates the list of losses for the caller from those of all steps: each difference once, with the enclosing item.
 //!
-//! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
+//! The input is the losses in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const NAMED_DEFINITIONS: [(&str, &str, &str); 7] = [
     ("ReadResourceRequestParams", "resource", "uri"),
 ];
 
-/// Returns the losses of a conversion of `text`, which is a value of `definition`.
+/// Returns the losses of a conversion of `text`, a value of `definition`, for the caller.
 pub fn losses(notes: Vec<NotedLoss>, text: &str, definition: &str) -> Vec<Loss> {
     if notes.is_empty() {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! The revisions that this crate converts between: identifier, lifecycle and methods, from the table of revisions.
 //!
-//! The list itself is generated. Identifiers are not ordered: an unknown identifier is neither older nor newer.
+//! The enum of revisions is generated. Identifiers are not ordered: an unknown identifier is neither older nor newer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,11 +30,11 @@ impl<R: RevisionTypes> Home for R {
 pub struct MethodInfo {
     /// Name of the method.
     pub method: &'static str,
-    /// True for a request, false for a notification.
+    /// True if the method is that of a request, false if it is that of a notification.
     pub request: bool,
-    /// True if clients send it.
+    /// True if clients send the method.
     pub from_client: bool,
-    /// True if servers send it.
+    /// True if servers send the method.
     pub from_server: bool,
 }
 
@@ -68,7 +68,7 @@ impl KnownRevision {
         panic!("this version of mcp-exact-convert does not know the revision; update it")
     }
 
-    /// Returns the revision with an identifier.
+    /// Returns the revision with an identifier; `None` if this crate does not support it.
     pub fn parse(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == id)
     }

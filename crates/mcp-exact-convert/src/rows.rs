@@ -1,6 +1,6 @@
 //! Top-level tables: revisions, their definitions and their methods.
 //!
-//! The generator writes them (`generated/roots.rs`). Indexes of definitions refer to the list of their revision.
+//! The generator writes `generated/roots.rs`. Indexes of definitions refer to the list of `types` of their revision.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::spans::is_same;
@@ -11,7 +11,7 @@ use crate::packed::{List, Text};
 /// Index that refers to no row.
 pub const NONE: u16 = u16::MAX;
 
-/// A revision; its index is that in `KnownRevision::ALL`.
+/// A revision; its index in the table is that in `KnownRevision::ALL`.
 pub struct RevisionRow {
     /// Definitions of the revision, sorted by name.
     pub types: List<TypeRow>,
@@ -22,7 +22,7 @@ pub struct RevisionRow {
 /// A definition of a revision.
 pub struct TypeRow {
     pub name: Text,
-    /// True if the schema has a definition with this name.
+    /// True if the official schema has a definition with this name, false for a generated definition.
     pub official: bool,
     /// Index of the type.
     pub value: u16,
@@ -32,7 +32,7 @@ pub struct TypeRow {
     older: u16,
 }
 
-/// Creates a row of the list of definitions; `name` is the index of its name.
+/// Creates the row of a definition; `name` is the index of its name, `newer` and `older` are those of counterparts.
 pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16) -> TypeRow {
     TypeRow {
         name: Text(name),
@@ -44,12 +44,12 @@ pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16
 }
 
 impl TypeRow {
-    /// Returns the index of the counterpart in the next or the previous revision.
+    /// Returns the index of the counterpart in the next revision if `up` is true, otherwise in the previous revision.
     pub fn counterpart(&self, up: bool) -> Option<u16> {
         to_option(self.neighbour(up))
     }
 
-    /// Returns the index of the counterpart in the next or the previous revision, or [`NONE`].
+    /// Returns the index of the counterpart in the next or, if `up` is false, the previous revision, or [`NONE`].
     pub const fn neighbour(&self, up: bool) -> u16 {
         if up { self.newer } else { self.older }
     }
@@ -57,7 +57,9 @@ impl TypeRow {
 
 /// A pair of definitions in neighbouring revisions.
 pub struct PairRow {
+    /// Index of the definition in the older revision.
     older: u16,
+    /// Index of the definition in the newer revision.
     newer: u16,
     /// True if every text of one definition is also valid unchanged for the other.
     pub same: bool,
@@ -67,7 +69,7 @@ pub struct PairRow {
     down: u16,
 }
 
-/// Creates a row of the list of pairs.
+/// Creates the row of a pair of definitions; `up` and `down` are the indexes of the operations.
 pub const fn pair(older: u16, newer: u16, same: bool, up: u16, down: u16) -> PairRow {
     PairRow {
         older,
@@ -79,7 +81,7 @@ pub const fn pair(older: u16, newer: u16, same: bool, up: u16, down: u16) -> Pai
 }
 
 impl PairRow {
-    /// Returns the pair with these two indexes.
+    /// Returns the pair of the definitions with these indexes.
     pub fn find(pairs: List<Self>, older: u16, newer: u16) -> Option<&'static Self> {
         let pairs = pairs.rows();
         let found = pairs.binary_search_by_key(&(older, newer), |pair| (pair.older, pair.newer));
@@ -95,6 +97,7 @@ impl PairRow {
 /// A method of any revision.
 pub struct MethodRow {
     pub method: Text,
+    /// True for a request, false for a notification.
     pub request: bool,
     /// Bit set of the revisions in which clients send the method.
     pub client: u16,
@@ -102,9 +105,9 @@ pub struct MethodRow {
     pub server: u16,
     /// Bit set of the revisions in which the request is embedded in results, as input requests are since 2026-07-28.
     pub embedded: u16,
-    /// Bit set of the revisions whose next revision has the same params, including all parts.
+    /// Bit set of the revisions whose params are the same in the next revision, including all parts.
     pub same_params: u16,
-    /// Bit set of the revisions whose next revision has the same result, including all parts.
+    /// Bit set of the revisions whose result is the same in the next revision, including all parts.
     pub same_results: u16,
     /// Rows of the method in each known revision, oldest first.
     pub revisions: List<Option<MethodTypes>>,
@@ -112,8 +115,10 @@ pub struct MethodRow {
 
 /// A method in one revision.
 pub struct MethodTypes {
+    /// Index of the type of the params, or [`NONE`].
     params: u16,
     pub params_required: bool,
+    /// Index of the type of the result, or [`NONE`].
     result: u16,
 }
 
@@ -134,7 +139,7 @@ impl MethodTypes {
 }
 
 impl MethodRow {
-    /// Returns true if a side sends the method as a separate message in the revision at an index.
+    /// Returns true if a side sends the method as a separate message in the revision at the index `place`.
     pub fn is_sent(&self, side: Side, place: usize) -> bool {
         self.sent(side) >> place & 1 == 1
     }

@@ -1,7 +1,6 @@
 //! Tables of the conversions between neighbouring revisions.
 //!
-//! The generator writes the rules (`generated/rules.rs`) from the differences of the schemas and from
-//! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
+//! The generator writes the rules to `generated/rules.rs`, and lists their effects in `docs/conversions.md`.
 
 use crate::conversion::Conversion;
 use crate::generated::{CALLS, CONDITIONS, TYPES};
@@ -17,7 +16,7 @@ pub type Manual = for<'t> fn(&mut Conversion<'_, 't>, &mut Node<'t>) -> Step<()>
 pub struct Call(pub u8);
 
 impl Call {
-    /// Returns the function of the manual conversion.
+    /// Returns the function with this index.
     pub fn get(self) -> Manual {
         CALLS[usize::from(self.0)]
     }
@@ -27,7 +26,7 @@ impl Call {
 #[allow(dead_code)]
 #[derive(Clone, Copy)]
 pub enum Op {
-    /// The text of the value is unchanged.
+    /// The value is unchanged.
     Keep,
     /// The rule at this index converts the value.
     Pair(u16),
@@ -51,14 +50,14 @@ pub enum Op {
 pub struct PathRow {
     /// Bit set of the types with a part that a step may change.
     pub active: [u64; WORDS],
-    /// First definition with a condition on this path.
+    /// Index of the first definition that has a condition on this path.
     pub first: u16,
     /// Indexes of the conditions of the definitions from `first` on, each plus one; 0 for no condition.
     pub conditions: List<u16>,
 }
 
 impl PathRow {
-    /// Returns the changes that the steps make to a definition; `None` if they may change every value of it.
+    /// Returns the condition under which the steps keep a value of a definition; `None` if they may change every value.
     pub fn condition(&self, definition: u16) -> Option<&'static UnchangedCondition> {
         let at = usize::from(definition.checked_sub(self.first)?);
         let row = usize::from(*self.conditions.rows().get(at)?);
@@ -69,18 +68,17 @@ impl PathRow {
 /// Number of 64-bit words of a bit set of all types.
 pub const WORDS: usize = TYPES.len().div_ceil(64);
 
-/// Condition under which no step of a path changes a value of a definition: the value has no listed member.
+/// Condition under which no step of a path changes a value: the value has none of the members listed here.
 pub struct UnchangedCondition {
-    /// Bit set. For an object: the members that a step changes whenever they are present. For a union: the variants
-    /// that are unchanged if their value is unchanged.
+    /// Bit set: members of an object that a step changes if present, or union variants that no step changes by itself.
     pub known: u64,
-    /// Names of unknown members that a step changes.
+    /// Names of members that a step changes and that the source revision does not define.
     pub names: List<Text>,
     /// True if a step adds `_meta` with the metadata of the session although this condition is satisfied.
     pub adds_meta: bool,
 }
 
-/// Creates a row of the table of conditions.
+/// Creates a condition for a definition to whose values no step adds `_meta`.
 pub const fn condition(known: u64, names: List<Text>) -> UnchangedCondition {
     UnchangedCondition {
         known,
@@ -89,7 +87,7 @@ pub const fn condition(known: u64, names: List<Text>) -> UnchangedCondition {
     }
 }
 
-/// Creates a condition for params to which a step adds `_meta`.
+/// Creates a condition for params to which a step adds `_meta` with the metadata of the session.
 pub const fn adding(known: u64, names: List<Text>) -> UnchangedCondition {
     UnchangedCondition {
         known,
@@ -108,7 +106,7 @@ pub struct Rule {
     pub target_type: u16,
     /// Manual conversion that runs before the rule.
     pub prepare: Option<Call>,
-    /// Members that the source does not define and that are not kept as unknown members, sorted by name.
+    /// Members that the source does not define and that the target refuses or drops, sorted by name.
     pub strays: List<Unknown>,
     pub body: Body,
 }
@@ -155,13 +153,13 @@ pub enum Body {
     Object(List<SourceMember>, List<TargetMember>),
     /// String enum: the values that the target revision does not allow, with reasons.
     Enum(List<LostValue>),
-    /// The constant of the target replaces the value, for this reason.
+    /// The target has another constant: the value is refused for this reason.
     Constant(Text),
     /// A JSON Schema document with stricter rules.
     Document,
     /// Union: one arm per variant of the source revision, and the policy for unknown variants.
     Union(List<Arm>, Unrecognized),
-    /// The definition becomes this variant of a union in the target revision.
+    /// The definition becomes this variant of a union in the target revision, by the operation at this index.
     Wrap(u8, u16),
     /// The target revision decodes and validates the text of the value, or the value is refused.
     Reinterpret,
@@ -169,9 +167,9 @@ pub enum Body {
 
 /// Conversion of a union variant.
 pub enum Arm {
-    /// The value becomes this variant of the target union.
+    /// The value becomes this variant of the target union, by the operation at this index.
     Variant(u8, u16),
-    /// The target is not a union: the value becomes the definition at this index.
+    /// The target is not a union: the operation at this index converts the value.
     Value(u16),
     /// A manual conversion converts the value.
     Call(Call),
@@ -183,50 +181,49 @@ pub enum Arm {
 
 /// Policy for a variant that the source revision does not define.
 pub enum Unrecognized {
-    /// Such a variant cannot occur.
+    /// No such variant occurs, because the types of the source revision do not keep unknown variants.
     Never,
-    /// The target revision decodes the value; otherwise, the value is kept if the union keeps unknown variants.
+    /// The target revision decodes the value; `true` if the target union keeps variants that it does not define.
     Read(bool),
     /// The message is refused for this reason, unless the target revision decodes the value as a variant.
     Foreign(Text),
 }
 
-/// Conversion of a member that only the source has; `absence` is a value with the meaning of absence, or empty.
+/// Conversion of a member that only the source has; `absence` is the text of a value that means absence, or empty.
 pub enum Removal {
     /// `(reason, absence)`: the message is refused for this reason, unless the value is `absence`, which is dropped.
     Refuse(Text, Text),
     /// `(reason, absence)`: the member is dropped and reported, as `rewritten` if its value is `absence`.
     Drop(Text, Text),
-    /// The id of the request, which is part of the envelope.
+    /// The id of the request, which is part of the envelope in the target.
     Id,
-    /// A constant: whether it is kept together with the id, and whether it is part of the envelope.
+    /// A constant: true if it is kept together with the id, and true if it is part of the envelope.
     Constant(bool, bool),
-    /// A member that a later revision introduced, with the reason.
+    /// A member that a later revision introduced: dropped for this reason, or kept if the caller keeps newer members.
     Newer(Text),
-    /// A member that a later revision introduced and whose default value has the same meaning as its absence. Holds the
-    /// reason (the later revision, if another value is refused), the default, the reason for the default, whether
-    /// another value is refused, and whether the member is required.
+    /// A newer member with a default that absence expresses: the reason or the revision, the default, its reason, true
+    /// if another value is refused, and true if the member is required.
     Default(Text, Text, Text, bool, bool),
 }
 
 /// Conversion of a member of the target. The tables may not use every action today.
 #[allow(dead_code)]
 pub enum Action {
-    /// The member is required in both revisions.
+    /// The member is required in both revisions: the operation.
     Convert(u16),
-    /// The member is optional in both; it is dropped and reported if it cannot be converted.
+    /// The member is optional in both revisions; it is dropped and reported if it cannot be converted.
     Optional(u16),
     /// The member is required in the source and optional in the target; with `true`, an empty object is dropped.
     Loosened(u16, bool),
     /// The member is optional in the source and required in the target.
     Required(u16, DefaultValue),
-    /// The member is a constant in the source and a value in the target.
+    /// The member is a constant, given as JSON text, in the source and a value in the target.
     ConstantAsValue(Text),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
     SameConstant(Text, Text),
-    /// The constants of the member differ between the revisions, so that its conversion is refused; the reason.
+    /// The constants of the member differ between the revisions, so that it is refused for this reason.
     OtherConstant(Text),
-    /// The member is a constant that the source does not have; with `true`, part of the envelope.
+    /// The member is a constant that the source does not have: its JSON text, and true if it is part of the envelope.
     NewConstant(Text, bool),
     /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),

@@ -94,8 +94,7 @@ fn convert_between<S: Defined + Encode, T: Defined + Decode>(
 /// ```
 ///
 /// # Errors
-/// [`ConvertError`] if the type has no counterpart in `from`, the text does not have that type, or the revision of the
-/// type cannot express it; the pointer refers to `text`.
+/// [`ConvertError`] if `from` has no counterpart, the text has another type, or the revision of `T` cannot express it.
 pub fn read_as<T: Defined + Decode>(
     text: &str,
     from: KnownRevision,
@@ -111,6 +110,7 @@ pub fn read_as<T: Defined + Decode>(
     decode_text(Reader::new(&convert_type(source, text, from, to, cx)?))
 }
 
+/// Decodes the text of a reader as the type `T`; an error names the definition.
 fn decode_text<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, ConvertError> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
     decoded.map_err(|DecodeFailed| {

@@ -97,6 +97,7 @@ fn releases_precede_drafts_by_age() {
     }
 }
 
+/// An older revision is less than a newer one, and each revision equals only itself.
 #[test]
 fn revisions_compare_by_order() {
     let specs = released();
@@ -160,12 +161,14 @@ fn senders_are_those_specified() {
     }
 }
 
+/// The peer of the client is the server, and the peer of the server is the client.
 #[test]
 fn sides_are_peers() {
     assert_eq!(Side::Client.peer(), Side::Server);
     assert_eq!(Side::Server.peer(), Side::Client);
 }
 
+/// Debug output contains identifier, status and lifecycle only.
 #[test]
 fn debug_output_is_short() {
     let text = format!("{:?} {0}", released()[0]);

@@ -42,7 +42,7 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
 }
 
 /// Returns true if `S` is serde_json's own serialiser with its compact formatter, and not with a formatter that must
-/// receive each member separately. If the name of that type changed, top-level untyped objects would lose only the
+/// receive each member separately. If serde_json renamed its serialiser, top-level untyped objects would lose only the
 /// white space between their members.
 fn is_json_serializer<S>() -> bool {
     let name = std::any::type_name::<S>();
@@ -99,8 +99,8 @@ fn deserialize_text<'de, D: Deserializer<'de>>(d: D) -> Result<Box<str>, D::Erro
     Ok(Box::<str>::from(raw))
 }
 
-/// Deserialiser that provides a `RawValue` in any layer of serde. `RawValue` requests a newtype by name; the content of
-/// a deserialiser that does not support the name is written as text.
+/// Deserialiser that provides a `RawValue` in any layer of serde. `RawValue` requests a newtype by a private name; if
+/// the inner deserialiser does not support the name, its content is written as JSON text.
 struct RawValueDeserializer<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for RawValueDeserializer<D> {
@@ -129,7 +129,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for RawValueDeserializer<D> {
 struct RawValueVisitor<V> {
     /// Visitor of `RawValue`, which expects a map with one entry.
     visitor: V,
-    /// Name of that entry, which is private to serde_json.
+    /// Name of the entry that the visitor expects, which is private to serde_json.
     name: &'static str,
 }
 
@@ -158,8 +158,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for RawValueVisitor<V> {
         f.write_str("a JSON value")
     }
 
-    /// Raw text arrives as a map with one member of the requested name. A document can have such a member too; the two
-    /// cases cannot be distinguished.
+    /// Reads raw text, which arrives as a map with one member of the requested name. A document that contains a member
+    /// with this name cannot be distinguished from raw text.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
         let first: Option<String> = map.next_key()?;
         if first.as_deref() == Some(self.name) {
@@ -232,7 +232,7 @@ impl<'de> de::DeserializeSeed<'de> for TextWriter<'_, '_> {
 }
 
 impl TextWriter<'_, '_> {
-    /// Appends a complete JSON value.
+    /// Appends the text of a complete JSON value.
     fn put(self, json: &str) {
         self.0.put(json);
     }
@@ -350,10 +350,11 @@ impl<'de> Visitor<'de> for TextWriter<'_, '_> {
     }
 }
 
-/// Member name under which serde_json passes numbers to other visitors with its feature `arbitrary_precision`.
+/// Name of the only member of the map in which serde_json passes a number to other visitors if its feature
+/// `arbitrary_precision` is on.
 const NUMBER_MEMBER: &str = "$serde_json::private::Number";
 
-/// Returns true if the feature `arbitrary_precision` is on in this build: any crate of the build can enable it.
+/// Returns true if serde_json's feature `arbitrary_precision` is on; any crate of the build can enable the feature.
 fn has_arbitrary_precision() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
@@ -424,7 +425,7 @@ impl<V: Encode> Serialize for Map<V> {
     }
 }
 
-/// Bounds that the bridge provides for every type.
+/// Fails to compile if [`Json`] does not implement both `DeserializeOwned` and `Serialize`.
 #[expect(dead_code, reason = "checked by the compiler only")]
 fn bridge_bounds(json: Json) -> impl DeserializeOwned + Serialize {
     json

@@ -1,9 +1,9 @@
 //! Decoding of the messages of one direction.
 //!
-//! A document is decoded into requests, notifications, results and errors, or into an error that contains the id for
-//! the answer. The members and the method of a message determine its class, not the success of a decoding attempt.
-//! Decoding needs one pass if `method` precedes `params` and `id` precedes `result`, and an additional raw scan
-//! otherwise.
+//! A document is decoded into requests, notifications, results and errors, or into an error that contains the id of the
+//! message to answer. The members and the method of a message determine its class, not the success of a decoding
+//! attempt. Decoding needs one pass if `method` precedes `params` and `id` precedes `result`, and an additional raw
+//! scan otherwise.
 
 use std::borrow::Cow;
 
@@ -18,14 +18,14 @@ use crate::reader::{IdAt, Reader};
 use crate::traits::{Decode, to_string};
 use crate::{JsonObject, Nullable, RequestId};
 
-/// Upper limit for the length of a request envelope in bytes, unless the id is long.
+/// Number of bytes to reserve for the envelope of a request, which suffices unless the id is long.
 const ENVELOPE: usize = 96;
 
 /// Maximum number of messages in a batch. Each bad message produces an error with a pointer, which is many times larger
 /// than the message.
 pub const MAX_BATCH: usize = 1000;
 
-/// Decodes one document: a message or a batch. `answers` returns the method of the local request with an id.
+/// Decodes one document: a message or a batch. `answers` returns the method of the local request that has the given id.
 ///
 /// # Errors
 /// [`MessageError`] if the document is not valid; it contains the id if the id can be read.
@@ -126,7 +126,8 @@ pub fn decode_notification<D: Direction>(text: &str) -> Result<D::Notification, 
     Err(message_error(text, r, D::NOTIFICATIONS, &|_| None))
 }
 
-/// Reads up to the method of a request, or of a notification, and refuses messages of other classes.
+/// Reads the message up to its method; refuses messages other than requests if `is_request` is true, and other than
+/// notifications if it is false.
 fn classify_as(r: &mut Reader<'_>, direction: &DirectionSpec, is_request: bool) -> ReadResult<()> {
     let start = r.peek_at();
     match (classify(r, direction)?, is_request) {
@@ -139,7 +140,7 @@ fn classify_as(r: &mut Reader<'_>, direction: &DirectionSpec, is_request: bool) 
     }
 }
 
-/// Appends an object with members added to it.
+/// Appends the object `params` to `text`, with the members in `added` before its closing brace.
 fn push_params(params: &str, added: &str, text: &mut String) {
     let open = params.strip_suffix('}').filter(|_| !added.is_empty());
     let Some(open) = open else {
@@ -196,7 +197,7 @@ fn decode_batch<'m, D: Direction>(
     Err(document_error(r.into_error()))
 }
 
-/// Checks an array to its end; returns its first items, and the number of all items.
+/// Checks an array to its end; returns at most `most` of its first items, and the number of all items.
 fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>, usize)> {
     let (mut items, mut count) = (Vec::new(), 0);
     let mut more = r.begin_array()?;
@@ -268,7 +269,7 @@ enum MessageClass {
     Request,
     /// The message has a method and no id.
     Notification,
-    /// The message has no method.
+    /// The message has no method; contains the envelope members that were already read.
     Response(Beginning),
 }
 
@@ -276,7 +277,8 @@ enum MessageClass {
 struct DirectionSpec {
     /// [`class_of`] with the direction's methods as constants, which cost less to compare with than a list.
     class_of: fn(&str) -> Option<MessageClass>,
-    /// Value of [`Direction::ENVELOPE_INSIDE`].
+    /// True if the types of requests and notifications contain `jsonrpc` and the id, as [`Direction::ENVELOPE_INSIDE`]
+    /// states.
     envelope_inside: bool,
 }
 
@@ -290,17 +292,17 @@ impl DirectionSpec {
     }
 }
 
-/// Members of a message that were already read.
+/// Envelope members of a response that were read before its class was known.
 struct Beginning {
     /// Offset at which the message begins.
     start: usize,
-    /// Position of the id, if it was read.
+    /// Position of the id, if the id was already read.
     id: Option<IdAt>,
-    /// Offset of the value of `jsonrpc`.
+    /// Offset of the value of `jsonrpc`, if the value was already read.
     version: Option<usize>,
 }
 
-/// Checks `jsonrpc` if the message type does not contain it, and checks that the text ends.
+/// Checks the envelope's `jsonrpc` if the message type does not contain it, and checks that only white space is left.
 fn finish(r: &mut Reader<'_>, envelope_inside: bool) -> ReadResult<()> {
     if !envelope_inside {
         r.envelope_version()?;
@@ -362,7 +364,7 @@ fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<Message
     Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
 }
 
-/// Member name of the JSON-RPC envelope.
+/// Class of a member name in a message, by its role in the JSON-RPC envelope.
 enum EnvelopeName {
     /// `jsonrpc`.
     Version,
@@ -376,7 +378,7 @@ enum EnvelopeName {
     Other,
 }
 
-/// Reads a member name and its colon; the most common spelling has a fast path.
+/// Reads a member name and its colon; common spellings of the envelope's names have a fast path.
 #[inline(always)]
 fn envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     if r.literal(b"\"jsonrpc\":") {
@@ -408,8 +410,8 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     })
 }
 
-/// Reads the method and classifies it. `resume` contains the members that were read, if only members of the envelope
-/// precede the method.
+/// Reads the value of `method`, and returns the class of the message. `resume` contains the positions of id and
+/// version, if only members of the envelope precede the method.
 #[inline(always)]
 fn classify_method(
     r: &mut Reader<'_>,
@@ -437,8 +439,8 @@ fn classify_method(
     Ok(class)
 }
 
-/// Returns the class of the messages of a method; `None` if the direction does not define it. Notifications have
-/// distinct names, so that most requests are recognised at once.
+/// Returns the class of the messages of a method; `None` if the direction does not define it. Methods of notifications
+/// are searched first only if the name begins with `notifications/`.
 fn class_of<D: Direction>(method: &str) -> Option<MessageClass> {
     // For about twelve names, a linear search that compares lengths first is faster than a binary search.
     let among = |names: &[&str]| names.contains(&method);
@@ -538,7 +540,7 @@ fn decode_response<'m, D: Direction>(
     }))
 }
 
-/// Decodes a result that precedes the id.
+/// Decodes the result at the offset `at`, which precedes the id in the message.
 fn decode_late_result<'m, D: Direction>(
     r: &mut Reader<'_>,
     (at, depth): (usize, u32),
@@ -568,7 +570,7 @@ fn decode_result<'m, D: Direction>(
     }
 }
 
-/// Determines the error for a message that did not decode.
+/// Returns the error for a message whose decoding failed, with its kind, id and method.
 #[cold]
 fn message_error<'m>(
     text: &str,
@@ -616,7 +618,7 @@ mod tests {
     use super::utf8;
     use crate::thinned;
 
-    /// The ASCII fast path must report the same end as the standard library.
+    /// The fast path for ASCII accepts and refuses the same bytes as the standard library.
     #[test]
     fn utf8_check_agrees_with_std() {
         for place in (0..100).step_by(thinned(11)) {

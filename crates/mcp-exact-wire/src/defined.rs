@@ -13,7 +13,7 @@ pub trait Defined {
     const NAME: &'static str;
 }
 
-/// Implements [`Defined`] for generated types.
+/// Implements [`Defined`] for generated types of one revision.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! define {

@@ -17,20 +17,21 @@ pub struct UnionDispatch {
     pub name: &'static str,
     /// Name of the discriminant member, or an empty string if the union has no discriminant.
     pub tag: &'static str,
-    /// Members whose presence is a condition of a case, in the order of the bits of [`DispatchCase::has`].
+    /// Members whose presence is tested, in the order of the bits of [`DispatchCase::has`].
     pub members: &'static [Probe],
-    /// Cases in order; the first case whose tag matches and whose members are present is selected.
+    /// Cases in the order in which they are tried; the first case whose tag matches and whose members are present is
+    /// selected.
     pub cases: &'static [DispatchCase],
-    /// Pairs of members, as bits of `members`, that exclude each other.
+    /// Pairs of bits of [`DispatchCase::has`] whose members must not occur in the same object.
     pub exclusive: &'static [(u32, u32)],
 }
 
-/// Member whose presence is a condition of a case.
+/// Member whose presence can be a condition for a variant.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// Name of the member.
     pub name: &'static str,
-    /// Name of a member that the value must contain, or an empty string.
+    /// Name of a member that the value must contain too, or an empty string.
     pub inner: &'static str,
 }
 
@@ -50,9 +51,9 @@ pub struct DispatchCase {
 pub enum Tag {
     /// The discriminant has this value.
     Is(&'static str),
-    /// The discriminant is absent.
+    /// The object does not have the discriminant.
     Absent,
-    /// The discriminant does not decide.
+    /// The discriminant may have any value, or be absent.
     Any,
 }
 
@@ -69,7 +70,7 @@ pub trait DispatchTable {
     fn probe(&self, bit: usize) -> Probe;
     /// Returns the [`cases`](UnionDispatch::cases) in their order.
     fn cases(&self) -> impl Iterator<Item = DispatchCase>;
-    /// Returns pairs of members that exclude each other.
+    /// Returns the pairs of bits whose members must not occur in the same object.
     fn exclusive(&self) -> &'static [(u32, u32)];
 }
 
@@ -105,10 +106,10 @@ impl DispatchTable for UnionDispatch {
 /// Result of [`Reader::select_variant`] if no variant of the union has the value of the discriminant.
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
-/// Members of an object that are conditions of cases.
+/// The discriminant of an object, and those of its members that a dispatch table tests.
 #[derive(Default)]
 struct PresentMembers<'a> {
-    /// Value of the discriminant, if the object has it.
+    /// Value of the discriminant; `None` if the object does not have the discriminant.
     tag: Option<Cow<'a, str>>,
     /// Present members, as bits of [`UnionDispatch::members`].
     has: u32,
@@ -152,12 +153,12 @@ impl<'a> Reader<'a> {
         Ok(selected)
     }
 
-    /// Returns the index of the set that contains the next string; `None` if none does.
+    /// Returns the index of the set that contains the next string; `None` if no set contains the string.
     pub fn select_string_set(&mut self, sets: &[&[&str]]) -> ReadResult<Option<usize>> {
         self.peek_string(|text| sets.iter().position(|set| set.contains(&text)))
     }
 
-    /// Applies a function to the next string without consuming it.
+    /// Returns the result of a function on the next string, without consuming the string.
     pub fn peek_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> ReadResult<T> {
         let (start, depth) = (self.peek_at(), self.depth());
         let text = self.str()?;
@@ -209,7 +210,7 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    /// Reads the next object for the members that are conditions of cases, and restores the position of the reader.
+    /// Finds the members of the next object that the dispatch table tests, and restores the position of the reader.
     fn find_members(&mut self, dispatch: &impl DispatchTable) -> ReadResult<PresentMembers<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -271,7 +272,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns the variant of the first case that matches; [`UNRECOGNIZED`] or an error if none does.
+    /// Returns the variant of the first case that matches; if no case matches, [`UNRECOGNIZED`] or an error.
     fn select_case(
         &mut self,
         dispatch: &impl DispatchTable,

@@ -1,7 +1,7 @@
 //! JSON Schema documents within messages, kept as raw objects with a typed view on demand.
 //!
-//! Decoding checks only that documents are objects. `validate()` checks their members against the protocol's schema by
-//! a static table, and reports member by member.
+//! Decoding checks only that documents are objects. `validate()` checks the members of a document against the
+//! protocol's schema by a static table, and reports each member that deviates.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,13 +15,13 @@ use crate::validate::{Path, Validate, ViolationKind, Violations};
 use crate::writer::Writer;
 use crate::{Json, JsonObject, NotAnObject, Number, from_str};
 
-/// Rules of the protocol's schema for a document of this kind.
+/// Typed view of a JSON Schema document, with the rules of the protocol's schema for such documents.
 pub trait DocumentView: Decode + Encode {
     /// Rules for the members that the protocol's schema defines.
     const RULES: &'static [DocumentRule];
     /// JSON text of the smallest valid document.
     const SMALLEST: &'static str;
-    /// True if the document allows no other members.
+    /// True if the document allows no members without a rule.
     const CLOSED: bool = false;
 }
 
@@ -36,7 +36,7 @@ pub struct DocumentRule {
     pub value: DocumentValue,
 }
 
-/// Rule for a value in a document.
+/// Rule for a value in a JSON Schema document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DocumentValue {
     /// Any value.
@@ -171,7 +171,7 @@ impl<V: DocumentView> Validate for Document<V> {
     }
 }
 
-/// Checks the members of a document in one pass. The text was scanned when received, so no step can fail.
+/// Checks the members of a document in one pass. The text must be valid JSON, so that no step fails.
 pub(crate) fn check_members(
     rules: &[DocumentRule],
     closed: bool,
@@ -200,7 +200,8 @@ pub(crate) fn check_members(
     }
 }
 
-/// Returns a description of the first deviation of a document member.
+/// Returns a description of the first violation of a rule in the value `text` of a document member; `None` if there is
+/// none.
 pub(crate) fn member_violation(rule: &DocumentRule, text: &str) -> Option<String> {
     let mut violations = Violations::default();
     check_value(&rule.value, text, &Path::ROOT, &mut violations);

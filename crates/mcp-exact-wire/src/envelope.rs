@@ -1,7 +1,7 @@
 //! JSON-RPC envelope of types that do not contain `jsonrpc` and `id`.
 //!
-//! The reader records the positions of the two members while it decodes the rest of the message. A message is therefore
-//! read once, and envelope members do not become unknown members.
+//! The reader records the positions of `jsonrpc` and `id` while it decodes the other members of the message. A message
+//! is therefore read once, and envelope members do not become unknown members.
 
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
@@ -10,7 +10,7 @@ use crate::reader::{Envelope, IdAt, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
-    /// Declares that the next object is a message.
+    /// Declares that the next object is a message, so that the reader records `jsonrpc` and `id`.
     pub(crate) fn expect_envelope(&mut self) {
         let start = self.peek_at();
         *self.envelope() = Envelope {
@@ -36,13 +36,13 @@ impl Reader<'_> {
         };
     }
 
-    /// Returns true if the object that is opened now is a message.
+    /// Returns true if the next object was declared to be a message, and clears the declaration.
     #[inline]
     pub(crate) fn take_envelope(&mut self) -> bool {
         std::mem::take(&mut self.envelope().expected)
     }
 
-    /// Records a member of the envelope and skips its value; returns false for other names.
+    /// Records the position of `id` or `jsonrpc` and skips the value; returns false for the name of another member.
     pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> ReadResult<bool> {
         let at = self.peek_at();
         let envelope = self.envelope();
@@ -68,7 +68,7 @@ impl Reader<'_> {
         self.fault(at, DecodeErrorKind::Exclusive, words)
     }
 
-    /// Returns the id of the completely read message.
+    /// Returns the id of the message, which must have been read completely.
     pub(crate) fn envelope_id(&mut self) -> ReadResult<RequestId> {
         match self.envelope().id {
             Some(IdAt {
@@ -83,7 +83,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks the version of the completely read message.
+    /// Checks that `jsonrpc` is `2.0`, in a message that must have been read completely.
     pub(crate) fn envelope_version(&mut self) -> ReadResult<()> {
         let Some(at) = self.envelope().version else {
             let start = self.envelope().start;

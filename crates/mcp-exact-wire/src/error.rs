@@ -16,7 +16,7 @@ pub struct DecodeFailed;
 /// Result of a decoding step.
 pub type ReadResult<T> = Result<T, DecodeFailed>;
 
-/// Kind of rule that a document breaks.
+/// Kind of the rule that a document violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
@@ -38,7 +38,7 @@ pub enum DecodeErrorKind {
     Duplicate,
     /// The value matches no variant of a union.
     Union,
-    /// Two members exclude each other.
+    /// An object contains two members that exclude each other.
     Exclusive,
 }
 
@@ -65,9 +65,9 @@ impl DecodeErrorKind {
 pub struct DecodeError {
     /// Kind of the violated rule.
     kind: DecodeErrorKind,
-    /// JSON pointer of the value.
+    /// JSON pointer of the value that violates the rule.
     pointer: String,
-    /// Offset of the value, in bytes.
+    /// Offset of this value in the text, in bytes.
     offset: usize,
     /// Description of the problem.
     detail: String,
@@ -97,7 +97,7 @@ impl DecodeError {
         &self.detail
     }
 
-    /// Returns true if the error is about a missing member of that name.
+    /// Returns true if the error is that a required member of this name is missing.
     pub(crate) fn lacks(&self, member: &str) -> bool {
         self.kind == DecodeErrorKind::Required && self.detail == Detail::missing_words(member)
     }
@@ -125,7 +125,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Record of a failed reading step.
+/// Record of a failed decoding step, from which the error is created on request.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     /// Offset of the value or the member name, in bytes.
@@ -134,14 +134,14 @@ pub(crate) struct Fault {
     pub(crate) kind: DecodeErrorKind,
     /// Description of the problem.
     pub(crate) detail: Detail,
-    /// Name of the member at fault, if the offset is that of the object that contains it.
+    /// Name of the member at fault, if `at` is the offset of the object that contains the member.
     pub(crate) member: Option<Box<str>>,
 }
 
 /// Description of a fault, formatted only on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Detail {
-    /// A complete description.
+    /// The complete description.
     Plain(&'static str),
     /// The expected type.
     Expected(&'static str),
@@ -173,7 +173,7 @@ impl Fault {
 }
 
 impl Detail {
-    /// Returns the description of a missing member.
+    /// Returns the description of the fault that a required member is missing.
     fn missing_words(member: &str) -> String {
         format!("missing member `{member}`")
     }

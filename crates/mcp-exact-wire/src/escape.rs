@@ -51,8 +51,8 @@ pub(crate) static ESCAPES: [Escape; 256] = {
 /// Number of input bytes that are escaped at a time without shuffles, so that the output buffer stays in the cache.
 const PIECE_LENGTH: usize = 2048;
 
-/// Returns the initial capacity for `length` bytes: enough if most characters need no escape, and always enough for one
-/// step.
+/// Returns the initial capacity of the output for `length` bytes, which suffices if most characters need no escape, and
+/// always for the first block.
 pub(crate) fn initial_capacity(length: usize) -> usize {
     length + length / 8 + length.clamp(16, BLOCK) * MAX_ESCAPED_LENGTH + 2 * STRIDE
 }
@@ -133,7 +133,8 @@ fn append_blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 /// Number of bytes that are copied at a time, which is longer than most runs between escaped characters.
 const STRIDE: usize = 32;
 
-/// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
+/// Number of output bytes to reserve for a block: each of its bytes may become six, and a vector store writes more
+/// bytes than its result has.
 const BLOCK_ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + 2 * STRIDE;
 
 /// Escapes complete blocks; returns the numbers of consumed and written bytes. At least [`STRIDE`] bytes of each run
@@ -192,7 +193,7 @@ mod tests {
     use crate::text::append;
     use crate::thinned;
 
-    /// Escapes byte by byte, as RFC 8259 defines it.
+    /// Returns the bytes as escaped one by one according to RFC 8259.
     fn expected(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &b in bytes {
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(out, [b"before\"", &*expected, b"\""].concat(), "{bytes:?}");
     }
 
-    /// Returns bytes of every kind; `share` of 256 are special, another sixteenth are outside of ASCII.
+    /// Returns pseudorandom bytes: of 256 bytes, about `share` must be escaped, and about 16 are outside of ASCII.
     fn bytes(seed: u32, length: usize, share: u32) -> Vec<u8> {
         /// Control characters, the quote and the backslash: bytes that must be escaped.
         const SPECIAL: &[u8; 16] = b"\x00\x01\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x1b\x1f\"\\";
@@ -259,6 +260,7 @@ mod tests {
         }
     }
 
+    /// Each kind of byte is escaped correctly at each position of strings of up to two blocks.
     #[test]
     fn every_kind_escapes_at_every_length() {
         let kinds = b"\x00\x07\x08\t\n\x0b\x0c\r\x0e\x10\x1f !\"#[\\]\x7f\x80\xa2\xdc\xff";
@@ -273,6 +275,7 @@ mod tests {
         }
     }
 
+    /// Strings with many and with few special bytes are escaped correctly at each length.
     #[test]
     fn every_length_and_density_escapes() {
         for length in (0..=200).step_by(thinned(13)) {
@@ -287,6 +290,7 @@ mod tests {
         }
     }
 
+    /// Strings in which each byte becomes a sequence of six bytes are escaped correctly.
     #[test]
     fn sixfold_growth_fits_the_buffer() {
         for length in [63, 64, 65, 1_000, 100_000 / thinned(50)] {
@@ -295,6 +299,7 @@ mod tests {
         }
     }
 
+    /// The capacity of the output buffer exceeds the length of the escaped text by less than a quarter.
     #[test]
     fn long_strings_do_not_double_buffers() {
         for share in [0, 1, 10, 40, 120] {

@@ -31,7 +31,7 @@ const VECTOR_ROOM: usize = MAX_ESCAPED_LENGTH * VECTOR_LENGTH + VECTOR_LENGTH;
 const CONTROL_LETTERS: [u8; VECTOR_LENGTH] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
 
 /// For each set of special bytes among eight: the source index of each output byte. Indices 0 to 7 are the eight input
-/// bytes, index 8 is a backslash. Bytes after the result have no meaning.
+/// bytes, index 8 is a backslash. Entries after the last output byte are not used.
 static SHUFFLE_INDICES: [[u8; VECTOR_LENGTH]; 256] = {
     let mut sources = [[0; VECTOR_LENGTH]; 256];
     let mut special = 0;
@@ -50,8 +50,7 @@ static SHUFFLE_INDICES: [[u8; VECTOR_LENGTH]; 256] = {
     sources
 };
 
-/// Returns true if the processor has the instructions. The check is cheap, because the answer of the processor is
-/// cached.
+/// Returns true if the processor has the instructions. The check is cheap, because its result is cached.
 #[inline]
 pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("popcnt")
@@ -94,7 +93,7 @@ pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usiz
     (at, length)
 }
 
-/// Returns the room for one vector from the offset `from` on; `None` if less is left.
+/// Returns the output bytes for one vector from the offset `from` on; `None` if fewer bytes are left.
 #[inline]
 fn vector_room(
     room: &mut [MaybeUninit<u8>],
@@ -263,7 +262,8 @@ fn store(bytes: __m128i, place: &mut [MaybeUninit<u8>; VECTOR_LENGTH]) {
     unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), bytes) }
 }
 
-/// Returns the result of comparing the vector at `index` of a block as bits of the block's mask.
+/// Returns the comparison result of the vector at `index` of a block as bits at the vector's position in the mask of
+/// the block.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn comparison_bits(equal: __m128i, index: usize) -> u64 {
@@ -275,7 +275,8 @@ mod tests {
     use super::*;
     use crate::thinned;
 
-    /// With any size of the room: the text up to the returned position is escaped, and only little room is left unused.
+    /// With an output buffer of any size, the input up to the returned position is escaped, and only little of the
+    /// buffer is left unused.
     #[test]
     #[allow(unsafe_code)]
     fn escaping_resumes_after_full_buffer() {

@@ -1,6 +1,7 @@
 //! Unknown members of a known type, kept in the order of arrival, without names that the type defines.
 //!
-//! An empty collection is one pointer. Decoders add members without a search, because they find duplicates by one sort.
+//! An empty collection has the size of one pointer. Decoders add members without a search, because they find duplicates
+//! by one sort.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,11 +11,11 @@ use crate::unknown::ENVELOPE_MEMBERS;
 use crate::validate::{Path, ViolationKind, Violations};
 use crate::writer::Writer;
 
-/// Types with a list of their member names.
+/// Type that lists the names of its members.
 pub trait Members {
-    /// Every name that the schema gives a meaning, discriminants included.
+    /// JSON names of all members that the schema of the type defines, discriminants included.
     const MEMBERS: &'static [&'static str];
-    /// True if the type is a message, in which all members of the JSON-RPC envelope have a meaning.
+    /// True if the type is a message, so that the names of the JSON-RPC envelope are no unknown members.
     const IS_MESSAGE: bool = false;
 }
 
@@ -23,12 +24,12 @@ pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
 
 /// Unknown members of an object, which its type does not define.
 ///
-/// The collection refuses every name that `T` defines, so that a member is never written twice. Where `T` is a message,
-/// it refuses the names of JSON-RPC's envelope, too: `jsonrpc`, `id`, `method`, `params`, `result` and `error`. Members
-/// keep the order of arrival and are written after the known ones.
+/// The collection refuses every name that `T` defines, so that a member is never written twice. If `T` is a message,
+/// the collection also refuses the names of JSON-RPC's envelope: `jsonrpc`, `id`, `method`, `params`, `result` and
+/// `error`. Unknown members keep the order of arrival, and are written after the known members.
 pub struct Extra<T>(Unknown, PhantomData<fn() -> T>);
 
-/// Error of [`Extra::insert`].
+/// Error of [`Extra::insert`]: the name is not that of an unknown member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KnownMember {
@@ -68,8 +69,8 @@ impl<T: Members> Extra<T> {
         self.insert_arrived(name, value)
     }
 
-    /// Sets a member like [`insert`](Self::insert), but allows names of the envelope in a message, as decoding does;
-    /// conversions add received members with it.
+    /// Sets a member like [`insert`](Self::insert), but allows names of the envelope in a message, for members that
+    /// were received.
     ///
     /// # Errors
     /// [`KnownMember::Field`] if the type has a field for `name`.
@@ -114,12 +115,12 @@ impl<T: Members> Extra<T> {
 }
 
 impl<T> Extra<T> {
-    /// Creates an empty collection.
+    /// Creates an empty collection of unknown members.
     pub const fn new() -> Self {
         Self(None, PhantomData)
     }
 
-    /// Returns the number of members.
+    /// Returns the number of unknown members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |members| members.len())
     }
@@ -129,13 +130,13 @@ impl<T> Extra<T> {
         self.len() == 0
     }
 
-    /// Returns the value of a member.
+    /// Returns the value of an unknown member.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.iter()
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Removes a member and returns its value.
+    /// Removes an unknown member and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Json> {
         let members = self.0.as_mut()?;
         let at = members.iter().position(|(known, _)| **known == *name)?;
@@ -146,7 +147,7 @@ impl<T> Extra<T> {
         Some(value)
     }
 
-    /// Iterates over all members in order of arrival.
+    /// Iterates over all unknown members in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0
             .iter()
@@ -160,8 +161,8 @@ impl<T> Extra<T> {
 }
 
 impl<T: Members> Extra<T> {
-    /// Writes the members into an object that is being written. Members of a message with names of its envelope are
-    /// omitted when the entire message is written, as the type writes these itself.
+    /// Writes the members into an object that is being written. While an entire message is written, members with names
+    /// of its envelope are omitted, because the message type writes the envelope.
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
         match &self.0 {
@@ -189,7 +190,7 @@ pub fn report_additional(path: &Path<'_>, to: &mut Violations) {
     });
 }
 
-/// Writes the members; a separate function, so that it is compiled once and not for each type.
+/// Writes the members into the open object; a separate function, so that it is compiled once and not for each type.
 #[inline(never)]
 fn write_members(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {
@@ -198,7 +199,7 @@ fn write_members(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     }
 }
 
-/// Writes the members, except for names of the envelope while a message is written.
+/// Writes the members into the open object; while a message is written, without the names of its envelope.
 #[inline(never)]
 fn write_in_message(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {

@@ -102,7 +102,7 @@ fn is_scheme(scheme: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
-/// Returns true for an `authority` (RFC 3986 section 3.2). An empty one is valid, because its host is an empty
+/// Returns true for an `authority` (RFC 3986 section 3.2). An empty authority is valid, because its host is an empty
 /// `reg-name`.
 fn is_authority(authority: &str) -> bool {
     let (userinfo, host_port) = authority.split_once('@').unwrap_or(("", authority));
@@ -282,7 +282,8 @@ fn is_full_date(text: &[u8]) -> bool {
     (1..=days).contains(&day)
 }
 
-/// Returns true for a `date-time` (RFC 3339 section 5.6). Its `T` and `Z` may be in lower case.
+/// Returns true for a `date-time` (RFC 3339 section 5.6). The letters `T` and `Z` of a `date-time` may be in lower
+/// case.
 fn is_date_time(text: &[u8]) -> bool {
     match text.split_at_checked(10) {
         Some((date, [b'T' | b't', time @ ..])) => is_full_date(date) && is_full_time(time),

@@ -60,8 +60,8 @@ impl<'a> MessageHead<'a> {
         Ok(head)
     }
 
-    /// Parses a document that does not decode, to find the error to reply with. Leaves out an id or a method that
-    /// occurs twice or cannot be decoded, unless all parsers find the same one.
+    /// Parses a document that does not decode, to find the error to reply with. The head has no id or method if the
+    /// member occurs with different values, and no method that is not a valid string.
     ///
     /// # Errors
     /// [`DecodeError`] when the text is not JSON.
@@ -183,7 +183,7 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// Reads the text of a member that may occur once.
+/// Reads the text of the next value into `place`; a value that is already there is a duplicate member.
 #[inline]
 fn read_once<'a>(
     place: &mut Option<&'a str>,
@@ -200,11 +200,11 @@ fn read_once<'a>(
 /// Members that parsers may read differently in a message that does not decode.
 #[derive(Default)]
 struct AmbiguousMembers<'a> {
-    /// True if two ids differ.
+    /// True if the message has two ids that differ.
     id: bool,
     /// The text of the first method.
     method: Option<&'a str>,
-    /// True if two methods differ.
+    /// True if the message has two methods that differ.
     has_different_methods: bool,
     /// True if one of the methods is a string.
     has_string_method: bool,

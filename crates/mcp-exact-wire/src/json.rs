@@ -372,11 +372,12 @@ impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
 struct ObjectBuilder {
     /// Text of the members, each after a comma.
     out: Vec<u8>,
-    /// Ends of the quoted name and of the value of each member.
+    /// For each member: the end offsets in `out` of the quoted name and of the value.
     members: Vec<(usize, usize)>,
 }
 
 impl ObjectBuilder {
+    /// Creates a builder without members.
     fn new() -> Self {
         Self {
             out: Vec::with_capacity(128),
@@ -396,14 +397,14 @@ impl ObjectBuilder {
         self.members.push((name_end, self.out.len()));
     }
 
-    /// Returns the quoted name of a member and the text of its value. Equal names are quoted equally.
+    /// Returns the quoted name of a member and the text of its value. Equal names have the same quoted text.
     fn member(&self, at: usize) -> (&[u8], &[u8]) {
         let start = at.checked_sub(1).map_or(0, |before| self.members[before].1);
         let (name_end, end) = self.members[at];
         (&self.out[start + 1..name_end], &self.out[name_end + 1..end])
     }
 
-    /// Returns the object, without repeated names.
+    /// Returns the object with unique names.
     fn finish(mut self) -> JsonObject {
         let name_of = |at: usize| self.member(at).0;
         let is_repeated = |at: usize| (0..at).any(|before| name_of(before) == name_of(at));
@@ -477,7 +478,7 @@ mod tests {
         text.parse().expect("an object")
     }
 
-    /// Checks the value that `get` returns for a name.
+    /// Checks the text of the value that `get` returns for a name.
     fn check_get(text: &str, name: &str, expected: Option<&str>) {
         let found = object(text).get(name);
         assert_eq!(found.as_ref().map(Json::text), expected, "{text}");
@@ -495,7 +496,7 @@ mod tests {
         check_get("{ }", "a", None);
     }
 
-    /// Checks the text of an object after `name` is set to `true`.
+    /// Checks the text of an object after `insert` has set the member `name` to `true`.
     fn check_insert(text: &str, name: &str, expected: &str) {
         let mut object = object(text);
         object.insert(name, true);
@@ -525,6 +526,7 @@ mod tests {
         assert_eq!(members.collect::<JsonObject>().text(), expected);
     }
 
+    /// Of members with the same name, an object keeps the first position and the last value.
     #[test]
     fn repeated_names_keep_first_position() {
         check_collected(&[], "{}");
@@ -536,6 +538,7 @@ mod tests {
         check_collected(&many, expected);
     }
 
+    /// Conversion from `serde_json::Value` accepts objects, and names the kind of a refused value.
     #[test]
     fn object_values_convert_to_objects() {
         let value = serde_json::json!({"a": [1, null]});
@@ -553,6 +556,7 @@ mod tests {
         }
     }
 
+    /// The search for a member finds the same members in long text, which is searched by substring, as in short text.
     #[test]
     fn long_and_short_objects_agree() {
         let long = "x".repeat(5000);
@@ -613,6 +617,7 @@ mod tests {
         }
     }
 
+    /// An object with set members continues the JSON-RPC envelope of a request.
     #[test]
     fn set_members_keep_enclosing_objects() {
         let check = |text: &str, expected: &str| {
@@ -666,6 +671,7 @@ mod tests {
         }
     }
 
+    /// Setting a member replaces each value of that name, or appends a new member.
     #[test]
     fn set_members_are_encoded() {
         let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {

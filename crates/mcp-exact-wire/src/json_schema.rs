@@ -18,25 +18,25 @@ use crate::{
 /// The JSON Schemas of one revision's types.
 #[derive(Debug)]
 pub struct JsonSchemas {
-    /// Prefix of references to definitions in `text`.
+    /// Beginning of each `$ref` to a definition in `text`, such as `#/$defs/`.
     references: &'static str,
     /// JSON object with the schema of each definition, by name.
     text: &'static str,
-    /// Entries of the definitions, sorted by name.
+    /// Names and types of the definitions, sorted by name.
     types: &'static [JsonSchemaType],
     /// Parsed form of `text`, created on first use.
     parsed: OnceLock<JsonMap<String, Value>>,
 }
 
-/// Entry of a definition: its name and the schema of its type.
+/// Name of a definition, and the schema of its type.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonSchemaType {
-    /// The name of the type.
+    /// The name of the definition, which is also that of its type.
     pub name: &'static str,
-    /// True if the name is an alias of a type that other definitions may share; references to it are replaced by its
-    /// content.
+    /// True if the name is an alias of a type that other definitions may share; references to the alias are replaced by
+    /// its content.
     pub is_alias: bool,
-    /// The schema of the type, or a reference to it.
+    /// Function that returns the schema of the type, or a reference to the schema.
     pub subschema: fn(&mut SchemaGenerator) -> Schema,
 }
 
@@ -60,7 +60,7 @@ impl JsonSchemaType {
     }
 }
 
-/// Returns the schema of `T`, or a reference to it, from the generator.
+/// Returns the schema of `T` from the generator, or a reference to the schema.
 fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
@@ -82,7 +82,7 @@ const SCHEMA_LIST_KEYWORDS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"
 const SCHEMA_MAP_KEYWORDS: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
 
 impl JsonSchemas {
-    /// Creates the schemas from the text of the definitions and their types, which are sorted by name. For generated
+    /// Creates the schemas from the text of the definitions and their types, which are sorted by name; for generated
     /// code.
     #[doc(hidden)]
     pub const fn new(
@@ -179,7 +179,7 @@ impl JsonSchemas {
     }
 }
 
-/// For generated code: a type whose schema is in a table.
+/// Implements `JsonSchema` for a generated type whose schema is in a `JsonSchemas` table; for generated code.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_schema_in {
@@ -200,7 +200,7 @@ macro_rules! json_schema_in {
     };
 }
 
-/// Implements `JsonSchema` for a type of this crate whose schema is written in place.
+/// Implements `JsonSchema` for a type of this crate, with the schema given as an expression.
 macro_rules! inline {
     ($type:ty $(where $parameter:ident)?, $name:literal, $generator:ident => $($schema:tt)*) => {
         impl $(<$parameter>)? JsonSchema for $type {

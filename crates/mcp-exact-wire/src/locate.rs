@@ -1,8 +1,8 @@
 //! Conversion of a byte offset to a JSON pointer.
 //!
 //! The text is read again up to the offset that a reader has recorded, and the JSON pointer of the value, or of the
-//! member whose name starts at the offset, is returned. This happens only after a failure, in linear time and without
-//! recursion.
+//! member whose name starts at the offset, is returned. The pointer is computed only after a failure, in linear time
+//! and without recursion.
 
 use crate::pointer::{MAX_POINTER, Pointer};
 use crate::scan::{scalar_end, skip_space, string_end};
@@ -10,7 +10,7 @@ use crate::unescape::unescape_lossy;
 
 /// Object or array that encloses the offset, with the name of its current member or the index of its current item.
 enum Level<'a> {
-    /// An object, with the spelled name of its current member.
+    /// An object, with the name of its current member as written in the text, including escape sequences.
     Object(Option<&'a str>),
     /// An array, with the index of its current item.
     Array(usize),
@@ -23,12 +23,12 @@ enum Level<'a> {
 struct Path<'a> {
     /// The outermost levels.
     levels: Vec<Level<'a>>,
-    /// Number of enclosing levels that are not stored.
+    /// Number of enclosing objects and arrays that are not stored.
     deeper_levels: usize,
 }
 
 impl<'a> Path<'a> {
-    /// Enters an object or array.
+    /// Adds an object or array to the path.
     fn open(&mut self, level: Level<'a>) {
         if self.deeper_levels > 0 || self.levels.len() > MAX_POINTER {
             self.deeper_levels += 1;
@@ -37,7 +37,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Leaves the innermost object or array.
+    /// Removes the innermost object or array from the path.
     fn close(&mut self) {
         if self.deeper_levels > 0 {
             self.deeper_levels -= 1;
@@ -46,7 +46,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Returns the innermost container, unless it is only counted.
+    /// Returns the innermost object or array; `None` if it is not stored.
     fn innermost(&mut self) -> Option<&mut Level<'a>> {
         match self.deeper_levels {
             0 => self.levels.last_mut(),
@@ -54,7 +54,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Moves to the next item of the innermost container; returns true if a member name follows.
+    /// Advances the path after a comma; returns true if a member name follows.
     fn next_item(&mut self) -> bool {
         match self.innermost() {
             Some(Level::Array(index)) => {
@@ -93,7 +93,7 @@ pub(crate) fn locate(text: &str, offset: usize) -> Pointer {
     pointer
 }
 
-/// Returns the objects and arrays that enclose the offset.
+/// Returns the objects and arrays that enclose the offset, each with its current member or item.
 fn path_to(text: &str, offset: usize) -> Path<'_> {
     let bytes = text.as_bytes();
     let mut path = Path::default();
@@ -127,13 +127,13 @@ fn path_to(text: &str, offset: usize) -> Path<'_> {
         };
         at = skip_space(bytes, end);
     }
-    name_at(text, at, expect_name, &mut path);
+    add_member_at(text, at, expect_name, &mut path);
     leave_last_item(bytes, at, &mut path);
     path
 }
 
-/// Adds the member whose name starts at the offset to the path.
-fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>) {
+/// Adds the member whose name starts at the offset `at` to the path; does nothing if `expect_name` is false.
+fn add_member_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>) {
     if !expect_name || text.as_bytes().get(at) != Some(&b'"') {
         return;
     }
@@ -142,7 +142,8 @@ fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>)
     }
 }
 
-/// Removes the last item from the path if the offset is at the closing bracket: the error is in the container.
+/// Removes the last item or member from the path if a closing bracket is at the offset, because the error then concerns
+/// the array or object.
 fn leave_last_item(bytes: &[u8], at: usize, path: &mut Path<'_>) {
     match (bytes.get(at), path.innermost()) {
         (Some(b']'), Some(Level::Array(_))) => path.close(),

@@ -32,14 +32,14 @@ impl<V> Map<V> {
         self.0.is_empty()
     }
 
-    /// Returns the value of `name`.
+    /// Returns the value of the entry `name`.
     pub fn get(&self, name: &str) -> Option<&V> {
         self.0
             .iter()
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Returns the value of `name` for modification.
+    /// Returns the value of the entry `name` for modification.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         self.0
             .iter_mut()
@@ -109,13 +109,13 @@ impl<N: Into<String>, V> Extend<(N, V)> for Map<V> {
     }
 }
 
-/// Positions of names in order of arrival: the part of collecting into a map that does not depend on the type of the
-/// values and is compiled once.
+/// Positions of names in the order of arrival, for collecting entries into a map; not generic, so that the code is
+/// compiled once.
 #[derive(Default)]
 pub(crate) struct Places(HashMap<Box<[u8]>, usize>);
 
 impl Places {
-    /// Returns the position of a name; a new name is appended.
+    /// Returns the position of a name; a new name gets the next position.
     pub(crate) fn place_of(&mut self, name: &[u8]) -> usize {
         if let Some(&place) = self.0.get(name) {
             return place;

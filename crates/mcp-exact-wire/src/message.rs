@@ -1,6 +1,6 @@
 //! JSON-RPC messages of one direction: the types, their encoding, and the error for an invalid message.
 //!
-//! The module `decode` contains their decoder.
+//! The module `decode` decodes messages.
 
 use std::fmt;
 
@@ -17,15 +17,16 @@ use crate::{Integer, Json, Nullable, RequestId};
 ///
 /// Generated crates implement this trait for `FromClient` and `FromServer`.
 pub trait Direction: crate::private::Generated + Copy + fmt::Debug + PartialEq + 'static {
-    /// Requests: [`WithId`] around the union up to 2025-06-18, whose types leave the id out; later the union itself.
+    /// Type of the requests. Up to 2025-06-18, whose request types have no id, this is [`WithId`] around the union of
+    /// requests; later, the union itself.
     type Request: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
     /// Type of the notifications.
     type Notification: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
     /// Type of the results.
     type Result: DecodeResult + Encode + Validate + Clone + fmt::Debug + PartialEq;
-    /// Sorted methods of requests.
+    /// Methods of the requests, sorted.
     const REQUESTS: &'static [&'static str];
-    /// Sorted methods of notifications.
+    /// Methods of the notifications, sorted.
     const NOTIFICATIONS: &'static [&'static str];
     /// True if the revision has batches (2025-03-26 only).
     const BATCHES: bool;
@@ -40,16 +41,16 @@ pub trait Call {
     /// Returns the kind of the message.
     fn kind(&self) -> MessageKind;
 
-    /// Returns the method, also of a message that the revision does not define.
+    /// Returns the method, even if the revision does not define it.
     fn method(&self) -> &str;
 
-    /// Returns the id of a request. Notifications have none, nor have the requests up to 2025-06-18 without the
-    /// [`WithId`] around them, nor a request of an unknown method whose id cannot be read.
+    /// Returns the id of a request. The result is `None` for notifications, for requests up to 2025-06-18 without their
+    /// [`WithId`], and for a request of an unknown method whose id cannot be read.
     fn id(&self) -> Option<RequestId> {
         None
     }
 
-    /// Returns the `params` as JSON, also of a message that the revision does not define; `None` when they are absent.
+    /// Returns the `params` as JSON, even if the revision does not define the method; `None` when they are absent.
     fn params(&self) -> Option<Json>;
 }
 
@@ -73,7 +74,8 @@ impl<Q: Call> Call for WithId<Q> {
 
 /// Results whose type depends on the method of the request.
 pub trait DecodeResult: Sized {
-    /// Reads the result of a request of `method`; of a method that the revision does not define, as an open result.
+    /// Reads the result of a request of `method`; if the revision does not define the method, as a result with any
+    /// members.
     ///
     /// # Errors
     /// [`DecodeFailed`](crate::DecodeFailed) if decoding fails; the reader contains the reason.
@@ -86,9 +88,9 @@ pub trait DecodeResult: Sized {
 /// members are not written a second time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithId<Q> {
-    /// The id.
+    /// The id of the request.
     pub id: RequestId,
-    /// The request.
+    /// The request without its id.
     pub request: Q,
 }
 
@@ -171,8 +173,8 @@ impl<D: Direction> Message<D> {
         }
     }
 
-    /// Returns the id of a request, or of the request that a result or an error answers. Notifications have none, nor
-    /// has an error whose sender could not read the id.
+    /// Returns the id of a request, or of the request that a result or an error answers. The result is `None` for
+    /// notifications, and for an error whose sender could not read the id.
     pub fn id(&self) -> Option<RequestId> {
         match self {
             Self::Request(request) => request.id(),
@@ -250,7 +252,7 @@ impl Members for ErrorObject {
     const MEMBERS: &'static [&'static str] = ERROR_MEMBERS;
 }
 
-/// Layout of a response.
+/// Layout of the members of a response.
 pub(crate) static RESPONSE: ObjectLayout = ObjectLayout {
     members: RESPONSE_MEMBERS,
     keys: &keys::<5>(RESPONSE_MEMBERS),
@@ -260,7 +262,7 @@ pub(crate) static RESPONSE: ObjectLayout = ObjectLayout {
 /// Names of the members of a response; `method` is among them, because a response must not have it.
 const RESPONSE_MEMBERS: &[&str] = &["id", "jsonrpc", "result", "error", "method"];
 
-/// Layout of an error object.
+/// Layout of the members of an error object.
 static ERROR_OBJECT: ObjectLayout = ObjectLayout {
     members: ERROR_MEMBERS,
     keys: &keys::<3>(ERROR_MEMBERS),
@@ -323,7 +325,7 @@ pub enum MessageErrorKind {
     InvalidRequest,
     /// A request of a method that is only defined for notifications: -32601.
     MethodNotFound,
-    /// A known method with parameters that do not match the schema: -32602.
+    /// A request of a known method has parameters that do not match the schema: -32602.
     InvalidParams,
     /// A notification whose parameters do not match the schema, which is never answered.
     InvalidNotification,

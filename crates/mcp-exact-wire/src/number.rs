@@ -17,10 +17,11 @@ use crate::writer::Writer;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Number(NumberText);
 
-/// Text of a number. A text that formatting an `i64` yields is `Int`; other texts of at most 14 bytes are `Short`.
+/// Text of a number. Text that is the decimal form of an `i64` is stored as `Int`, other text of at most 14 bytes as
+/// `Short`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NumberText {
-    /// Value of the text.
+    /// Number whose text is the decimal form of this value.
     Int(i64),
     /// Length and bytes of the text.
     Short(u8, [u8; 14]),
@@ -108,7 +109,7 @@ impl Number {
     }
 }
 
-/// Returns the value of a string that formatting an `i64` yields.
+/// Returns the value of a string that is the decimal form of an `i64`, without leading zeros; `None` for other strings.
 fn parse_canonical_i64(text: &str) -> Option<i64> {
     if text.len() > 20 || text == "-0" || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
@@ -350,7 +351,7 @@ impl TryFrom<Number> for Integer {
     }
 }
 
-/// Implements `From` for integer types; those before the semicolon fit into `i64`.
+/// Implements `From` for integer types: before the semicolon, the types whose values all fit into `i64`.
 macro_rules! from_integers {
     ($($small:ty),* ; $($large:ty),*) => {
         $(impl From<$small> for Number {

@@ -10,12 +10,12 @@ use crate::extra::{Extra, Members, Unknown};
 use crate::order::duplicate;
 use crate::reader::Reader;
 
-/// Known members of a type, with marks for the required ones.
+/// Known members of a type: their names, lookup keys, and bits for the required ones.
 #[derive(Debug)]
 pub struct ObjectLayout {
     /// Member names in the order of the schema, at most 64.
     pub members: &'static [&'static str],
-    /// Lookup [`keys`] of the names.
+    /// Lookup keys of the names, as [`keys`] returns them.
     pub keys: &'static [u64],
     /// One bit for each required member.
     pub required: u64,
@@ -23,9 +23,9 @@ pub struct ObjectLayout {
 
 /// Known members of a type, which are stored in an [`ObjectLayout`] or in the tables of the conversions.
 pub trait KnownMembers: Copy {
-    /// Returns the [`keys`] of the names.
+    /// Returns the lookup keys of the names, as [`keys`] returns them.
     fn keys(self) -> &'static [u64];
-    /// Returns the name of a member.
+    /// Returns the name of the member at an index.
     fn name(self, index: usize) -> &'static str;
     /// Returns one bit for each required member.
     fn required(self) -> u64;
@@ -65,7 +65,7 @@ pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     keys
 }
 
-/// Returns the bits of the named members. An unknown name is a compile error.
+/// Returns a bit set with the indexes in `members` of the names in `required`; an unknown name is a compile error.
 pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
     let (mut bits, mut at) = (0, 0);
     while at < required.len() {
@@ -79,7 +79,8 @@ pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
     bits
 }
 
-/// Compares strings in constant evaluation, where `==` is not available. Outside semantic versioning.
+/// Returns true if two strings are equal, in constant evaluation, where `==` is not available. Outside semantic
+/// versioning.
 #[doc(hidden)]
 pub const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -112,13 +113,13 @@ fn key_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 /// Reader of the members of one object.
 #[derive(Debug)]
 pub struct ObjectReader<M = &'static ObjectLayout> {
-    /// Known members of the type.
+    /// Known members of the object.
     layout: M,
-    /// Offset of the object, or of the message that it is, in bytes.
+    /// Offset in bytes of the object, or of the complete message that the object belongs to.
     start: usize,
     /// One bit for each known member that was read.
     seen: u64,
-    /// Index of the known member that is expected next.
+    /// Index of the known member that is tried first, because it follows the last one in the layout.
     guess: usize,
     /// True once the opening brace was read.
     opened: bool,
@@ -131,7 +132,7 @@ pub struct ObjectReader<M = &'static ObjectLayout> {
 }
 
 impl<'a> Reader<'a> {
-    /// Opens an object of a known type.
+    /// Opens the next value, which must be an object of a known type, and returns a reader of its members.
     #[inline]
     pub fn object(&mut self, layout: &'static ObjectLayout) -> ReadResult<ObjectReader> {
         let envelope = self.take_envelope();
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Opens any object. Outside semantic versioning.
+    /// Reads the opening brace of an object. Outside semantic versioning.
     #[doc(hidden)]
     #[inline]
     pub fn open_object(&mut self) -> ReadResult<()> {
@@ -230,7 +231,7 @@ impl ObjectReader {
         }
     }
 
-    /// Creates a reader of the rest of a message after its method.
+    /// Creates a reader of a message whose members up to `method` were already read.
     fn resumed(layout: &'static ObjectLayout, start: usize) -> Self {
         /// Lookup key of `method`.
         const METHOD: u64 = keys::<1>(&["method"])[0];
@@ -247,8 +248,8 @@ impl ObjectReader {
         }
     }
 
-    /// Returns an object that began at `start`, whose members in the bits of `seen` were read; the name of another
-    /// member is next.
+    /// Creates a reader of an object that began at `start`, and of which the known members in the bit set `seen` were
+    /// read; the name of another member is next.
     pub(crate) fn continued(layout: &'static ObjectLayout, start: usize, seen: u64) -> Self {
         Self {
             seen,
@@ -317,8 +318,8 @@ impl<M: KnownMembers> ObjectReader<M> {
         }
     }
 
-    /// Records that a required member is missing. Generated code needs the call for the type system, although
-    /// [`next`](Self::next) has checked the member already.
+    /// Records the failure that a required member is missing. Generated code calls this function for members that are
+    /// absent after [`next`](Self::next) has ended, which the type system cannot exclude.
     #[cold]
     pub fn incomplete(&self, r: &mut Reader<'_>) -> DecodeFailed {
         let missing = self.layout.required() & !self.seen;
@@ -356,7 +357,8 @@ impl<M: KnownMembers> ObjectReader<M> {
         Some(index)
     }
 
-    /// Finds a member near the end of the text, or among names with the same first eight bytes.
+    /// Finds the known member whose name begins at `name_at`, without lookup keys: near the end of the text, and for
+    /// names with the same first eight bytes.
     #[inline(never)]
     fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();

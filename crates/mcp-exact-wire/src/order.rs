@@ -1,5 +1,5 @@
-//! Sorting, a map of numbers, joining, and the search for duplicates and substrings, compiled once for all types:
-//! callers describe their values by index.
+//! Functions that are compiled once for all types, because callers describe their values by index: sorting, joining, a
+//! map of numbers, and the search for duplicates and substrings.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ pub fn joined(parts: &[&str], separator: &str) -> String {
     text
 }
 
-/// Minimum length of a text for which preparing a substring search pays off, in bytes.
+/// Minimum length of a text, in bytes, from which on [`contains`] prepares a substring search.
 const LONG: usize = 512;
 
 /// Returns true if `text` contains `part`. In a short text, comparing at each occurrence of the first byte costs less
@@ -115,6 +115,7 @@ pub fn contains(text: &str, part: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Sorting keeps the order of equal elements.
     #[test]
     fn equal_ones_keep_their_order() {
         let values: Vec<usize> = (0..200).map(|at| at * 7919 % 13).collect();
@@ -132,6 +133,7 @@ mod tests {
         assert_eq!(joined(&["a", "b"], ""), "ab");
     }
 
+    /// A duplicate is found at any distance from the first occurrence, with few and with many names.
     #[test]
     fn duplicates_are_found_at_any_distance() {
         for count in [0, 1, 2, 5, MAX_PAIRWISE_NAMES, MAX_PAIRWISE_NAMES + 1, 40] {
@@ -148,6 +150,7 @@ mod tests {
         }
     }
 
+    /// A substring is found in short and in long texts, also at the end.
     #[test]
     fn parts_of_texts_are_found() {
         for length in [0, 10, LONG, 3 * LONG] {

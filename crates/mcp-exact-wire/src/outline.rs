@@ -19,7 +19,7 @@ pub struct Outline<'a, const N: usize> {
     pub id: Option<RequestId>,
     /// The method of a request or a notification.
     pub method: Option<&'a str>,
-    /// The parameters, or the result.
+    /// The parameters of a request or a notification, or the result.
     pub body: Option<ObjectRef<'a>>,
     /// Positions of members in the body.
     pub places: Places<N>,
@@ -27,7 +27,7 @@ pub struct Outline<'a, const N: usize> {
     pub depth: usize,
 }
 
-/// Members of a message that were read.
+/// Members of a message that were read so far.
 struct MessageParts<'a, const N: usize> {
     /// True if `jsonrpc` was read.
     has_version: bool,
@@ -39,9 +39,9 @@ struct MessageParts<'a, const N: usize> {
     params: Option<ObjectRef<'a>>,
     /// Value of `result`.
     result: Option<ObjectRef<'a>>,
-    /// Positions of the members that were searched in the body.
+    /// Positions of the searched members in the body.
     places: Places<N>,
-    /// Nesting depth of the message.
+    /// Nesting depth of objects and arrays in the message.
     depth: usize,
 }
 
@@ -108,7 +108,7 @@ impl<'a, const N: usize> MessageParts<'a, N> {
         Ok(Some(parts))
     }
 
-    /// Reads the id; returns false if its spelling is not usual.
+    /// Reads the id; returns false if it is neither a short integer nor a string without escape sequences.
     fn read_id(&mut self, r: &mut Reader<'a>) -> ReadResult<bool> {
         self.id = match r.kind()? {
             Kind::Number => r.small_integer().map(RequestId::from),
@@ -193,6 +193,7 @@ mod tests {
         );
     }
 
+    /// A text has no outline if it is invalid, or is valid in a less common spelling.
     #[test]
     fn other_text_has_no_outline() {
         for text in [

@@ -12,7 +12,7 @@ use crate::view::JsonRef;
 pub struct Places<const N: usize>([(usize, usize); N]);
 
 impl<const N: usize> Places<N> {
-    /// Creates positions of absent members; the empty range at the start of the object marks absence.
+    /// Creates positions that mark all members as absent: the empty range at the start of the object.
     pub(crate) const fn none() -> Self {
         Self([(0, 0); N])
     }
@@ -33,8 +33,9 @@ impl<const N: usize> Places<N> {
 }
 
 impl JsonObject {
-    /// Decodes an object and finds members in the same pass, as [`ObjectRef::find_each`](crate::ObjectRef::find_each)
-    /// finds them afterwards: if a name occurs twice, the last value counts. No two names are the same.
+    /// Decodes an object and finds the named members in the same pass, like
+    /// [`ObjectRef::find_each`](crate::ObjectRef::find_each): if a name occurs twice, the last value counts. The names
+    /// must be distinct.
     ///
     /// # Errors
     /// The errors of decoding a [`JsonObject`].
@@ -49,7 +50,7 @@ impl JsonObject {
     }
 }
 
-/// Scans the next object; returns the positions of the members, and the nesting depth of the object.
+/// Scans the next object; returns the positions of the named members, and the nesting depth of the object.
 pub(crate) fn scan_object<const N: usize>(
     r: &mut Reader<'_>,
     names: &[&str; N],
@@ -99,6 +100,8 @@ mod tests {
         }
     }
 
+    /// Members that are found while an object is decoded are those that iteration finds afterwards, also in truncated
+    /// text.
     #[test]
     fn places_agree_with_iteration() {
         let whole =

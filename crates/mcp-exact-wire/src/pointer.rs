@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901) of bounded length, for errors and violations.
 //!
-//! A document determines the length of its names and the depth of its values. Reports remain short: a pointer that
-//! exceeds the limit is cut and marked as cut.
+//! The sender of a document determines the length of names and the depth of values, so that a pointer above the limit
+//! is cut and marked as cut.
 
 /// Maximum length of the JSON pointer of an error or a violation, in bytes; a longer pointer is cut and ends in `…`.
 pub const MAX_POINTER: usize = 1024;
@@ -37,7 +37,7 @@ impl Pointer {
         }
     }
 
-    /// Returns true once nothing more is appended.
+    /// Returns true if the pointer was cut, so that tokens are no longer appended.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -66,7 +66,7 @@ impl Pointer {
     }
 }
 
-/// Returns the string of a value as violations repeat it: a long string is cut. Not covered by semantic versioning.
+/// Returns text as a violation quotes it: a long text is cut and ends in `…`. Not covered by semantic versioning.
 #[doc(hidden)]
 pub fn quoted(text: &str) -> String {
     if text.len() <= MAX_QUOTED {
@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(pointer(&["a/b", "~1", "", "é"]), "/a~1b/~01//é");
     }
 
+    /// A pointer above the limit is cut and gets one `…`.
     #[test]
     fn long_pointers_are_cut_once() {
         let whole = "x".repeat(MAX_POINTER - 1);

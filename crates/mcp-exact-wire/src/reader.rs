@@ -1,7 +1,7 @@
 //! Cursor over JSON text that all generated decoders use.
 //!
-//! The reader returns strings, numbers, raw values and array items; `object.rs` reads objects, and `dispatch.rs` reads
-//! unions. The reader builds no tree, does not recurse, and allocates only returned values.
+//! This module reads strings, numbers, raw values and arrays; `object.rs` reads objects, and `dispatch.rs` selects the
+//! variants of unions. The reader builds no tree, does not recurse, and allocates only returned values.
 
 use std::borrow::Cow;
 
@@ -32,8 +32,8 @@ pub enum Kind {
 
 /// Cursor over the JSON text of one document.
 ///
-/// Generated code uses the reader; applications use [`from_str`](crate::from_str) and the like. After a
-/// [`DecodeFailed`] only [`into_error`](Self::into_error) can be called.
+/// Generated code uses the reader; applications use [`from_str`](crate::from_str) and the like. After a method has
+/// returned [`DecodeFailed`], only [`into_error`](Self::into_error) may be called.
 #[derive(Debug)]
 pub struct Reader<'a> {
     /// The complete document.
@@ -44,26 +44,26 @@ pub struct Reader<'a> {
     checked: bool,
     /// Number of objects and arrays of known types that enclose the position.
     depth: u32,
-    /// Reason of the last failed step.
+    /// Reason of the last failed step; `None` if no step has failed.
     fault: Option<Box<Fault>>,
-    /// Envelope of the message that is decoded.
+    /// Envelope members of the message that is being decoded.
     envelope: Envelope,
-    /// Offset of an object, and the value of its discriminant that was read in advance.
+    /// Offset of an object, and the value of its discriminant if another step has already read it.
     hint: Option<(usize, &'a str)>,
 }
 
 /// Positions of the JSON-RPC envelope members that the type of a message does not contain.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
-    /// True if the next object is a message.
+    /// True if the next object was declared to be a message.
     pub(crate) expected: bool,
-    /// Offset at which that message begins.
+    /// Offset at which the message begins.
     pub(crate) start: usize,
-    /// True if its first members were read already.
+    /// True if the members of the message up to its method were already read.
     pub(crate) resumed: bool,
-    /// The value of `id`.
+    /// Position of the value of `id`.
     pub(crate) id: Option<IdAt>,
-    /// The value of `jsonrpc`.
+    /// Offset of the value of `jsonrpc`.
     pub(crate) version: Option<usize>,
 }
 
@@ -115,7 +115,8 @@ impl<'a> Reader<'a> {
         self.take_error()
     }
 
-    /// Returns the error for a [`DecodeFailed`]; the reader is not moved, which would be a copy of it in each decoder.
+    /// Returns the error for a [`DecodeFailed`], like [`into_error`](Self::into_error), but without a move of the
+    /// reader, which each decoder would compile as a copy.
     #[cold]
     #[inline(never)]
     pub(crate) fn take_error(&mut self) -> DecodeError {
@@ -214,7 +215,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number that must equal the integer `expected`, in any spelling.
+    /// Reads a number that must equal the integer `expected`, in any spelling; `words` is the text of `expected` for
+    /// the error.
     pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
         if crate::Number::decode(self)?.as_i64() == Some(expected) {
@@ -308,7 +310,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an integer of at most 18 digits in its usual spelling; otherwise returns `None` and reads nothing.
+    /// Reads an integer of at most 18 digits without fraction and exponent; otherwise returns `None` and reads nothing.
     #[inline]
     pub(crate) fn small_integer(&mut self) -> Option<i64> {
         let (value, end) = scan::small_integer(self.bytes(), self.at)?;
@@ -386,7 +388,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records the failure that the next value does not have the type `what`.
+    /// Records the failure that the next value does not have the JSON type `what`.
     #[cold]
     pub fn expected(&mut self, what: &'static str) -> DecodeFailed {
         let at = self.peek_at();
@@ -532,14 +534,14 @@ impl<'a> Reader<'a> {
         self.hint = Some((start, tag));
     }
 
-    /// Returns the value of the discriminant of the object at `start`, if it is already known.
+    /// Returns and clears the value of the discriminant of the object at `start`, if another step has already read it.
     #[inline]
     pub(crate) fn take_hint(&mut self, start: usize) -> Option<&'a str> {
         let (at, tag) = self.hint.take()?;
         (at == start).then_some(tag)
     }
 
-    /// Returns the envelope of the message that is decoded.
+    /// Returns the recorded envelope members of the message that is being decoded.
     #[inline]
     pub(crate) fn envelope(&mut self) -> &mut Envelope {
         &mut self.envelope
@@ -551,7 +553,7 @@ impl<'a> Reader<'a> {
         self.depth
     }
 
-    /// Restores the position at which a look-ahead began.
+    /// Sets the position and the nesting depth to those at which a look-ahead began.
     #[inline]
     pub(crate) fn rewind(&mut self, at: usize, depth: u32) {
         self.at = at;
@@ -572,8 +574,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns and clears the fault of a step if reading can continue after the value: the text is JSON, and not too
-    /// deep.
+    /// Clears the fault of the last step and returns it, if reading can continue after the value: the text is JSON and
+    /// is not nested too deep.
     pub(crate) fn forgive(&mut self) -> ReadResult<Box<Fault>> {
         let is_final =
             |fault: &Fault| matches!(fault.kind, DecodeErrorKind::Syntax | DecodeErrorKind::Depth);

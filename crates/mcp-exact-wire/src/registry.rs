@@ -12,7 +12,7 @@ use crate::{DecodeError, Validate, Violations};
 pub struct Definition {
     /// The name in the schema.
     pub name: &'static str,
-    /// Decodes a value of the definition's type.
+    /// Function that decodes a value of the definition's type.
     decode: DecodeValue,
 }
 
@@ -21,11 +21,11 @@ pub struct Definition {
 pub struct Inspected {
     /// Encoded form of the decoded value.
     pub encoded: String,
-    /// Deviations of the value from the schema.
+    /// Deviations of the decoded value from the schema.
     pub violations: Violations,
 }
 
-/// Function that decodes a value of one type.
+/// Function that decodes a value of one type, which the result hides.
 type DecodeValue = fn(&mut Reader<'_>) -> ReadResult<Box<dyn Value>>;
 
 /// Value of any type of a revision, so that all code except for decoding is compiled once.

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use crate::simd;
 
-/// The text is not JSON at this offset.
+/// Error of a scan: the text is not JSON at this offset, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson(pub(crate) usize);
 
@@ -47,8 +47,9 @@ fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
     first_special(last).map_or(bytes.len(), |found| bytes.len() - BLOCK + found)
 }
 
-/// Scans a long string: first the end is found with the widest available vectors, and then control characters before
-/// the end. The string is scanned in pieces, so that the second pass reads from the nearest cache.
+/// Returns the number of plain bytes of a long string: first the end is searched with the widest available vectors,
+/// then control characters before the end. The string is scanned in pieces, so that the second search reads from the
+/// nearest cache.
 #[inline(never)]
 fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
     /// Number of bytes that are searched for the end before they are searched for control characters.
@@ -230,7 +231,8 @@ static IS_LETTER: [bool; 256] = {
     is
 };
 
-/// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: untyped JSON keeps them unchanged.
+/// Scans one escape sequence that starts at `at`. A lone surrogate is accepted, because untyped JSON keeps it
+/// unchanged.
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -393,12 +395,11 @@ pub(crate) fn literal_end<const N: usize>(
 }
 
 /// Finds the ends of many short strings in a row. Bytes that may end a string are found in whole blocks. The start of a
-/// block does not depend on the ends of strings, so that the processor loads the next block while the grammar of this
-/// one is checked.
+/// block does not depend on the ends of strings, so that the processor can load the next block early.
 struct StringEndScanner {
     /// Offset at which the block begins.
     start: usize,
-    /// The bytes of the block that may end a string.
+    /// Mask of the bytes of the block that may end a string.
     special: u64,
 }
 

@@ -8,7 +8,7 @@ pub(crate) const BLOCK: usize = 64;
 /// Block of bytes for which masks are computed.
 pub(crate) type Block = [u8; BLOCK];
 
-/// Bit masks of the bytes that matter inside strings.
+/// Bit masks of the bytes that are significant inside strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextMarks {
     /// Quotes, escaped or not.
@@ -19,22 +19,22 @@ pub(crate) struct TextMarks {
     pub(crate) controls: u64,
 }
 
-/// Bit masks of the bytes that matter in a search for the end of a container.
+/// Bit masks of the bytes that are significant for finding the end of an object or array.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BracketMarks {
     /// Quotes, escaped or not.
     pub(crate) quotes: u64,
     /// Backslashes.
     pub(crate) backslashes: u64,
-    /// `{` and `[`
+    /// Opening brackets, `{` and `[`.
     pub(crate) opening: u64,
-    /// `}` and `]`
+    /// Closing brackets, `}` and `]`.
     pub(crate) closing: u64,
 }
 
 /// Returns the mask of the bytes that the backslashes of a block escape; `carry` is true if the block begins with an
-/// escaped byte, and is set for the next block. Runs of backslashes that begin at an even offset and at an odd offset
-/// are handled apart.
+/// escaped byte, and is set for the next block. Runs of backslashes that begin at an even offset are handled separately
+/// from those that begin at an odd offset.
 #[inline]
 pub(crate) fn escaped_mask(backslashes: u64, carry: &mut u64) -> u64 {
     /// Mask of the bytes at even offsets.
@@ -156,7 +156,8 @@ mod sse2 {
         unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
     }
 
-    /// Returns the result of comparing the vector at `index` of a block as bits of the block's mask.
+    /// Returns the comparison result of the vector at `index` of a block as bits at the vector's position in the mask
+    /// of the block.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn mask_bits(equal: __m128i, index: usize) -> u64 {
@@ -245,6 +246,8 @@ mod tests {
         }
     }
 
+    /// The mask of strings contains opening quotes and no closing quotes, and extends to the end after an unmatched
+    /// quote.
     #[test]
     fn string_mask_starts_at_quotes() {
         assert_eq!(string_mask(0b0100_0010), 0b0011_1110);

@@ -1,12 +1,12 @@
 //! Finding the end of a value by its quotes and brackets only.
 //!
-//! These functions skip text that is decoded, and so validated, later. For JSON the result is exact; for other text it
-//! is any position or `None`. No byte is read twice, and nothing recurses or allocates.
+//! These functions skip text that is decoded, and so validated, later. For valid JSON the returned end is exact; for
+//! other text it is any position or `None`. The functions read each byte once, and do not recurse or allocate.
 
 use crate::scan;
 use crate::simd::{self, BLOCK, Block};
 
-/// Returns the end of the value that starts at `at`; `None` if the text ends before the value.
+/// Returns the end offset of the value that starts at `at`; `None` if the text ends before the value.
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at) {
@@ -176,6 +176,7 @@ mod tests {
         }
     }
 
+    /// Text that ends inside a value, and a closing bracket without an opening one, have no end.
     #[test]
     fn unmatched_closing_bracket_ends_nothing() {
         for text in ["", "]", "[", "{\"a\":", "\"", "\"\\"] {

@@ -17,11 +17,11 @@ use crate::reader::Reader;
 use crate::skip;
 use crate::validate::{Path, Violations};
 
-/// The members of one object while they are read. Outside semantic versioning.
+/// Reader of the members of one object, by a table. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct MemberReader<'a, M> {
-    /// Known members and those that were read.
+    /// Known members of the object, and which of them were read.
     object: ObjectReader<M>,
     /// Offset of the object, in bytes.
     start: usize,
@@ -31,7 +31,7 @@ pub struct MemberReader<'a, M> {
     unknown: Vec<Cow<'a, str>>,
 }
 
-/// A member whose value is read next. Outside semantic versioning.
+/// Name of the member whose value is next. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum MemberName<'a> {
@@ -76,7 +76,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         self.read_other(r, name_at).map(Some)
     }
 
-    /// Ends the object.
+    /// Checks for missing and duplicate members at the end of the object.
     #[inline]
     fn close(&mut self, r: &mut Reader<'a>) -> ReadResult<()> {
         self.object.close(r)?;
@@ -89,7 +89,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         }
     }
 
-    /// Handles a member whose spelling in the text matches no known name.
+    /// Reads the name of a member whose spelling in the text matches no known name.
     #[inline(never)]
     fn read_other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
         let name = r.str()?;
@@ -127,7 +127,7 @@ pub struct OpenMember<'a> {
     pub value: &'a str,
 }
 
-/// The entries of a typed map while they are read. Outside semantic versioning.
+/// Reader of the entries of one typed map. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct EntryReader<'a> {
@@ -214,8 +214,7 @@ impl<'a> Reader<'a> {
         Ok(format!("{}", fault.detail))
     }
 
-    /// Skips the next value, whose type is an object with arbitrary members; a value that is no object is recorded as a
-    /// mismatch.
+    /// Skips the next value, which must be an object; a value of another type is recorded as a failure.
     ///
     /// # Errors
     /// The same errors as when a [`JsonObject`](crate::JsonObject) is decoded.
@@ -296,7 +295,8 @@ pub fn value_end(text: &str, at: usize) -> Option<usize> {
     skip::value_end(text.as_bytes(), at)
 }
 
-/// Checks a JSON Schema document by a table. Outside semantic versioning.
+/// Reports the violations of the rules for a JSON Schema document, which are given as a table. Outside semantic
+/// versioning.
 #[doc(hidden)]
 pub fn check_document(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
     check_members(rules, false, text, path, to);

@@ -9,10 +9,10 @@ use crate::scan::{first_special, plain_end};
 /// 64-bit word of eight quotes.
 const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
 
-/// Maximum number of bytes that are appended at once.
+/// Maximum length in bytes of a string that is appended by a few wide stores.
 const MAX_SHORT_LENGTH: usize = 64;
 
-/// Appends a string.
+/// Appends a string as JSON, with quotes and escape sequences.
 pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
     let done = match bytes.len() {
         0..8 => append_under_eight(bytes, out),
@@ -26,7 +26,7 @@ pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string of any length.
+/// Appends a string of any length as JSON.
 #[inline(never)]
 fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.len() < 8 {
@@ -53,7 +53,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends less than eight bytes, each escaped if necessary.
+/// Appends fewer than eight bytes between quotes, each escaped if necessary.
 fn append_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
     /// Room for two quotes and seven escaped bytes, each written as a complete sequence.
     const ROOM: usize = 1 + 8 * MAX_ESCAPED_LENGTH + 1;
@@ -72,7 +72,7 @@ fn append_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
     out.truncate(before + to + 1);
 }
 
-/// Appends less than eight bytes, unless one of them has to be escaped.
+/// Appends fewer than eight bytes between quotes; returns false and appends nothing if a byte must be escaped.
 #[inline(always)]
 fn append_under_eight(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     /// 64-bit word of eight spaces.
@@ -86,7 +86,7 @@ fn append_under_eight(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns less than eight bytes as a word, the first byte lowest, padded with zeros.
+/// Returns fewer than eight bytes as a word, the first byte lowest, padded with zeros.
 #[inline(always)]
 pub(crate) fn load_word(bytes: &[u8]) -> u64 {
     let length = bytes.len() % 8;
@@ -104,7 +104,8 @@ pub(crate) fn load_word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Appends a quote, eight bytes, and quotes; the string ends with the quote after `length` bytes.
+/// Appends a quote, the first `length` bytes of the word `text`, and a quote, by one store of sixteen bytes that is cut
+/// afterwards.
 #[inline(always)]
 fn append_words_at(text: u64, out: &mut Vec<u8>, length: usize) {
     let before = out.len();
@@ -115,7 +116,7 @@ fn append_words_at(text: u64, out: &mut Vec<u8>, length: usize) {
     out.truncate(before + length + 2);
 }
 
-/// Appends eight to sixteen bytes, unless one of them has to be escaped.
+/// Appends eight to sixteen bytes between quotes; returns false and appends nothing if a byte must be escaped.
 #[inline(always)]
 fn append_words(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) else {
@@ -128,7 +129,8 @@ fn append_words(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends `HALF` to twice as many bytes, unless one of them has to be escaped.
+/// Appends at least `HALF` and at most twice as many bytes between quotes; returns false and appends nothing if a byte
+/// must be escaped.
 #[inline(always)]
 fn append_halves<const HALF: usize, const ROOM: usize>(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>())

@@ -51,12 +51,13 @@ pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
     }
 }
 
-/// Encodes a value as text. Untyped JSON in it is written byte for byte, line breaks between its tokens included.
+/// Encodes a value as text. Untyped JSON in the value is written byte for byte, line breaks between its tokens
+/// included.
 pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
     text_of(&|w| value.encode(w))
 }
 
-/// Returns the text that `encode` writes: the part of [`to_string`] that is compiled once.
+/// Returns the text that `encode` writes; not generic, so that the code of [`to_string`] is compiled once.
 pub(crate) fn text_of(encode: &dyn Fn(&mut Writer<'_>)) -> String {
     let mut out = Vec::with_capacity(256);
     encode(&mut Writer::new(&mut out));
@@ -184,8 +185,8 @@ impl<T: Encode + ?Sized> Encode for &T {
 
 /// The identifier of a revision of the specification, such as `2025-06-18`.
 ///
-/// The type contains an identifier and no list, so that a new revision needs no change. Identifiers are not ordered,
-/// because an unknown identifier is neither older nor newer than others.
+/// Any identifier is allowed, so that a new revision needs no change of this type. Identifiers are not ordered, because
+/// an unknown identifier is neither older nor newer than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(&'static str);
 
@@ -281,7 +282,7 @@ pub mod private {
     impl<Q: Bare + ?Sized> Bare for &Q {}
 }
 
-/// The types of one revision, by direction.
+/// The message types of one revision, by direction.
 pub trait RevisionTypes: private::Generated + Copy + 'static {
     /// The revision.
     const REVISION: Revision;

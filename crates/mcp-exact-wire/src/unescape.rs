@@ -1,7 +1,7 @@
 //! Unescaping of JSON strings (RFC 8259 section 7).
 //!
-//! The input is the contents of a string, without its quotes. The output is written into one allocation that is slightly larger
-//! than the text. The functions never scan for the end of the string.
+//! The input is the contents of a string, without its quotes. The output is written into one allocation that is
+//! slightly larger than the output. The functions never scan for the end of the string.
 
 use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
@@ -15,7 +15,7 @@ pub(crate) enum BadEscape {
     Surrogate,
 }
 
-/// Byte that a letter after a backslash denotes; zero if it denotes several bytes or nothing.
+/// Byte that a letter after a backslash denotes; zero for `u` and for bytes that do not follow a backslash in JSON.
 const UNESCAPED_BYTES: [u8; 256] = {
     let mut meanings = [0; 256];
     let known = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
@@ -70,7 +70,7 @@ pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<Str
     into_string(out)
 }
 
-/// Converts the unescaped bytes, which are runs of a `str` between ASCII characters and encoded characters.
+/// Converts the unescaped bytes, which are valid UTF-8, to a string.
 fn into_string(text: Vec<u8>) -> Result<String, BadEscape> {
     String::from_utf8(text).map_err(|_| BadEscape::NotJson)
 }
@@ -188,7 +188,7 @@ fn parse_code_unit(bytes: &[u8], at: usize) -> Option<u32> {
     })
 }
 
-/// Returns the text of a scanned string without quotes, with U+FFFD for lone surrogates; only for messages and
+/// Returns the unescaped text of a string without quotes, with U+FFFD for lone surrogates; only for messages and
 /// comparisons.
 pub(crate) fn unescape_lossy(inside: &str) -> String {
     let bytes = inside.as_bytes();
@@ -213,7 +213,8 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
 mod tests {
     use crate::{from_str, thinned, to_string};
 
-    /// Strings are equal after writing and reading, for every position of escape sequences and block borders.
+    /// Strings are equal after writing and reading, for escape sequences at every position of a block and at its
+    /// borders.
     #[test]
     fn strings_round_trip_at_every_length() {
         for among in ["x", "\n", "é", "\"\\", "\u{1}", "😀"] {

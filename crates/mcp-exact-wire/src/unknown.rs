@@ -1,7 +1,7 @@
 //! Values that a newer peer may send and this revision does not define: enum values and variants of tagged unions.
 //!
-//! Only decoders and `From<&str>` create these values. Each value belongs to the type that decoded it, so that it is
-//! never a value that this type defines.
+//! Only decoders and `From<&str>` create these values. Each value belongs to the type that decoded it, so that a value
+//! that the type defines is never an unknown value.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use crate::unescape::unescape_lossy;
 use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 
-/// Members of a message that decide its class (JSON-RPC 2.0, sections 4 and 5).
+/// Names of the members of the JSON-RPC envelope (JSON-RPC 2.0, sections 4 and 5).
 pub(crate) const ENVELOPE_MEMBERS: [&str; 6] =
     ["jsonrpc", "id", "method", "params", "result", "error"];
 
@@ -75,7 +75,7 @@ pub trait OpenUnion {
 pub enum UnionRole {
     /// Values inside a message.
     Value,
-    /// Requests or notifications without `jsonrpc` and `id`, as the schemas up to 2025-06-18 have them.
+    /// Requests or notifications without `jsonrpc` and `id`, as in the schemas up to 2025-06-18.
     Bare,
     /// Requests with `jsonrpc` and `id`.
     Request,
@@ -119,6 +119,7 @@ impl<U> UnknownVariant<U> {
         params.map(JsonRef::to_json)
     }
 
+    /// Creates an unknown variant from the value of its discriminant and the complete object.
     fn new(tag: Box<str>, json: Json, has_envelope: bool) -> Self {
         Self {
             tag,
@@ -150,20 +151,20 @@ impl<U: OpenUnion> UnknownVariant<U> {
     }
 }
 
-/// Message with a method that no variant of its union has.
+/// Message whose method no variant of its union has.
 struct UnknownMessage<'a> {
     /// Value of the discriminant.
     tag: Box<str>,
     /// The complete object.
     object: ObjectRef<'a>,
-    /// True if the object includes the envelope.
+    /// True if the object was decoded as a complete message, which includes the JSON-RPC envelope.
     is_whole: bool,
     /// True if the type of the message has no envelope, and the message arrived with members of the envelope.
     has_envelope: bool,
 }
 
 impl<'a> UnknownMessage<'a> {
-    /// Reads a message of a union of this role, which is not [`UnionRole::Value`].
+    /// Reads a message of a union with this role, which must not be [`UnionRole::Value`].
     fn read(r: &mut Reader<'a>, tag: &str, role: UnionRole) -> ReadResult<Self> {
         let is_whole = r.take_envelope();
         if !is_whole && role != UnionRole::Bare {
@@ -196,7 +197,7 @@ impl<'a> UnknownMessage<'a> {
 
 impl Reader<'_> {
     /// Skips an object that matches no known variant of its union, with the same checks as decoding an
-    /// [`UnknownVariant`]. The conversion tables use it, so that they accept the same input as the types.
+    /// [`UnknownVariant`]. Conversions by tables call this method, so that they accept the same input as the types.
     ///
     /// # Errors
     /// As decoding an [`UnknownVariant`].

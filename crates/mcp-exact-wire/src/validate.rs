@@ -12,7 +12,7 @@ use crate::{Json, Map, Number, UnknownName, UnknownVariant};
 /// Number of violations that are listed; the others are counted.
 pub const MAX_LISTED: usize = 100;
 
-/// Kind of rule that a value breaks.
+/// Kind of the rule that a value violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ViolationKind {
@@ -67,7 +67,7 @@ pub struct Violation {
     pub pointer: String,
     /// Kind of the violated rule.
     pub kind: ViolationKind,
-    /// Description of the violation; long values in it are cut.
+    /// Description of the violation, in which long values are cut.
     pub message: String,
 }
 
@@ -129,7 +129,7 @@ impl Violations {
 /// Position of a check in a value, as a linked list on the stack; formatted only for a violation.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
-    /// Position of the enclosing object or array.
+    /// Position of the enclosing object or array; `None` for the validated value itself.
     parent: Option<&'a Path<'a>>,
     /// Last part of the position.
     segment: Segment<'a>,

@@ -61,7 +61,7 @@ impl<'a> JsonRef<'a> {
     /// Decodes the value as a generated type, exactly.
     ///
     /// # Errors
-    /// [`DecodeError`] if the value does not match the type; its pointer is relative to this value.
+    /// [`DecodeError`] if the value does not match the type; the pointer of the error is relative to this value.
     pub fn decode_as<T: Decode>(self) -> Result<T, DecodeError> {
         decode_from(Reader::of_checked(self.0))
     }
@@ -86,11 +86,11 @@ impl Encode for JsonRef<'_> {
 
 /// One JSON object as borrowed text.
 ///
-/// If a name occurs twice, which untyped JSON allows, the last one counts.
+/// If a name occurs twice, which untyped JSON allows, the last member with the name is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectRef<'a>(&'a str);
 
-/// Minimum length of a text for which preparing a substring search pays off, in bytes.
+/// Minimum length of a text, in bytes, from which on a substring search takes less time than a scan of the members.
 const MIN_SEARCH_LENGTH: usize = 1024;
 /// Maximum number of names for which substring searches cost less than a scan of the members.
 const MAX_SEARCHED_NAMES: usize = 3;
@@ -143,8 +143,8 @@ impl<'a> ObjectRef<'a> {
         found
     }
 
-    /// Returns the values of several members that objects rarely have. Short text without any of them is recognised by
-    /// the bytes after its quotes, which takes less time than a scan of the members.
+    /// Returns the values of several members that objects rarely have. A short text without any of the names is
+    /// recognised by the bytes after its quotes, which takes less time than a scan of the members.
     pub fn find_rare<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         if self.0.len() < MIN_SEARCH_LENGTH && !may_begin(self.0.as_bytes(), &names) {
             return [None; N];
@@ -289,7 +289,7 @@ pub struct ObjectWith<'a, const N: usize> {
     object: ObjectRef<'a>,
     /// The members to set.
     set: [SetMember<'a>; N],
-    /// True if the object has none of these members.
+    /// True if the object has none of the members to set.
     is_new: bool,
 }
 
@@ -371,7 +371,7 @@ struct Member<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Skips white space and the byte `but`; returns the next byte.
+    /// Skips white space and bytes equal to `but`; returns the next byte without consuming it.
     fn skip(&mut self, but: u8) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {

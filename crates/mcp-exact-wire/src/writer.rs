@@ -14,14 +14,14 @@ const PIECE_LENGTH: usize = 16 * 1024;
 pub struct Writer<'a> {
     /// Buffer that text is appended to.
     out: &'a mut Vec<u8>,
-    /// Destination of the text, if the buffer is only a stage.
+    /// Destination of the text of a streaming writer; `None` for a writer that only appends to the buffer.
     sink: Option<Sink<'a>>,
     /// True if the next piece needs extra steps: it opens an object whose first members are already written, or must be
     /// passed to a sink.
     watched: bool,
     /// True if the first members of the next object are already written.
     opened: bool,
-    /// True if a request or a notification is being written whose envelope is written separately.
+    /// True while a message is written, so that unknown members with names of the envelope are omitted.
     is_in_message: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         self.flush_above(PIECE_LENGTH);
     }
 
-    /// Opens a message: the next object continues after its version and id.
+    /// Opens a message: writes `jsonrpc` and the id, after which the next object continues with its members.
     pub(crate) fn envelope(&mut self, id: Option<&RequestId>) {
         self.put("{\"jsonrpc\":\"2.0\"");
         if let Some(id) = id {
@@ -106,12 +106,12 @@ impl<'a> Writer<'a> {
         self.is_in_message = true;
     }
 
-    /// Opens a message that writes its envelope itself.
+    /// Opens a message whose type writes its own envelope.
     pub(crate) fn begin_message(&mut self) {
         self.is_in_message = true;
     }
 
-    /// Ends a message that [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has begun.
+    /// Ends a message that [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has opened.
     pub(crate) fn end_message(&mut self) {
         self.is_in_message = false;
     }
@@ -121,15 +121,16 @@ impl<'a> Writer<'a> {
         self.is_in_message
     }
 
-    /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first member.
+    /// Appends the text `quoted`, which contains a member name with its quotes and colon, and a comma before it unless
+    /// the member is the first one.
     #[inline]
     pub fn key(&mut self, quoted: &str) {
         self.comma();
         self.put(quoted);
     }
 
-    /// Appends a member name that may need escaping, with its quotes and colon, and a comma before it unless it is the
-    /// first member.
+    /// Appends a member name, escaped if necessary, with its quotes and colon, and a comma before it unless the member
+    /// is the first one.
     pub fn name(&mut self, name: &str) {
         self.comma();
         self.string(name);
@@ -152,7 +153,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Passes the text to the sink if it is longer than `limit`; keeps the last byte, which the next member reads.
+    /// Passes the text to the sink if it is longer than `limit`; keeps the last byte, which determines whether a comma
+    /// precedes the next member.
     fn flush_above(&mut self, limit: usize) {
         let Some(sink) = &mut self.sink else { return };
         if self.out.len() <= limit {

@@ -1,6 +1,6 @@
 //! Rows of definitions and their types.
 //!
-//! The input are definitions of a revision, the output Rust source in which types are indexes.
+//! The input is definitions of a revision; the output is Rust source in which types are indexes.
 
 use std::collections::BTreeSet;
 

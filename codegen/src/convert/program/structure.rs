@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use crate::convert::plan::{ResolvedType, resolve_aliases};
 use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
 
-/// Returns the structural key of a definition, in which references are indexes; different definitions have different
-/// keys.
+/// Returns the structural key of a definition, in which references are indexes; definitions with different structures
+/// have different keys.
 pub(super) fn structural_key(
     ir: &RustIr,
     at: usize,
@@ -50,7 +50,7 @@ pub(super) fn structural_key(
     out
 }
 
-/// Returns the structural key of a type; `places` contains the index of each definition.
+/// Returns the structural key of a type; `places` contains the index of each definition, by revision and name.
 fn type_key(ir: &Ir, at: usize, value: &Type, places: &BTreeMap<(usize, &str), usize>) -> String {
     match resolve_aliases(ir, value) {
         ResolvedType::Definition(definition) => {

@@ -1,6 +1,6 @@
 //! Generates rules for the members of an object: members of both revisions, of the source only and of the target only.
 //!
-//! Every rule is recorded for the documentation page.
+//! Every rule is recorded for the page `docs/conversions.md`.
 
 use super::{EffectKind, Step, removal_of_entry};
 use crate::convert::plan::{ResolvedType, resolve_aliases};
@@ -12,7 +12,7 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Rules for the members of one pair of objects.
 pub(super) struct Members<'s, 'p, 'i> {
-    /// The step that the rules belong to.
+    /// Direction and revisions that the rules belong to.
     pub step: &'s Step<'p, 'i>,
     /// Definition in the source revision.
     pub source: &'i Definition,
@@ -41,7 +41,8 @@ impl Members<'_, '_, '_> {
         Some(Removal { source, kind })
     }
 
-    /// Returns the removal of a constant that only the source has.
+    /// Returns the removal of a constant that only the source has; `envelope` is true for a member of the JSON-RPC
+    /// envelope.
     fn constant_removal(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let what = if envelope {
             "part of the envelope"
@@ -56,7 +57,8 @@ impl Members<'_, '_, '_> {
         })
     }
 
-    /// Returns the removal of a value that only the source has.
+    /// Returns the removal of a member that only the source has and that is not a constant; `envelope` is true for a
+    /// member of the JSON-RPC envelope.
     fn value_removal(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let since = self.step.source().revision.clone();
         if let Some((kind, reason, gone)) = self.chosen_removal(member) {
@@ -119,7 +121,8 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// Returns the removal of a member that `conversions.toml` lists, with its effect and reason.
+    /// Returns the removal of a member if an entry of `conversions.toml` refuses or drops the member, with the effect
+    /// and the reason.
     fn chosen_removal(&self, member: &Member) -> Option<(EffectKind, &String, RemovalKind)> {
         let step = self.step;
         let entry = step
@@ -225,7 +228,7 @@ impl Members<'_, '_, '_> {
         self.missing_value(after)
     }
 
-    /// Returns the refusal of messages without a member that the target requires.
+    /// Returns the rule that refuses messages without a member that the target requires, and records the refusal.
     fn missing_value(&self, after: &Member) -> DefaultValue {
         let reason = format!("required in {}", self.step.target().revision);
         self.record_effect(after, EffectKind::Refused, &reason);
@@ -252,7 +255,7 @@ impl Members<'_, '_, '_> {
         MemberAction::NewRequired(fill)
     }
 
-    /// Returns the value from `conversions.toml` for a member that the source does not have.
+    /// Returns the value that an entry of `conversions.toml` assigns to a member that the source does not have.
     fn chosen_value(&self, after: &Member) -> Option<DefaultValue> {
         let step = self.step;
         let entry = step

@@ -86,8 +86,8 @@ impl<'i> Step<'_, 'i> {
         Body::Union(arms, unrecognized)
     }
 
-    /// Returns one arm per variant of a union: from `conversions.toml`, paired with a counterpart, or decoded by the
-    /// target revision.
+    /// Returns one arm per variant of a union: the one of an entry of `conversions.toml`, or else the one that `paired`
+    /// returns, or else a refusal unless the target revision decodes the value.
     fn union_arms(
         &self,
         source: &'i Definition,

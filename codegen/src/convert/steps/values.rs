@@ -1,4 +1,5 @@
-//! Generates conversions of values between two types: the operations of a step on members, items and entries.
+//! Generates conversions of values between two types: the operations of a step on the values of members, arrays and
+//! maps.
 
 use super::Step;
 use crate::convert::plan::{ResolvedType, narrower_bounds, resolve_aliases};
@@ -35,7 +36,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Returns the operation on a value whose types are not both definitions.
+    /// Returns the operation on a value of which at least one type is not a definition.
     fn operation_on_value(&self, old: &Type, new: &Type) -> Op {
         match (old, new) {
             (Type::String(_), Type::String(_))

@@ -18,7 +18,7 @@ fn check(definitions: Value, expected: Expect) {
     });
 }
 
-/// Describes a union, one line per kind of value.
+/// Describes how a union selects its variants, one line per kind of JSON value.
 fn describe_union(union: &Union) -> String {
     let Dispatch {
         values: _,
@@ -54,7 +54,8 @@ fn describe_union(union: &Union) -> String {
     out + &format!("open: {open}\n")
 }
 
-/// Describes the dispatch among objects: tag, members and cases.
+/// Describes the dispatch among objects, one line per case; `what` begins each line, and `name` returns the name of a
+/// variant.
 fn describe_plan<'n>(
     what: &str,
     plan: &ObjectDispatch,
@@ -108,6 +109,7 @@ fn object(members: &[(&str, Value)]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
+/// Creates the schema of strings.
 fn string() -> Value {
     json!({ "type": "string" })
 }
@@ -147,6 +149,7 @@ fn constant_selects_variant() {
     );
 }
 
+/// A member whose constant is the same in all variants is no discriminant.
 #[test]
 fn most_distinguishing_constant_is_tag() {
     let definitions = json!({
@@ -164,6 +167,7 @@ fn most_distinguishing_constant_is_tag() {
     );
 }
 
+/// A discriminant may be an enum: each of its values selects the variant.
 #[test]
 fn enum_values_select_variant() {
     let definitions = json!({
@@ -182,6 +186,7 @@ fn enum_values_select_variant() {
     );
 }
 
+/// The absence of an optional constant selects the variant with this constant.
 #[test]
 fn absent_constant_selects_variant() {
     let definitions = json!({
@@ -200,6 +205,7 @@ fn absent_constant_selects_variant() {
     );
 }
 
+/// A discriminant selects the variant before the presence of other members is tested.
 #[test]
 fn tag_precedes_members() {
     let definitions = json!({
@@ -238,6 +244,7 @@ fn most_specific_members_come_first() {
     );
 }
 
+/// Variants with the same members are distinguished by required members inside the values of these members.
 #[test]
 fn nested_members_select_variant() {
     let inner = |member: &str| object(&[(member, string())]);
@@ -256,6 +263,7 @@ fn nested_members_select_variant() {
     );
 }
 
+/// An optional member that only one variant has selects this variant if the required members are the same.
 #[test]
 fn exclusive_members_decide_between_equals() {
     let definitions = json!({
@@ -289,6 +297,7 @@ fn indistinguishable_variants_are_refused() {
     );
 }
 
+/// The result of a request may be any of several objects that have no distinguishing member.
 #[test]
 fn results_need_no_discriminant() {
     let definitions = json!({
@@ -373,6 +382,7 @@ fn nested_unions_are_flattened() {
     );
 }
 
+/// A variant for untyped objects is selected only if no object with members matches.
 #[test]
 fn untyped_object_comes_last() {
     let definitions = json!({

@@ -69,6 +69,7 @@ fn names_follow_json_pointers() {
     );
 }
 
+/// An anonymous variant of a union is named after its constant.
 #[test]
 fn constants_name_variants() {
     let tagged = |tag: &str| json!({ "type": "object", "properties": { "type": { "const": tag } }, "required": ["type"] });
@@ -108,6 +109,7 @@ fn equal_schemas_share_the_shortest_name() {
     );
 }
 
+/// An anonymous schema that equals a definition of the schema is replaced by a reference to the definition.
 #[test]
 fn equal_definition_provides_the_name() {
     let colour = json!({ "type": "string", "enum": ["red"] });
@@ -124,6 +126,7 @@ fn equal_definition_provides_the_name() {
     );
 }
 
+/// A name of `schema/names.toml` replaces the automatic name of an anonymous schema.
 #[test]
 fn a_name_from_the_table_wins() {
     let part = object(json!({ "a": {} }));
@@ -197,6 +200,7 @@ fn used_name_gets_a_suffix() {
     );
 }
 
+/// A constant becomes a definition unless it is a required member of an object.
 #[test]
 fn constants_outside_objects_are_lifted() {
     let constant = json!({ "const": "on", "type": "string" });
@@ -223,6 +227,7 @@ fn constants_outside_objects_are_lifted() {
     );
 }
 
+/// Each anonymous JSON Schema document becomes a separate definition with the mark `x-document`.
 #[test]
 fn documents_are_marked_and_never_shared() {
     let mut document = object(json!({ "type": { "const": "object" } }));
@@ -244,6 +249,7 @@ fn documents_are_marked_and_never_shared() {
     );
 }
 
+/// A list of one type and `null` is a nullable type, and gets no definition.
 #[test]
 fn null_in_types_forms_no_union() {
     let thing = object(
@@ -261,6 +267,7 @@ fn null_in_types_forms_no_union() {
     );
 }
 
+/// A variant is named after a constant that differs among the variants, if there is one.
 #[test]
 fn distinguishing_constants_name_variants() {
     let member = |status: &str| {

@@ -1,5 +1,5 @@
-//! Widens constructs that no type expresses exactly, with a notice: name patterns, boolean constants, several arrays in
-//! one union.
+//! Widens constructs that no generated type expresses exactly, with a notice: patterns of member names, boolean
+//! constants, and several arrays in one union.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub fn widen_patterns(object: &mut Map<String, Value>, pointer: &str, notices: &
     }
 }
 
-/// Widens a boolean constant to any boolean.
+/// Replaces a boolean constant by the type of all booleans, with a notice.
 pub fn widen_boolean_constant(
     object: &mut Map<String, Value>,
     pointer: &str,

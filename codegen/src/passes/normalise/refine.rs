@@ -6,8 +6,8 @@ use super::is_open;
 use crate::input::keywords::is_annotation;
 use crate::input::schema::Schema;
 
-/// Returns true if every value of the definition that `narrow` refers to is a value of the definition that `wide`
-/// refers to, as far as their members show. `wide` must be an object that allows additional members.
+/// Returns true if the object that `narrow` refers to has all members and required members of the object that `wide`
+/// refers to, which must allow additional members, so that every value of `narrow` is a value of `wide`.
 pub fn refines(schema: &Schema, narrow: &Value, wide: &Value) -> bool {
     let definition = |reference: &Value| {
         let name = schema.target(reference.as_str()?)?;

@@ -74,6 +74,7 @@ fn nested_all_of_is_merged() {
     );
 }
 
+/// Keywords next to an `allOf` are merged with its elements.
 #[test]
 fn adjacent_keywords_are_merged() {
     let thing = json!({
@@ -98,6 +99,7 @@ fn adjacent_keywords_are_merged() {
     );
 }
 
+/// In an `allOf`, a constant of the required type replaces the type.
 #[test]
 fn a_constant_narrows_a_type() {
     let base = object(
@@ -131,6 +133,7 @@ fn a_constant_narrows_a_type() {
     );
 }
 
+/// In an `allOf`, a constant of another type is kept together with the type.
 #[test]
 fn mismatching_constant_is_kept() {
     let base = object(json!({ "code": { "type": "integer" } }), &[]);
@@ -239,6 +242,7 @@ fn single_variant_replaces_union() {
     );
 }
 
+/// All spellings of an object or value without constraints become one form.
 #[test]
 fn untyped_objects_get_one_form() {
     let property = json!({ "type": "object", "additionalProperties": true });
@@ -266,6 +270,7 @@ fn untyped_objects_get_one_form() {
     );
 }
 
+/// Variants of a union that differ only in annotations become one variant.
 #[test]
 fn equal_variants_are_merged() {
     let thing = json!({ "anyOf": [{ "type": "string" }, { "type": "string", "title": "Words" }] });
@@ -382,6 +387,7 @@ fn several_unions_in_all_of_refused() {
     );
 }
 
+/// A union of string constants becomes an enum.
 #[test]
 fn constants_become_an_enum() {
     let constant = |value: &str| json!({ "type": "string", "const": value });
@@ -422,6 +428,7 @@ fn constants_become_an_enum() {
     );
 }
 
+/// In an `allOf`, a union of objects replaces a schema that allows every object.
 #[test]
 fn object_union_narrows_any_object() {
     let any = json!({ "type": "object", "additionalProperties": {}, "description": "Any." });

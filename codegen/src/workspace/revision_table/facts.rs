@@ -1,6 +1,6 @@
 //! Facts of a revision that no schema contains: its lifecycle, and the listed properties.
 //!
-//! Parses `schema/revisions.toml`; returns one record per revision, which has exactly the listed properties.
+//! Parses `schema/revisions.toml`, and checks that each entry has exactly the listed properties.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::ir::properties::{PROPERTIES, Source, Value};
 
-/// File with the facts.
+/// Path of the file with the facts, for error messages.
 const FILE: &str = "schema/revisions.toml";
 
 /// Handshake by which client and server establish the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// The handshake is the request `initialize`.
+    /// The request `initialize` begins a session, and the revision belongs to the session.
     Initialize,
-    /// The metadata of each request, and the request `server/discover`.
+    /// The metadata of each request names the revision, and `server/discover` lists the supported revisions.
     Discover,
 }
 
@@ -32,7 +32,7 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the request that only this lifecycle has.
+    /// Returns the request that distinguishes this lifecycle: `initialize` or `server/discover`.
     pub fn opening_request(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -57,7 +57,7 @@ pub struct RevisionFacts {
     pub id: String,
     /// Lifecycle of the revision.
     pub lifecycle: Lifecycle,
-    /// The listed properties, by the names of their accessors.
+    /// Values of the listed properties, by the names of their accessors.
     pub properties: BTreeMap<String, Value>,
 }
 
@@ -83,12 +83,12 @@ struct File {
     revision: Vec<Entry>,
 }
 
-/// Entry of a revision.
+/// Entry of `schema/revisions.toml` as written, before its facts are checked.
 #[derive(Deserialize)]
 struct Entry {
     /// Identifier of the revision.
     id: String,
-    /// Lifecycle of the revision.
+    /// Name of the lifecycle of the revision.
     lifecycle: Option<String>,
     /// Values of the listed properties, by the names of their accessors.
     #[serde(default)]
@@ -108,7 +108,7 @@ pub fn revision_facts(text: &str) -> Result<Vec<RevisionFacts>> {
     file.revision.into_iter().map(check_facts).collect()
 }
 
-/// Checks an entry, and returns its facts.
+/// Checks the lifecycle and the listed properties of an entry, and returns its facts.
 fn check_facts(entry: Entry) -> Result<RevisionFacts> {
     let Entry {
         id,
@@ -197,8 +197,8 @@ pub struct AssumedProperties {
 
 /// Assumes the listed properties of a revision that is inserted into the list at the index `place`.
 ///
-/// The properties are those of the nearest revision with the same lifecycle, preferably an older revision. Without such
-/// a revision, they are those of the first revision that had the lifecycle.
+/// The values are those of the nearest revision with the same lifecycle, preferably an older revision. If no revision
+/// has the same lifecycle, the values are those that the table of properties assigns to the lifecycle.
 pub fn assumed_properties(
     list: &[RevisionFacts],
     place: usize,
@@ -232,12 +232,12 @@ mod tests {
         format!("[[revision]]\nid = \"{id}\"\n{lifecycle}\n[revision.properties]\n{properties}")
     }
 
-    /// Writes a property.
+    /// Writes one property as a line of `schema/revisions.toml`.
     fn property_line(name: &str, value: Value) -> Option<String> {
         Some(format!("{name} = {value}"))
     }
 
-    /// Checks the error for a text.
+    /// Compares the error for the text of a `schema/revisions.toml` file.
     fn check(text: &str, expected: Expect) {
         let error = revision_facts(text).expect_err("refused");
         expected.assert_eq(&error.to_string());
@@ -295,6 +295,7 @@ mod tests {
         );
     }
 
+    /// A new revision gets the properties of the nearest revision with the same lifecycle.
     #[test]
     fn assumed_values_come_from_the_lifecycle() {
         let other = |name: &str, value| match value {

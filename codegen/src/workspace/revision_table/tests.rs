@@ -1,4 +1,4 @@
-//! The table of revisions from small representations: order, lifecycle, methods, and refusals.
+//! Tests of the table of revisions for small intermediate representations: order, lifecycle, methods, and refusals.
 
 use expect_test::{Expect, expect};
 
@@ -29,7 +29,7 @@ fn method(name: &str, request: bool, from_client: bool, from_server: bool) -> Me
     }
 }
 
-/// Creates a representation without definitions.
+/// Creates an intermediate representation with these methods and without definitions.
 fn ir(id: &str, methods: Vec<Method>) -> Ir {
     Ir {
         revision: id.into(),
@@ -38,7 +38,7 @@ fn ir(id: &str, methods: Vec<Method>) -> Ir {
     }
 }
 
-/// Creates facts with assumed properties.
+/// Creates facts in which every listed property has its assumed value.
 fn facts(id: &str, lifecycle: Lifecycle) -> RevisionFacts {
     RevisionFacts::new(id, lifecycle, &assumed_properties(&[], 0, lifecycle))
 }

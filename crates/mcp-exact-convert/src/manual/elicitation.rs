@@ -57,6 +57,7 @@ pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     as_enum(cx, node)
 }
 
+/// Converts an enum by the rule of the legacy enum type, and marks it as `EnumSchema` in the target union.
 fn as_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.convert_as(node, "LegacyTitledEnumSchema", "EnumSchema")?;
     cx.set_variant(node, "EnumSchema");

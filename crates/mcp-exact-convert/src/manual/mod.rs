@@ -1,7 +1,6 @@
 //! Manual conversions, which schema differences do not show; `schema/conversions.toml` lists them.
 //!
-//! Each function modifies one untyped value in place, for one step to a neighbouring revision, and reports its changes.
-//! A value that is moved keeps its input offset, so that later losses of it refer to the original location.
+//! Each function modifies a value in place for one step. A moved value keeps its offset, which later losses refer to.
 
 pub mod audio;
 pub mod completion;
@@ -29,7 +28,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts an optional member by the rule of two definitions; drops and reports it if the conversion fails.
+    /// Converts an optional member by the rule of two definitions; drops and reports a member that cannot be converted.
     fn convert_member_as(
         &mut self,
         node: &mut Node<'t>,
@@ -57,7 +56,7 @@ impl<'t> Conversion<'_, 't> {
     }
 }
 
-/// Returns the variant of a union with the definition `name`.
+/// Returns the index of the union variant whose type is the definition `name`.
 fn variant_of(union: &Union, name: &str) -> Option<u8> {
     let mut variants = union.variants.rows().iter();
     let at = variants.position(|value| Type::at(*value).name() == name)?;

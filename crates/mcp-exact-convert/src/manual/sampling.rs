@@ -62,16 +62,18 @@ pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t
     Ok(())
 }
 
-/// Returns the offset of the last message that was split.
+/// Returns the offset of the last message in the list of split messages; `NOWHERE` if the list is empty.
 fn last_split_offset(split: &[Node<'_>]) -> usize {
     split.last().map_or(crate::node::NOWHERE, |last| last.at)
 }
 
+/// Returns true if the content of a message is an array.
 fn has_several(message: &mut Node<'_>) -> bool {
     let content = message.member("content");
     content.is_some_and(|content| content.kind() == Kind::Array)
 }
 
+/// Reports that a message was split, or dropped because it had no content.
 fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
     if contents == 0 {
         let reason = "a message without content, which 2025-06-18 does not have";
@@ -82,7 +84,7 @@ fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
     }
 }
 
-/// Replaces the union variant of an array item by the variant of `content` that has the same definition.
+/// Replaces the mark of an item's variant by the variant of the union `content` with the same definition.
 fn replace_item_variant(item: &mut Node<'_>, content: &Definition) {
     let Some((union, items)) = content
         .union()
@@ -103,7 +105,7 @@ fn replace_item_variant(item: &mut Node<'_>, content: &Definition) {
     }
 }
 
-/// Returns the union of the items of the array variant.
+/// Returns the union of the items of a union's array variant; `None` if there is none.
 fn item_union(union: &'static Union) -> Option<&'static Union> {
     let array = *union.arrays.rows().first()?;
     item_definition(Type::at(union.variant(array)?))?.union()

@@ -34,6 +34,7 @@ fn may_have_booleans(schema: &Node<'_>) -> bool {
     ["true", "false"].iter().any(|word| contains(text, word))
 }
 
+/// Replaces boolean schemas among the values of `properties`, and reports each change.
 fn rewrite<'t>(cx: &mut Conversion<'_, 't>, properties: &mut Node<'t>) {
     for member in properties.members().into_iter().flatten() {
         let text = match &member.value.body {

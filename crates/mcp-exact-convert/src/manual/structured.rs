@@ -23,6 +23,7 @@ pub fn other_as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     Ok(())
 }
 
+/// Adds a text block with the JSON of `structuredContent`, unless a text block contains this JSON.
 fn add_text_block<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
     let Some(structured) = node.member("structuredContent") else {
         return;

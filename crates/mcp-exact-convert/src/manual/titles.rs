@@ -5,7 +5,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 
-/// Moves the title of a tool into its annotations if they have no title.
+/// Moves the title of a tool into its annotations if the annotations have no title.
 pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let taken = node
         .member("annotations")

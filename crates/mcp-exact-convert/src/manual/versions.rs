@@ -5,7 +5,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 
-/// Replaces the identifier of the source revision by that of the target; any other identifier is unchanged.
+/// Replaces the source revision in `protocolVersion` by the target revision; any other identifier is unchanged.
 pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let (source, target) = cx.step;
     let Some(version) = node.member("protocolVersion") else {
