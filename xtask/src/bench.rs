@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: builds a benchmark executable of the workspace in `benches/` in release mode and passes the
-//! arguments to it. The measurements are defined by the benchmarks, whose dependencies are not part of this workspace.
+//! `cargo xtask bench`: builds a benchmark executable of the workspace in `benches/` in release mode and runs the
+//! executable with the arguments. The measurements are defined by the benchmarks, whose dependencies are not part of
+//! this workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -157,6 +158,7 @@ mod tests {
         assert!(line.ends_with(end), "{line}");
     }
 
+    /// The arguments after the task are passed to the executable of the benchmark.
     #[test]
     fn arguments_are_passed_on() {
         check(

@@ -185,7 +185,7 @@ impl Schemas {
     /// Returns the intermediate representation of a revision.
     ///
     /// # Errors
-    /// Returns an error if its schema cannot be read or used.
+    /// Returns an error if the schema of the revision cannot be read or used.
     pub fn ir(&self, revision: &Revision) -> anyhow::Result<RustIr> {
         Ok(self.lower_bytes(revision, &self.bytes(revision)?)?.ir)
     }
@@ -211,7 +211,7 @@ impl Schemas {
         .collect()
     }
 
-    /// Returns the intermediate representation of the revision that the extension `id` extends.
+    /// Returns the identifier of the revision that the extension `id` extends.
     fn base_of(&self, id: &str) -> Option<&str> {
         let listed = self.extensions.iter().find(|l| l.revision.id == id);
         listed.map(|listed| listed.extends.as_str())
@@ -248,7 +248,7 @@ impl Schemas {
     /// Runs all passes over the schema of an extension, which need not be in the schema folder.
     ///
     /// # Errors
-    /// Returns an error if the generator does not understand it, or the revision is not listed.
+    /// Returns an error if the generator does not understand the schema, or the extended revision is not listed.
     pub fn lower_extension_bytes(
         &self,
         listed: &ListedExtension,
@@ -266,7 +266,7 @@ impl Schemas {
     /// Runs all passes over the schema of a revision, which need not be in the schema folder.
     ///
     /// # Errors
-    /// Returns an error if the generator does not understand it.
+    /// Returns an error if the generator does not understand the schema.
     pub fn lower_bytes(&self, revision: &Revision, bytes: &[u8]) -> anyhow::Result<Lowered> {
         Ok(codegen::lower(revision, bytes, self.tables())?)
     }
@@ -371,11 +371,12 @@ mod tests {
         root
     }
 
-    /// Returns generated files: one with this path and text.
+    /// Returns generated files that consist of one file with this path and text.
     fn generated_files(path: &str, text: &str) -> Files {
         Files::from([(path.to_owned(), text.to_owned())])
     }
 
+    /// A generated file whose contents differ from the generator's output is reported.
     #[test]
     fn a_changed_byte_is_drift() {
         let manifest = format!("{GENERATED_MARK}\n");
@@ -385,6 +386,7 @@ mod tests {
         assert_eq!(drift.different_files, ["crates/a/Cargo.toml"]);
     }
 
+    /// A file in a generated crate that the generator does not write is reported as stale.
     #[test]
     fn a_left_over_file_is_drift() {
         let manifest = format!("{GENERATED_MARK}\n");
@@ -397,6 +399,7 @@ mod tests {
         assert_eq!(drift.stale_files, [PathBuf::from("crates/a/src/old.rs")]);
     }
 
+    /// A file in the folder of embedded data that the generator does not write is reported as stale.
     #[test]
     fn left_over_data_is_drift() {
         let path = format!("{}/old.json", codegen::EMBEDDED);
@@ -405,6 +408,7 @@ mod tests {
         assert_eq!(drift.stale_files, [PathBuf::from(path)]);
     }
 
+    /// Crates whose manifest lacks the mark of generated crates are not compared.
     #[test]
     fn hand_written_crates_are_left_alone() {
         let root = tree(&[

@@ -99,11 +99,11 @@ impl Arguments {
     }
 }
 
-/// Installs the suite and returns the path of its node executable: npm packages may need a newer version than that of
-/// the system.
+/// Installs the suite and returns the path of its node executable: npm packages may need a newer version of node than
+/// the system has.
 ///
 /// # Errors
-/// Returns an error if it cannot be installed.
+/// Returns an error if the suite cannot be installed.
 pub fn install_node(root: &Path) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("conformance");
     let target = root.join("target").join("conformance");
@@ -114,8 +114,8 @@ pub fn install_node(root: &Path) -> anyhow::Result<PathBuf> {
 /// documentation.
 ///
 /// # Errors
-/// Returns an error if the suite cannot be installed, our examples do not build, a scenario fails that is not expected
-/// to, or one passes that is expected to fail.
+/// Returns an error if the suite cannot be installed, our examples do not build, or the result of a scenario is not the
+/// expected one.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if cfg!(windows) {
         bail!("the suite starts clients in the ways of Unix; run this on Linux or macOS");
@@ -192,7 +192,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     table.check_expectations(suite.results())
 }
 
-/// Runs scenarios against another library and records the results.
+/// Runs the selected scenarios against another library, and writes the results to the file `path`.
 fn record_peer_results(
     suite: &Suite,
     (name, url, client): (&str, &str, &Path),

@@ -146,6 +146,7 @@ pub fn lower_revisions(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
 mod tests {
     use super::*;
 
+    /// The error for an unknown revision names the known revisions.
     #[test]
     fn unknown_revision_error_lists_known_ones() {
         let known = Ir {

@@ -16,7 +16,7 @@ const CARGO_FUZZ_VERSION: &str = "0.13.2";
 /// Maximum memory of a target, in MiB.
 const MAX_MEMORY_MIB: u32 = 4096;
 
-/// Runs the named targets, or all of them, `seconds` each.
+/// Runs the named targets, or all targets if none is named, for `seconds` seconds each.
 pub fn run(root: &Path, selected_targets: &[String], seconds: u64) -> anyhow::Result<()> {
     let known = list_targets(root)?;
     if let Some(name) = selected_targets.iter().find(|name| !known.contains(name)) {
@@ -64,7 +64,7 @@ fn fuzz_path(root: &Path, folder: &str, target: &str) -> PathBuf {
     root.join("fuzz").join(folder).join(target)
 }
 
-/// Returns the arguments of libFuzzer.
+/// Returns the arguments that limit the time and the memory of libFuzzer.
 fn libfuzzer_limits(seconds: u64) -> [String; 3] {
     let time = format!("-max_total_time={seconds}");
     [

@@ -31,7 +31,7 @@ use peers::{Peer, Peers, Transport};
 use process::ListeningServer;
 use proxy::Proxy;
 
-/// Timeout of one client and its server; even on a slow machine, a pair needs about a tenth of it.
+/// Timeout of one client and its server; even on a slow machine, a pair needs about a tenth of this time.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Package with the stdio examples.
@@ -276,6 +276,7 @@ struct Row {
     peer: String,
     /// Names of the two sides in the table.
     direction: &'static str,
+    /// Transport between client and server.
     transport: Transport,
     /// Modes of the client and the server.
     mode: String,
@@ -333,7 +334,7 @@ impl Pair {
     }
 }
 
-/// Server of a pair, and the proxy in front of it.
+/// Server of a pair, and the proxy in front of the server.
 struct PairServer {
     /// Server for new connections; `None` if the client starts the server.
     server: Option<ListeningServer>,
@@ -469,6 +470,8 @@ fn check_failures<'a>(
 mod tests {
     use super::*;
 
+    /// The logs of a row are named after its peer, direction, transport and modes, so that rows do not overwrite the
+    /// logs of others.
     #[test]
     fn rows_have_separate_logs() {
         let row = Row {
@@ -487,6 +490,7 @@ mod tests {
         assert_eq!(log, Path::new(name));
     }
 
+    /// A run without pairs is an error instead of a success.
     #[test]
     fn empty_runs_are_errors() {
         let error = check_failures(std::iter::empty(), Path::new("logs")).expect_err("nothing ran");

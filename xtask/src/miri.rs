@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Modules with unsafe code, modules that produce the input of such modules, and modules that replace them on other
-/// targets.
+/// Modules with unsafe code, modules that produce the input of such modules, and modules that replace such modules on
+/// other targets.
 const TESTED_MODULES: &[&str] = &[
     "decode::",
     "escape::",
@@ -84,6 +84,7 @@ fn miri_arguments(run: &MiriRun) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Tests run on x86-64 with vector code, and on another target with portable code.
     #[test]
     fn portable_code_is_tested() {
         let targets: Vec<&str> = RUNS.iter().map(|run| run.target).collect();

@@ -286,8 +286,8 @@ pub(crate) fn install_program(
 }
 
 /// Returns the arguments of each pass. Without a shard, quick tests run first, and all tests run for the mutants that
-/// these have missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in the
-/// same way.
+/// quick tests have missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in
+/// the same way.
 fn test_passes(shard: Option<&str>) -> Vec<Vec<&'static str>> {
     match shard {
         Some(_) => vec![ALL_TESTS.to_vec()],
@@ -385,6 +385,7 @@ impl MutantCounts {
 mod tests {
     use super::*;
 
+    /// The arguments of each pass name the mutated files and the packages whose tests run.
     #[test]
     fn mutants_line_names_files_and_tests() {
         let lines = |shard: Option<&str>| -> Vec<String> {

@@ -1,8 +1,8 @@
 //! `cargo xtask package`: packages the crates as they are published, and builds and tests them outside of the
 //! workspace.
 //!
-//! This detects crates that work only inside the workspace: files missing in a package, features that another member
-//! enables, dependencies without a version.
+//! The tests detect crates that work only inside the workspace: files missing in a package, features that another
+//! member enables, dependencies without a version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,8 @@ fn add_patches(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
     Ok(fs::write(folder.join(".cargo/config.toml"), config)?)
 }
 
-/// Runs cargo for a packaged crate; a crate without a library runs the tests of its executables instead.
+/// Runs cargo in the folder `place` of a packaged crate; a crate without a library runs the tests of its executables
+/// instead.
 fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = cargo(place);
     command
@@ -154,7 +155,7 @@ fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> 
     )
 }
 
-/// Runs a command; returns an error if the command fails.
+/// Runs a command; returns an error that contains `what` if the command fails.
 fn run_to_success(mut command: Command, what: &str) -> anyhow::Result<()> {
     let status = command
         .status()

@@ -36,7 +36,7 @@ const STAMP_FILE: &str = "installed.txt";
 /// Installs the providers if necessary, and runs their tests.
 ///
 /// # Errors
-/// Returns an error if npm or pip fails, or a test does.
+/// Returns an error if npm, pip or a test fails.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let source = root.join("tests").join("auth").join("providers");
     let target = root.join("target").join("providers");
@@ -115,6 +115,7 @@ fn install_mock(requirements: &Path, folder: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// The pins contain no URLs, so that npm and pip can use any registry.
     #[test]
     fn pins_name_no_registry() {
         let source = crate::workspace_root().join("tests/auth/providers");

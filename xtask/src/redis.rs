@@ -1,7 +1,8 @@
 //! `cargo xtask redis`: tests servers that share their sessions in Redis, behind HAProxy.
 //!
-//! Uses the installed redis-server, redis-sentinel and haproxy, or unpacks their Debian packages into an ignored folder,
-//! which requires apt-get and dpkg but neither root nor a system service. Then runs the tests that start them.
+//! Uses the installed redis-server, redis-sentinel and haproxy, or unpacks their Debian packages into an ignored
+//! folder, which requires apt-get and dpkg but neither root nor a system service. The command then runs the tests,
+//! which start these programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,7 @@ fn build_program(root: &Path) -> anyhow::Result<PathBuf> {
     examples::build_program(root, "mcp-exact-cli", &["bridge", "sessions"], "mcp-exact")
 }
 
-/// Returns the folder with the unpacked executables; `None` if the system has all of them.
+/// Returns the folder with the unpacked executables; `None` if all executables are installed on the system.
 fn install_tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     if PROGRAMS.iter().all(|program| is_installed(program)) {
         return Ok(None);

@@ -1,8 +1,8 @@
 //! `cargo xtask nightly rehearsal`: rehearses the publication of a new revision with an invented one.
 //!
-//! Copies the files of the workspace into a scratch folder, derives a schema from that of the newest revision, and
-//! runs `cargo xtask schema add` for the revision and for an extension of it. Then removes both and checks that all
-//! files are restored. Outside of the scratch folder, only `target/` changes.
+//! Copies the files of the workspace into a scratch folder, derives a schema from the schema of the newest revision,
+//! and runs `cargo xtask schema add` for the revision and for an extension of it. The command then removes revision and
+//! extension, and checks that all files are restored. Outside of the scratch folder, only `target/` changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -68,7 +68,7 @@ fn cargo_arguments(arguments: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Checks the arguments of cargo for these arguments of `cargo xtask test`.
+    /// Checks that the arguments of `cargo xtask test` result in the arguments `line` of cargo.
     fn check(arguments: &[&str], line: &str) {
         let arguments: Vec<String> = arguments
             .iter()
@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(cargo_arguments(&arguments).join(" "), line);
     }
 
+    /// An executable that cannot be started counts as not installed.
     #[test]
     fn missing_programs_are_errors() {
         assert!(is_installed("rustc"));

@@ -149,6 +149,7 @@ fn replace_outputs(
 mod tests {
     use super::*;
 
+    /// Only the lines below a command in a `console` code block are replaced.
     #[test]
     fn outputs_are_replaced() {
         let page = "a\n```console\n$ one\nold\n$ two\n```\n```text\n$ not\n```\n";

@@ -250,7 +250,8 @@ impl Server {
         }
     }
 
-    /// Returns the URL of a page with a frame of this size, because Chromium windows cannot be as narrow as a phone.
+    /// Returns the URL of a document that contains the page `page` in a frame of this size, because Chromium windows
+    /// cannot be as narrow as a phone.
     fn url(&self, page: &str, width: u32, height: u32) -> String {
         format!("http://{}/{page}/{width}/{height}", self.address)
     }
@@ -267,7 +268,7 @@ impl Drop for ChromiumProcess {
     }
 }
 
-/// Answers one request.
+/// Answers one HTTP request: receives the results of the checks, or returns a file of the site.
 fn serve(
     mut connection: TcpStream,
     site: &Path,

@@ -107,6 +107,7 @@ fn with_definition(name: &str, definition: Value) -> Vec<u8> {
     changed_schema(|schema| schema["definitions"][name] = definition)
 }
 
+/// `schema add` refuses an empty file.
 #[test]
 fn empty_file_is_refused() {
     check(
@@ -115,6 +116,7 @@ fn empty_file_is_refused() {
     );
 }
 
+/// `schema add` refuses an HTML page, such as the error page of a web server.
 #[test]
 fn html_is_refused() {
     check(
@@ -123,6 +125,7 @@ fn html_is_refused() {
     );
 }
 
+/// `schema add` refuses JSON that is not a JSON Schema with definitions.
 #[test]
 fn other_json_is_refused() {
     check(b"[]", &["no `definitions`"]);
@@ -132,6 +135,7 @@ fn other_json_is_refused() {
     );
 }
 
+/// `schema add` refuses a JSON Schema without the messages of the protocol.
 #[test]
 fn schema_of_another_protocol_is_refused() {
     let schema = json!({
@@ -144,6 +148,7 @@ fn schema_of_another_protocol_is_refused() {
     );
 }
 
+/// `schema add` refuses JSON with deeply nested values without exhausting the stack.
 #[test]
 fn deep_nesting_is_refused() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
@@ -153,11 +158,13 @@ fn deep_nesting_is_refused() {
     }
 }
 
+/// `schema add` refuses a file that exceeds the maximum size.
 #[test]
 fn oversized_file_is_refused() {
     check(&vec![b' '; 17 << 20], &["is larger than 16 MB"]);
 }
 
+/// `schema add` refuses a schema whose definitions are aliases of each other in a circle.
 #[test]
 fn circular_references_are_refused() {
     check(
@@ -180,6 +187,7 @@ fn circular_references_are_refused() {
     );
 }
 
+/// `schema add` refuses definitions whose names cannot be names of Rust types.
 #[test]
 fn invalid_type_names_are_refused() {
     for name in ["Self", "fn", "crate", "a b", "", "Tool/Box", "Straße"] {
@@ -190,6 +198,7 @@ fn invalid_type_names_are_refused() {
     }
 }
 
+/// `schema add` refuses definitions whose names in Rust would be equal.
 #[test]
 fn colliding_definitions_are_refused() {
     check(
@@ -201,6 +210,7 @@ fn colliding_definitions_are_refused() {
     );
 }
 
+/// `schema add` refuses a union whose variants cannot be distinguished.
 #[test]
 fn ambiguous_union_is_refused() {
     let with_a =
@@ -216,6 +226,7 @@ fn ambiguous_union_is_refused() {
     );
 }
 
+/// `schema add` refuses a schema with a keyword that the generator does not know.
 #[test]
 fn unknown_keyword_is_refused() {
     check(
@@ -224,6 +235,7 @@ fn unknown_keyword_is_refused() {
     );
 }
 
+/// `schema add` refuses names of revisions that cannot be part of paths, crate names and features.
 #[test]
 fn invalid_revision_names_are_refused() {
     let tree = schema_folder();
@@ -238,6 +250,7 @@ fn invalid_revision_names_are_refused() {
     assert_eq!(snapshot(&tree), before);
 }
 
+/// Adding a file whose bytes are already those of a listed revision succeeds without changes.
 #[test]
 fn existing_bytes_change_nothing() {
     let tree = schema_folder();
@@ -252,6 +265,7 @@ fn existing_bytes_change_nothing() {
     assert_eq!(snapshot(&tree), before);
 }
 
+/// A listed revision is not replaced by other bytes; the error names the command that removes the revision.
 #[test]
 fn existing_revisions_are_not_replaced() {
     let tree = schema_folder();
@@ -271,6 +285,7 @@ fn extension(definition: Value) -> Vec<u8> {
     schema.to_string().into_bytes()
 }
 
+/// An extension with an invalid name, an unknown revision or an invalid schema is refused, and no file is changed.
 #[test]
 fn invalid_extensions_are_refused() {
     let refers = |to: &str| {

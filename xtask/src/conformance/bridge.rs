@@ -1,7 +1,7 @@
 //! `cargo xtask conformance --bridge`: the scenarios for servers through `mcp-exact bridge` in front of the example server.
 //!
 //! Each revision of the suite is tested with a server of each revision behind the gateway, so that both lifecycles are
-//! used on both sides of the gateway. The scores must equal those of the server without the gateway.
+//! used on both sides of the gateway. The scores must equal the scores of the server without the gateway.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,8 @@ pub(super) fn run(
     outcomes.into_iter().collect()
 }
 
-/// Starts the gateway in front of a server; both negotiate the given revision.
+/// Starts the gateway in front of the server at the URL `server`, with which the gateway negotiates the revision
+/// `upstream`.
 fn start(
     gateway: &Path,
     upstream: &str,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::requirements::Requirement;
 
-/// Entries of the file.
+/// Entries of `expected-failures.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expected {
@@ -24,10 +24,11 @@ pub(super) struct Expected {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Failure {
-    /// Side: `server` or `client`.
+    /// Tested side: `server` or `client`.
     side: String,
     /// Revision of the suite.
     revision: String,
+    /// Name of the scenario.
     scenario: String,
     /// Revision of the server behind the gateway, if only this pair of revisions fails; `None` for a failure without
     /// the gateway.
@@ -46,7 +47,7 @@ impl Failure {
 }
 
 impl Expected {
-    /// Reads the file.
+    /// Reads the entries of the file `path`.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text =
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -100,6 +101,7 @@ mod tests {
     use super::super::Side;
     use super::*;
 
+    /// Returns a server scenario of 2026-07-28 with this name.
     fn requirement(scenario: &str) -> Requirement {
         Requirement {
             side: Side::Server,
@@ -109,6 +111,8 @@ mod tests {
         }
     }
 
+    /// An entry applies only to the side, revision and scenario that it names; an entry for a scenario that is not run
+    /// is an error.
     #[test]
     fn entries_are_matched_exactly() {
         let text = "[[failure]]\nside = \"server\"\nrevision = \"2026-07-28\"\nscenario = \"a\"\nreason = \"b\"\n";

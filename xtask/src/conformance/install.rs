@@ -112,7 +112,7 @@ fn major_version(version: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Returns the folder of the pins.
+    /// Returns the folder of the files in [`PINS`].
     fn pins_folder() -> PathBuf {
         crate::workspace_root().join("tests").join("conformance")
     }
@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(major_version("nonsense"), None);
     }
 
+    /// The pins contain no URLs, so that npm can use any registry.
     #[test]
     fn pins_name_no_registry() {
         for pin in PINS {
@@ -131,6 +132,7 @@ mod tests {
         }
     }
 
+    /// With `offline`, an installation that is missing is an error.
     #[test]
     fn nothing_is_installed_offline() {
         let target = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
-//! Results of another library in the same table, recorded in a run against its own executables, with version and date.
+//! Results of another library for the table of scenarios, recorded in a run against its own executables, with version
+//! and date.
 //!
-//! `cargo xtask conformance --peer` writes them to `tests/conformance/peer.toml`.
+//! `cargo xtask conformance --peer` writes these results to `tests/conformance/peer.toml`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +44,7 @@ impl PeerResults {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Records whether a scenario has passed.
+    /// Records the result of a scenario.
     pub(super) fn record_verdict(&mut self, requirement: &Requirement, verdict: &Verdict) {
         self.passed.insert(key(requirement), verdict.is_pass());
     }
@@ -81,6 +82,7 @@ mod tests {
     use super::*;
     use crate::conformance::Side;
 
+    /// Only scenarios with a recorded result are counted, and results are unchanged after serialization and parsing.
     #[test]
     fn results_are_counted() {
         let requirement = |scenario: &str| Requirement {

@@ -35,7 +35,7 @@ impl Row {
         self.verdict.is_pass() == self.expected.is_some()
     }
 
-    /// Returns the outcome for the terminal.
+    /// Returns the outcome as it is printed in the terminal.
     fn outcome_name(&self) -> &'static str {
         match (self.verdict.is_pass(), &self.expected) {
             (true, None) => "pass",
@@ -304,6 +304,7 @@ mod tests {
         }
     }
 
+    /// A failure that is not expected is an error, and so is an expected failure that passes.
     #[test]
     fn unexpected_results_are_errors() {
         assert_eq!(check_result(1, None), "passed");
@@ -312,6 +313,7 @@ mod tests {
         assert!(check_result(1, Some("reason")).starts_with("1 expected failures pass"));
     }
 
+    /// The page shows the result of each scenario, its warnings, and the reason for an expected failure.
     #[test]
     fn page_shows_every_verdict() {
         let page = sample_table(0, Some("not yet")).to_markdown("1.0");

@@ -1,7 +1,7 @@
 //! Frozen requirement sets of the suite: the scenarios that a revision requires of servers and of clients.
 //!
-//! Parses the files `requirements/<revision>.yaml` of the package. They use a small subset of YAML: sections, lists
-//! of names, and lists of records with one member per line; other syntax is an error.
+//! Parses the files `requirements/<revision>.yaml` of the package. The files use a small subset of YAML: sections,
+//! lists of names, and lists of records with one member per line; other syntax is an error.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ use super::Side;
 /// Scenario that is run in one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Requirement {
+    /// Role that the scenario tests.
     pub(super) side: Side,
     /// Revision of the requirement set.
     pub(super) revision: String,
@@ -155,6 +156,7 @@ fn parse_side(name: &str) -> anyhow::Result<Side> {
 mod tests {
     use super::*;
 
+    /// A requirement set may contain lists of names and lists of records.
     #[test]
     fn both_list_forms_are_parsed() {
         let text = "# head\n\nserver:\n  - ping\nclient:\n  - auth/basic\nnot_scored:\n  - scenario: tasks\n    leg: server\n    reason: extension\n    note: >-\n      folded: text\n";
@@ -173,6 +175,7 @@ mod tests {
         );
     }
 
+    /// Syntax outside of the supported subset of YAML is an error.
     #[test]
     fn unknown_syntax_is_refused() {
         for (text, problem) in [

@@ -246,8 +246,8 @@ impl Drop for RunningServer {
     }
 }
 
-/// Starts the server on a free port. The first line of its standard error is its URL; the other lines are written to a
-/// file.
+/// Starts the server on a free port. The first line of the server's standard error is its URL; the other lines are
+/// written to the file `log`.
 pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<RunningServer> {
     let mut child = Command::new(program)
         .arg("0")
@@ -291,6 +291,7 @@ mod tests {
         judge_checks(statuses.iter().map(check).collect())
     }
 
+    /// A scenario passes if at least one check succeeds and no check fails; warnings and information do not matter.
     #[test]
     fn one_success_without_failure_passes() {
         assert!(
@@ -310,6 +311,7 @@ mod tests {
         }
     }
 
+    /// The description of a failure starts with the name of its check; an unknown status is an error.
     #[test]
     fn failures_name_the_check() {
         assert_eq!(check(&["FAILURE"]).expect("known").failures, ["a: b"]);

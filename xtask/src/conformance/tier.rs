@@ -137,6 +137,7 @@ mod tests {
         serde_json::from_str(&text).expect("a score")
     }
 
+    /// A failed scored scenario is an error, except a scenario about authorization.
     #[test]
     fn failures_without_authorization_are_errors() {
         assert_eq!(

@@ -269,6 +269,8 @@ pub(super) fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// In every turn, the pairs together contain all transports of both sides; a single pair is returned if `is_single`
+    /// is true.
     #[test]
     fn every_transport_is_covered() {
         let all = Transport::ALL;
@@ -284,6 +286,7 @@ mod tests {
         }
     }
 
+    /// Nine turns with a single pair cover all combinations of three transports on each side.
     #[test]
     fn rotation_covers_all_combinations() {
         let all = Transport::ALL;

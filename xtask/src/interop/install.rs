@@ -177,6 +177,7 @@ fn build(folder: &Path, offline: bool) -> anyhow::Result<PathBuf> {
     Ok(target.join("debug"))
 }
 
+/// Copies the pins into the folder of the installed peer.
 fn copy_pins(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     for pin in pins {
         let name = pin.file_name().context("a pin without a name")?;
@@ -235,10 +236,12 @@ mod tests {
     use super::super::peers::Peers;
     use super::*;
 
+    /// Returns the folder with the pins and executables of the peers.
     fn source() -> PathBuf {
         crate::workspace_root().join("tests").join("interop")
     }
 
+    /// Pins contain no registry URLs, and the pins of Python packages are exact versions.
     #[test]
     fn pins_are_exact_without_registry() {
         let source = source();
@@ -260,6 +263,7 @@ mod tests {
         }
     }
 
+    /// With `offline`, a peer that is not installed is an error, and nothing is written.
     #[test]
     fn nothing_is_installed_offline() {
         let source = source();

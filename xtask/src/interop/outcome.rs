@@ -56,13 +56,15 @@ enum Reports {
 }
 
 impl RequiredOutcome {
-    /// Creates the required outcome of a peer's client with a peer's server.
+    /// Creates the required outcome of a peer's client with a peer's server; `lacks` are the steps that one of them
+    /// does not support.
     pub(super) fn for_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session::with_json_reports(peers, lacks, revision))
     }
 
-    /// Creates the required outcome of a peer's client with a peer's server through the gateway, from the revision of
-    /// each.
+    /// Creates the required outcome of a peer's client with a peer's server through the gateway: `client` and `server`
+    /// are their newest revisions, `lacks` the steps that one of them does not support, and `breaks` the steps that may
+    /// fail because of a defect of the server.
     pub(super) fn through_gateway(
         peers: &Peers,
         (lacks, breaks): (&[String], &[String]),
@@ -88,8 +90,8 @@ impl RequiredOutcome {
         })
     }
 
-    /// Creates the required outcome of our client with a peer's server. The revision and the exit code show that it
-    /// connected and disconnected.
+    /// Creates the required outcome of our client with a peer's server. The revision and the exit code show that our
+    /// client connected and disconnected.
     pub(super) fn for_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut session = Session::with_json_reports(peers, lacks, revision);
         session
@@ -132,7 +134,7 @@ impl RequiredOutcome {
         Self::LostSession(status)
     }
 
-    /// Returns the verdict for a run that meets the requirement.
+    /// Returns the verdict for a run that has the required outcome.
     pub(super) fn success_verdict(&self) -> &'static str {
         match self {
             Self::Session(_) => "ok",
@@ -215,7 +217,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the deviations from the requirement, one line each.
+    /// Returns the deviations from the required outcome, one line each.
     pub(super) fn failures(&self, required_outcome: &RequiredOutcome) -> Vec<String> {
         match required_outcome {
             RequiredOutcome::Session(session) => self.session_failures(session),
@@ -231,7 +233,8 @@ impl Outcome {
         }
     }
 
-    /// Returns the deviations from the reports that a lost session requires.
+    /// Returns one line for each expected line that our client has not printed after the server answered requests of
+    /// the earlier session with the HTTP status `status`.
     fn lost_session_failures(&self, status: u16) -> Vec<String> {
         let words = [
             "call: Lost".to_owned(),
@@ -359,6 +362,7 @@ mod tests {
         );
     }
 
+    /// A client that reports every required step and the negotiated revision has no failures, in both report formats.
     #[test]
     fn successful_session_has_no_failures() {
         check(SUCCESSFUL_OUTPUT, Reports::Json, &[]);
@@ -369,8 +373,9 @@ mod tests {
         );
     }
 
+    /// After a restart, our client must report the lost call and the HTTP status of its next request.
     #[test]
-    fn excused_steps_may_fail() {
+    fn lost_session_reports_the_status() {
         let run = |stdout: &str| {
             let ended = ProcessResult {
                 status: Some(ExitStatus::default()),
@@ -385,6 +390,7 @@ mod tests {
         assert_eq!(run(works).len(), 1);
     }
 
+    /// A failed step is reported as a failure with its name and the reason.
     #[test]
     fn failed_steps_are_named() {
         let stdout = SUCCESSFUL_OUTPUT.replace(
@@ -394,6 +400,7 @@ mod tests {
         check(&stdout, Reports::Json, &["ping: no answer"]);
     }
 
+    /// A required step that the client does not report is a failure.
     #[test]
     fn missing_step_is_a_failure() {
         let stdout = "{\"step\":\"ping\",\"ok\":true}\n{\"revision\":\"2025-06-18\"}";
@@ -402,6 +409,7 @@ mod tests {
         check(text, Reports::Text, &["cancel: not reported"]);
     }
 
+    /// A session with another revision than the required one, or without a revision, is a failure.
     #[test]
     fn wrong_revision_is_a_failure() {
         let wanted = ["the revision should be 2025-06-18"];
@@ -417,6 +425,7 @@ mod tests {
         );
     }
 
+    /// A missing progress notification is a failure if the complete progress is required.
     #[test]
     fn lost_progress_is_a_failure() {
         let failures = |progress: &str| {
@@ -434,6 +443,7 @@ mod tests {
         assert_eq!(failures(&part), ["progress: not all of it came"]);
     }
 
+    /// A response to a cancelled request is a failure if our server must not send one.
     #[test]
     fn response_after_cancel_is_a_failure() {
         let stdout = SUCCESSFUL_OUTPUT.replace(
@@ -444,6 +454,7 @@ mod tests {
         check(&stdout, Reports::Json, &wanted);
     }
 
+    /// A client that was killed at the deadline has failed, whatever its output.
     #[test]
     fn timeouts_are_failures() {
         let ended = ProcessResult {
@@ -455,6 +466,8 @@ mod tests {
         assert_eq!(failures, ["killed at the deadline"]);
     }
 
+    /// Without a common revision, the client must exit with an error code; success, a panic, a signal and a timeout are
+    /// failures.
     #[test]
     #[cfg(unix)]
     fn refusal_is_an_error_exit() {

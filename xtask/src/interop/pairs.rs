@@ -18,6 +18,7 @@ pub(super) struct Pair {
     pub(super) peer: String,
     /// Names of the two sides in the table.
     pub(super) direction: &'static str,
+    /// Transport between client and server.
     pub(super) transport: Transport,
     /// Modes of the client and the server.
     pub(super) mode: String,
@@ -126,7 +127,8 @@ fn pairs_with_faults(
     pairs
 }
 
-/// Returns pairs of the peer's clients that resume streams with our `initialize` server, with a cut connection.
+/// Returns the pairs of our server that supports `initialize` with the peer's clients that resume streams; a connection
+/// of the client is cut during the run.
 fn pairs_with_cut_clients(
     peers: &Peers,
     peer: &Peer,
@@ -303,7 +305,7 @@ pub(super) fn pairs_of_peer(peers: &Peers, peer: &Peer, installed: &InstalledPee
     pairs
 }
 
-/// Returns the modes of the client and the server, in this order.
+/// Returns the modes of the client and the server, in this order, separated by a comma.
 fn join_modes(client: Option<&String>, server: Option<&String>) -> String {
     let modes: Vec<&str> = client
         .into_iter()

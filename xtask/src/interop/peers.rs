@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// First revision without the `initialize` handshake; from it on there are no handshake steps.
+/// First revision without the `initialize` handshake; sessions of this revision and of later ones have no handshake
+/// steps.
 pub(super) const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
 
 /// Last revision with the `initialize` handshake, which is the last one that HTTP+SSE supports.
 pub(super) const LAST_WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// Contents of the file.
+/// Contents of `peers.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peers {
@@ -39,7 +40,7 @@ pub(super) struct Ours {
     server: Vec<OurMode>,
 }
 
-/// A mode of an example.
+/// Mode in which an example is started.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OurMode {
@@ -47,16 +48,18 @@ pub(super) struct OurMode {
     pub(super) mode: String,
     /// Arguments that select the mode.
     pub(super) arguments: Vec<String>,
-    /// Oldest revision of the mode; by default that of the examples.
+    /// Oldest revision of the mode; by default the oldest revision of the examples.
     oldest: Option<String>,
-    /// Newest revision of the mode; by default that of the examples.
+    /// Newest revision of the mode; by default the newest revision of the examples.
     newest: Option<String>,
 }
 
 /// Range of revisions that a side supports, from the oldest to the newest. Revisions are dates and sort as strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
+    /// Oldest supported revision.
     pub(super) oldest: String,
+    /// Newest supported revision.
     pub(super) newest: String,
 }
 
@@ -78,6 +81,7 @@ pub(super) struct Steps {
 pub(super) struct Peer {
     /// Name of the peer in the table.
     pub(super) name: String,
+    /// Language of the SDK.
     pub(super) language: Language,
     /// Newest revision that the SDK supports.
     newest: String,
@@ -125,7 +129,7 @@ impl Transport {
     /// All transports, in the order of the table.
     pub(super) const ALL: [Self; 3] = [Self::Stdio, Self::Http, Self::Sse];
 
-    /// Returns the name in the table and in `peers.toml`.
+    /// Returns the name of the transport in the table and in `peers.toml`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -157,9 +161,9 @@ pub(super) struct Mode {
     pub(super) program: String,
     /// First argument of the executable.
     pub(super) mode: Option<String>,
-    /// Oldest revision of the mode; by default that of our examples.
+    /// Oldest revision of the mode; by default the oldest revision of our examples.
     oldest: Option<String>,
-    /// Newest revision of the mode; by default that of the peer.
+    /// Newest revision of the mode; by default the newest revision of the peer.
     newest: Option<String>,
     /// Transports that the executable supports in this mode.
     #[serde(default = "only_stdio")]
@@ -224,7 +228,8 @@ impl Peers {
         }
     }
 
-    /// Returns the revisions that a peer supports in a mode. By default, the oldest revision is that of our examples.
+    /// Returns the revisions that a peer supports in a mode. By default, the oldest revision is the oldest revision of
+    /// our examples.
     pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -234,8 +239,8 @@ impl Peers {
 }
 
 impl Peer {
-    /// Returns the modes to test. A peer with handshake revisions only is tested with the first mode, which supports
-    /// both lifecycles: the other modes would test less.
+    /// Returns the modes to test. A peer that supports only revisions with a handshake is tested only with the first
+    /// mode, because this mode supports both lifecycles.
     fn tested_modes<'m>(
         &self,
         modes: &'m [OurMode],
@@ -284,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the folder of the peers.
+    /// Returns the folder of `peers.toml` and of the executables of the peers.
     fn folder() -> PathBuf {
         crate::workspace_root().join("tests").join("interop")
     }
@@ -302,6 +307,7 @@ mod tests {
         }
     }
 
+    /// Two sides must negotiate the newest revision that both support; without a common revision there is none.
     #[test]
     fn newest_common_revision_is_negotiated() {
         let old = range("2024-11-05", "2025-03-26");
@@ -312,6 +318,7 @@ mod tests {
         assert_eq!(strict.newest_common(&old), None);
     }
 
+    /// For every revision, a Python peer and a TypeScript peer support it as their newest revision.
     #[test]
     fn every_revision_has_two_peers() {
         let peers = peers();
@@ -333,6 +340,7 @@ mod tests {
         }
     }
 
+    /// Peers that support revisions without a handshake are tested with every mode of our examples.
     #[test]
     fn discover_peers_test_every_mode() {
         let peers = peers();
@@ -350,6 +358,7 @@ mod tests {
         );
     }
 
+    /// The executables of all modes exist, and each step that a mode lacks is a known step.
     #[test]
     fn programs_exist_and_lack_known_steps() {
         let peers = peers();

@@ -25,7 +25,8 @@ pub(crate) struct ProcessResult {
     pub(crate) stderr: String,
 }
 
-/// Runs a process. Output is written to files, because a pipe that a grandchild keeps open would delay the end.
+/// Runs a process; its output is written to files named after `log`, because a pipe that a grandchild keeps open would
+/// delay the end.
 pub(crate) fn run(
     command: &mut Command,
     deadline: Duration,
@@ -96,21 +97,21 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// Line of the executables of the peers.
+    /// Announcement of the executables of peers, on standard output.
     const PEER: Self = Self {
         is_on_stderr: false,
         prefix: "listening on ",
         suffix: "",
     };
 
-    /// Line of `mcp-exact bridge --listen`.
+    /// Announcement of `mcp-exact bridge --listen`, on standard error.
     pub(crate) const GATEWAY: Self = Self {
         is_on_stderr: true,
         prefix: "listening at ",
         suffix: "/mcp",
     };
 
-    /// Finds the origin in the output of the server.
+    /// Finds the origin in the output of the server; `None` if the server has not printed the complete line yet.
     fn origin(self, printed: &str) -> Option<&str> {
         let lines = printed.split_inclusive('\n');
         let mut whole = lines.filter(|line| line.ends_with('\n'));
@@ -127,7 +128,7 @@ impl Announcement {
 /// A listening server process, killed on drop.
 pub(crate) struct ListeningServer {
     child: Child,
-    /// Scheme, host and port.
+    /// Scheme, host and port of the server's URL.
     pub(crate) origin: String,
 }
 
@@ -197,8 +198,8 @@ impl Drop for ListeningServer {
 }
 
 /// Kills a process and its descendants. Killing the process group is not sufficient, because some SDKs start servers in
-/// a session of their own. All processes are stopped before the first one is killed, so that none of them can start a
-/// new process.
+/// a session of their own. All processes are stopped before the first one is killed, so that no process can start a new
+/// process.
 fn kill(id: u32) -> anyhow::Result<()> {
     let mut known = Vec::new();
     loop {
@@ -266,6 +267,7 @@ mod tests {
 
     use super::*;
 
+    /// Exit code, standard output and standard error of a process are returned.
     #[test]
     fn output_and_status_are_returned() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -293,7 +295,8 @@ mod tests {
         assert!(ended.expect("it ran").status.is_none());
     }
 
-    /// The pipe closes when the last process with an open end has exited, so that the test needs no delay.
+    /// Descendants of a killed process are killed, too: the pipe closes when the last process with an open end has
+    /// exited, so that the test needs no delay.
     #[test]
     #[cfg(target_os = "linux")]
     fn kill_includes_descendants() {
@@ -314,6 +317,7 @@ mod tests {
         assert_eq!(rest, "");
     }
 
+    /// The parent is found even if the name of the process contains spaces and parentheses.
     #[test]
     fn parent_is_parsed_after_any_name() {
         assert_eq!(parse_parent("7 (a) b) S 42 7 7 0"), Some(42));

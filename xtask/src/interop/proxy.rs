@@ -59,7 +59,7 @@ impl Proxy {
         Ok(Self { origin, shared })
     }
 
-    /// Forwards new connections to this server.
+    /// Forwards new connections to the server at the address `target`.
     pub(super) fn forward_to(&self, target: SocketAddr) {
         let current = &self.shared.target;
         *current.lock().unwrap_or_else(PoisonError::into_inner) = target;

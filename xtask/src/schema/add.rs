@@ -246,7 +246,7 @@ pub fn build_and_test(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<(
     rustfmt(root, &format!("crates/{package}/src/lib.rs"))
 }
 
-/// Runs cargo; prints its output only if it fails.
+/// Runs cargo; prints the output of cargo only if cargo fails.
 pub(super) fn cargo(
     root: &Path,
     arguments: &[&str],
@@ -267,7 +267,7 @@ fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
         .current_dir(root))
 }
 
-/// Runs a command; prints its output only if it fails.
+/// Runs a command; prints the output of the command only if the command fails.
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -288,9 +288,9 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 
 /// Listed revision with its properties and its intermediate representation.
 struct ListedRevision<'s> {
-    /// Entry of the list.
+    /// Entry of the revision in `schema/revisions.toml`.
     revision: &'s Revision,
-    /// Listed properties.
+    /// Properties of the revision in `schema/revisions.toml`.
     facts: &'s RevisionFacts,
     /// Intermediate representation for Rust code.
     ir: RustIr,

@@ -81,7 +81,7 @@ fn is_of_extension(place: &str) -> bool {
 /// Compares the files; the error contains hints for each difference.
 ///
 /// # Errors
-/// Returns an error if something is new or amended, or there is no such repository.
+/// Returns an error if a revision or version is new, a file was amended, or a repository does not exist.
 pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     let places = Places(upstream);
     let folder = root.join("schema");
@@ -302,6 +302,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Only the smallest values that differ are reported, by their JSON pointers, including added and removed members.
     #[test]
     fn differences_are_the_smallest_parts() {
         let mut places = Vec::new();

@@ -92,6 +92,7 @@ mod tests {
     use super::super::verify::verify;
     use super::*;
 
+    /// The error for an unlisted revision names the listed revisions.
     #[test]
     fn fetch_refuses_an_unknown_revision() {
         let error = fetch(sample_tree().path(), &["z".to_owned()]).expect_err("unknown");
@@ -101,6 +102,7 @@ mod tests {
         );
     }
 
+    /// Downloaded bytes with another hash than the pinned one are not written.
     #[test]
     fn store_refuses_bytes_of_another_hash() {
         let tree = sample_tree();

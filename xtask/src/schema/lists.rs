@@ -38,6 +38,7 @@ struct Extensions {
 /// Entry of a revision or an extension.
 #[derive(Debug, Deserialize)]
 pub(super) struct Revision {
+    /// Identifier of the revision or extension, which is also the name of its directory.
     pub(super) id: String,
     /// SHA-256 hash of the file, in hexadecimal.
     pub(super) sha256: String,

@@ -73,7 +73,7 @@ pub fn read_origin(from: &str, revision: &str, draft: bool) -> anyhow::Result<Or
 /// Reads a file that may be a schema.
 ///
 /// # Errors
-/// Returns an error if it cannot be read or is too large.
+/// Returns an error if the file cannot be read or is too large.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}; check the path"))?;
@@ -88,6 +88,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Downloads the file at a URL with curl, up to [`MAX_FILE_BYTES`].
 fn download(address: &str) -> anyhow::Result<Vec<u8>> {
     let limit = MAX_FILE_BYTES.to_string();
     let output = Command::new("curl")
@@ -121,7 +122,7 @@ pub fn git<A: AsRef<OsStr>>(clone: &Path, arguments: &[A]) -> Option<Output> {
     git.ok()
 }
 
-/// Returns the path of a git directory for a path to it or to its work tree.
+/// Returns the path of a git directory; `place` is the path of the git directory or of its work tree.
 pub fn find_git_directory(place: &str) -> PathBuf {
     PathBuf::from(place.strip_prefix("file://").unwrap_or(place))
 }
@@ -146,6 +147,7 @@ mod tests {
         }
     }
 
+    /// A folder with the layout of the official repository contains the schemas of revisions and the draft.
     #[test]
     fn directories_yield_revisions_and_drafts() {
         let folder = tempfile::tempdir().expect("a folder");

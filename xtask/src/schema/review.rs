@@ -36,7 +36,7 @@ pub fn summary_line(ir: &Ir, lines: usize) -> String {
     )
 }
 
-/// Returns one line per point to review.
+/// Returns the review list of the revision `ir`, one line per point; `previous` is the revision before it.
 pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = previous {

@@ -67,7 +67,7 @@ impl Entry<'_> {
 pub struct ExtensionEntry<'e> {
     /// Identifier of the extension.
     pub id: &'e str,
-    /// The revision that it extends.
+    /// Revision that the extension extends.
     pub extends: &'e str,
     /// True if the extension is a draft.
     pub draft: bool,
@@ -336,6 +336,7 @@ mod tests {
         remove_entry(list, id).expect("a list")
     }
 
+    /// A new entry contains every field, including the package and the properties of the revision.
     #[test]
     fn new_entries_are_complete() {
         let source = "crates:a@1.0.0:b".parse().expect("a source");
@@ -366,7 +367,8 @@ mod tests {
         .assert_eq(&list);
     }
 
-    /// Both lists of the workspace, whose entries have comments, notes and subtables.
+    /// After an entry was added and removed, both lists of the workspace have their previous text, including comments,
+    /// notes and subtables.
     #[test]
     fn workspace_lists_keep_their_text() {
         let schema = crate::workspace_root().join("schema");
@@ -397,6 +399,7 @@ mod tests {
         assert_eq!(again, only);
     }
 
+    /// A new release is inserted by date before all drafts, and a new draft at the end.
     #[test]
     fn releases_precede_drafts() {
         let order_with = |id, draft| {

@@ -51,7 +51,7 @@ impl Rollback {
     /// Writes a file, after saving it and the directories that must be created.
     ///
     /// # Errors
-    /// Returns an error if it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&mut self, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
         self.save(path)?;
         let file = self.root.join(path);
@@ -70,7 +70,7 @@ impl Rollback {
     /// Removes a directory with all contents, after saving every file.
     ///
     /// # Errors
-    /// Returns an error if something in it cannot be read or removed.
+    /// Returns an error if a file or directory cannot be read or removed.
     pub fn remove(&mut self, path: &str) -> anyhow::Result<()> {
         let folder = self.root.join(path);
         let entries = fs::read_dir(&folder)
@@ -91,7 +91,7 @@ impl Rollback {
     /// Removes a file, after saving it; a missing file is not an error.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read or removed.
+    /// Returns an error if the file cannot be read or removed.
     pub fn remove_file(&mut self, path: &str) -> anyhow::Result<()> {
         self.save(path)?;
         let file = self.root.join(path);
@@ -173,6 +173,7 @@ mod tests {
         rollback
     }
 
+    /// A dropped rollback restores changed files and removes new files and folders.
     #[test]
     fn changes_are_restored_on_drop() {
         let root = sample_tree();
@@ -181,6 +182,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 1);
     }
 
+    /// A dropped rollback restores the files of a removed directory.
     #[test]
     fn removed_files_are_restored() {
         let root = sample_tree();
@@ -198,6 +200,7 @@ mod tests {
         assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"old");
     }
 
+    /// A rollback that was told to keep the changes restores nothing.
     #[test]
     fn kept_changes_are_not_restored() {
         let root = sample_tree();

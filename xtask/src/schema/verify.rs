@@ -1,6 +1,6 @@
 //! `cargo xtask schema verify`: compares the vendored schema files with the hashes in the lists.
 //!
-//! Only reads files, and reports all problems at once.
+//! The command writes nothing, and reports all problems together.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,8 @@ use anyhow::{Context, ensure};
 
 use super::lists::{REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
 
-/// Checks every file under `directory` offline; one error lists all problems.
+/// Compares every file under `directory` with the hash in the lists, offline, and finds unlisted directories; one error
+/// lists all problems.
 pub fn verify(directory: &Path) -> anyhow::Result<()> {
     let index = load(directory)?;
     let found = directories(directory)?;
@@ -42,7 +43,7 @@ pub fn verify(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the problem of a revision's file, with a hint.
+/// Returns the problem of a revision's file, with a hint for the user; `None` if the file has the listed hash.
 fn find_problem(directory: &Path, revision: &Revision) -> Option<String> {
     let id = &revision.id;
     let path = format!("{id}/{SCHEMA_FILE}");
@@ -181,6 +182,7 @@ mod tests {
         assert!(error_text(&tree).starts_with("2 problems in schema/:\n"));
     }
 
+    /// The vendored schema files of the workspace have the listed hashes.
     #[test]
     fn workspace_files_are_valid() {
         verify(&crate::workspace_root().join("schema")).expect("no problem");
