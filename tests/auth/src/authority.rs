@@ -1,4 +1,4 @@
-//! An authorization server and a resource server, which conform to the specification unless [`Deviations`] change their
+//! An authorization server and a resource server. Both conform to the specification unless [`Deviations`] change their
 //! behaviour.
 
 use std::collections::HashSet;
@@ -21,26 +21,26 @@ use crate::site::{
 pub struct Deviations {
     /// Modifies the metadata of the authorization server; the second argument is its origin.
     pub metadata: fn(&mut Value, &str),
-    /// Replaces the response with the metadata of the authorization server.
+    /// Replaces the response to a request for the metadata of the authorization server; the argument is its origin.
     pub metadata_reply: Option<fn(&str) -> SiteResponse>,
     /// Modifies the metadata of the resource; the arguments are the origins of the resource and of the authorization
     /// server.
     pub resource: fn(&mut Value, &str, &str),
-    /// Modifies the query of the redirect; the second argument is the issuer.
+    /// Modifies the query of the redirect to the client; the second argument is the issuer.
     pub redirect_query: fn(String, &str) -> String,
     /// Replaces the response to a token request.
     pub token_response: Option<fn(&ReceivedRequest) -> SiteResponse>,
-    /// Returns the challenge of status 401; the argument is the origin of the resource.
+    /// Returns the `WWW-Authenticate` challenge of status 401; the argument is the origin of the resource.
     pub challenge_401: fn(&str) -> String,
-    /// Scope that every call requires, in the challenge of status 403, and that is never granted.
+    /// Scope that the challenge of status 403 requires for every call, and that the authorization server never grants.
     pub unobtainable_scope: Option<&'static str>,
     /// True if the resource rejects every token.
     pub rejects_tokens: bool,
     /// Lifetime of tokens in seconds.
     pub expires_in: Value,
-    /// True if each use of a refresh token issues a new one.
+    /// True if each use of a refresh token returns a new refresh token.
     pub rotates_refresh_tokens: bool,
-    /// Id that registered clients receive.
+    /// Client id that the registration endpoint returns.
     pub client_id: &'static str,
 }
 
@@ -66,12 +66,12 @@ impl Default for Deviations {
     }
 }
 
-/// Codes and tokens that the authorization server has issued.
+/// Authorization codes and tokens that the authorization server has issued.
 #[derive(Default)]
 struct IssuedTokens {
-    /// Number in the names of the latest tokens.
+    /// Number in the name of the latest access token.
     last_number: u32,
-    /// Unused codes with their code challenges.
+    /// Authorization codes that were not exchanged yet, each with its code challenge.
     unused_codes: Vec<(String, String)>,
     /// Valid access tokens.
     access_tokens: HashSet<String>,
@@ -83,20 +83,20 @@ struct IssuedTokens {
     is_revoked: bool,
 }
 
-/// A running authorization server and resource server.
+/// Running authorization server, and running resource server that accepts its tokens.
 #[derive(Clone)]
 pub struct Authority {
     /// The authorization server.
     pub server: Site,
     /// The resource server, whose endpoint has the path `/mcp`.
     pub resource: Site,
-    /// Current deviations.
+    /// Current deviations of both servers.
     deviations: Arc<Mutex<Deviations>>,
     /// Issued codes and tokens.
     issued: Arc<Mutex<IssuedTokens>>,
 }
 
-/// Locks a mutex, also after a thread has panicked while it held the lock.
+/// Locks a mutex, even if a thread has panicked while it held the lock.
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -137,7 +137,7 @@ impl Authority {
         }
     }
 
-    /// Changes the behaviour of the servers.
+    /// Changes the deviations of the servers while they run.
     pub fn set_deviations(&self, change: impl FnOnce(&mut Deviations)) {
         change(&mut lock_mutex(&self.deviations));
     }
@@ -152,13 +152,13 @@ impl Authority {
         lock_mutex(&self.issued).is_revoked
     }
 
-    /// Makes all access tokens expire.
+    /// Makes the resource server reject all access tokens that were issued so far.
     pub fn expire_tokens(&self) {
         lock_mutex(&self.issued).access_tokens.clear();
     }
 }
 
-/// Answers a request to the authorization server.
+/// Returns the response of the authorization server to a request.
 fn answer_authority(
     request: &ReceivedRequest,
     origin: &str,
@@ -204,7 +204,7 @@ fn answer_authority(
     }
 }
 
-/// Answers a request to the token endpoint.
+/// Returns the response of the token endpoint to a request.
 fn answer_token_request(
     request: &ReceivedRequest,
     deviations: &Deviations,
@@ -250,7 +250,7 @@ fn answer_token_request(
     issue_token(Some(refresh), deviations, issued)
 }
 
-/// Issues an access token, with `refresh` as its refresh token.
+/// Issues an access token; returns the token response, with `refresh` as the refresh token.
 fn issue_token(
     refresh: Option<String>,
     deviations: &Deviations,
@@ -270,13 +270,13 @@ fn issue_token(
     )
 }
 
-/// Returns the S256 challenge of a verifier.
+/// Returns the S256 code challenge for a code verifier.
 fn s256_challenge(verifier: &str) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes());
     URL_SAFE_NO_PAD.encode(digest)
 }
 
-/// Answers a request to the resource server.
+/// Returns the response of the resource server to a request.
 fn answer_resource(
     request: &ReceivedRequest,
     origin: &str,
@@ -310,10 +310,10 @@ fn answer_resource(
     }
 }
 
-/// User agent that signs in without a user, by following the redirect of the authorization server.
+/// User agent that signs in without a user: it follows the redirect of the authorization server to the client.
 #[derive(Clone, Default)]
 pub struct RedirectAgent {
-    /// URLs that were opened.
+    /// Authorization URLs that were opened.
     pub opened: Arc<Mutex<Vec<String>>>,
 }
 
@@ -345,7 +345,7 @@ impl Redirect for RedirectAgent {
     }
 }
 
-/// Returns a decoded parameter of a URL.
+/// Returns a decoded query parameter of a URL.
 pub fn parameter(url: &str, name: &str) -> Option<String> {
     let (_, query) = url.split_once('?')?;
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::site::{Site, encode, json_response as respond_json, response};
 use crate::tokens::Signer;
 
-/// An authorization server that signs its tokens and grants every requested scope. Users are signed in already: the
-/// cookie `user` contains the user name, which is `u` without the cookie.
+/// Authorization server that signs its tokens and grants every requested scope. Users are signed in already: the cookie
+/// `user` contains the user name; without the cookie, the user name is `u`.
 pub struct Issuer {
-    /// HTTP server of the issuer.
+    /// HTTP server of the authorization server.
     pub site: Site,
-    /// Signing key of the issuer.
+    /// Key with which the authorization server signs its tokens.
     pub signer: Arc<Signer>,
     /// Lifetime of the tokens that the token endpoint issues, in seconds; 600 by default.
     pub lifetime: Arc<AtomicU64>,
@@ -81,14 +81,14 @@ impl Issuer {
         }
     }
 
-    /// Returns a token for a resource.
+    /// Returns a signed token for the resource `endpoint`.
     pub fn token(&self, endpoint: &str, subject: &str, scope: &str) -> String {
         let claims = valid_claims(&self.site.url, endpoint, subject, scope);
         self.signer.sign(&self.signer.header(), &claims)
     }
 }
 
-/// Returns the claims of a token that expires in ten minutes.
+/// Returns the claims of a token that is valid for ten minutes.
 ///
 /// # Panics
 /// Panics if the clock is set to a time before 1970.
@@ -103,7 +103,7 @@ pub fn valid_claims(issuer: &str, audience: &str, subject: &str, scope: &str) ->
     })
 }
 
-/// Returns the Unix time in seconds.
+/// Returns the current time in seconds since the Unix epoch.
 fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()

@@ -1,5 +1,6 @@
 //! Servers for tests of authorization: an authorization server whose responses can be malicious, a resource server that
-//! trusts it, an issuer of signed tokens with an `mcp-exact` server, and tokens with arbitrary contents.
+//! accepts the tokens of this authorization server, an issuer of signed tokens with an `mcp-exact` server, and tokens
+//! with arbitrary contents.
 
 pub mod authority;
 pub mod issuer;

@@ -31,13 +31,13 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Returns the value of a header; empty if it is absent.
+    /// Returns the value of a header; an empty text if the header is absent.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.and_then(|value| value.to_str().ok()).unwrap_or("")
     }
 
-    /// Returns a decoded parameter of the query or the form.
+    /// Returns a decoded parameter of the query or of the form in the body.
     pub fn param(&self, name: &str) -> Option<String> {
         let pairs = self.query.split('&').chain(self.body.split('&'));
         let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
@@ -46,7 +46,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Decodes a form value.
+/// Decodes a form-encoded value.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -64,7 +64,7 @@ pub fn decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Encodes a form value.
+/// Encodes a value as a form does.
 pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut encoded = String::new();
@@ -106,7 +106,7 @@ pub fn response(status: u16, headers: &[(&str, &str)], body: &str) -> SiteRespon
 /// Function that answers the requests of a site.
 type Responder = dyn Fn(&ReceivedRequest) -> SiteResponse + Send + Sync;
 
-/// Running HTTP server, which ends with the runtime.
+/// Running HTTP server, which stops when its Tokio runtime ends.
 #[derive(Clone)]
 pub struct Site {
     /// Origin of the server, without a trailing slash.
@@ -166,7 +166,8 @@ impl Site {
     }
 }
 
-/// Records a request and sends the response, with the delays that the test headers of the response state.
+/// Records a request and sends the response; the response headers `x-delay-ms` and `x-trickle-ms` delay the response or
+/// each byte of its body.
 async fn answer_request(
     request: Request<Incoming>,
     respond: &Arc<Responder>,
@@ -206,7 +207,7 @@ async fn answer_request(
     Ok(Response::from_parts(head, Either::Right(body)))
 }
 
-/// Body that is sent byte by byte.
+/// Body that is sent byte by byte, with a pause before each byte.
 struct SlowBody {
     /// Bytes that were not sent yet.
     remaining: Bytes,

@@ -1,4 +1,4 @@
-//! Signed tokens with arbitrary contents, and the key sets that verify valid ones.
+//! Signed tokens with arbitrary contents, and the key sets with which their signatures are verified.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 /// Private key of an issuer or of a client.
 pub struct Signer {
+    /// The private key with its public key.
     pair: EcdsaKeyPair,
     /// Id of the key.
     pub kid: String,
 }
 
 impl Signer {
-    /// Creates a key.
+    /// Creates a key with the id `kid`.
     ///
     /// # Panics
     /// Panics if the system provides no random numbers.
@@ -37,7 +38,7 @@ impl Signer {
         })
     }
 
-    /// Returns the key set with this key.
+    /// Returns a JSON Web Key Set that contains only the public key.
     pub fn key_set(&self) -> Value {
         let mut jwk = self.jwk();
         jwk["kid"] = json!(self.kid);
@@ -50,12 +51,12 @@ impl Signer {
         sha256_base64url(self.jwk().to_string().as_bytes())
     }
 
-    /// Returns the header of a valid access token.
+    /// Returns the JOSE header of a valid access token.
     pub fn header(&self) -> Value {
         json!({"alg": "ES256", "typ": "at+jwt", "kid": self.kid})
     }
 
-    /// Signs a token.
+    /// Returns a token with this header and these claims, signed with the key.
     ///
     /// # Panics
     /// Panics if the system provides no random numbers.
@@ -67,13 +68,13 @@ impl Signer {
     }
 }
 
-/// Returns the encoded header and claims of a token, without a signature.
+/// Returns the encoded header and claims of a token, without the signature.
 pub fn unsigned_token(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
 }
 
-/// Returns the SHA-256 hash in base64url.
+/// Returns the SHA-256 hash of the bytes in base64url encoding.
 pub fn sha256_base64url(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     URL_SAFE_NO_PAD.encode(digest)

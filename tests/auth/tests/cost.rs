@@ -1,7 +1,8 @@
-//! Memory cost of a verified request, which is equal for one key and for a full key set.
+//! Memory that the authentication of a request allocates: it must be equal for one key and for a key set of the maximum
+//! size.
 //!
-//! This is a separate test executable, because it counts all allocations. The executable `verify_cost` measures the
-//! time.
+//! This test is a separate executable, because it counts all allocations of the process. The executable `verify_cost`
+//! measures the duration.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +13,12 @@ use mcp_exact_tests_auth::issuer::valid_claims;
 use mcp_exact_tests_auth::tokens::Signer;
 use serde_json::json;
 
-/// Allocator that counts allocations.
+/// System allocator that counts the allocations and the allocated bytes.
 struct CountingAllocator;
 
-/// Number of allocations of the process.
+/// Number of allocations of the process so far.
 static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Number of allocated bytes of the process.
+/// Number of bytes that the process has allocated so far.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Allocator of this executable.
@@ -45,11 +46,11 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 /// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
-/// Resource of the tokens.
+/// Resource for which the tokens are valid.
 const RESOURCE: &str = "https://mcp.example/mcp";
 
-/// Returns the number of allocations and of allocated bytes of one verification. The verifier has `keys` keys, and the
-/// last of them has signed the token.
+/// Returns the number of allocations and of allocated bytes of one authentication. The key set has `keys` keys, and the
+/// token is signed with the last of them.
 fn count_allocations(keys: usize) -> (usize, usize) {
     let signers: Vec<Signer> = (10..10 + keys)
         .map(|n| Signer::new(&format!("k{n}")))
@@ -86,7 +87,7 @@ fn count_allocations(keys: usize) -> (usize, usize) {
     })
 }
 
-/// The file has only one test, because allocations of a concurrent test would be counted too.
+/// The authentication of a request allocates the same memory for 64 keys as for one key.
 #[test]
 fn allocations_are_independent_of_keys() {
     let (one, full) = (count_allocations(1), count_allocations(64));

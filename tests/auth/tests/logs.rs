@@ -1,4 +1,4 @@
-//! Logs contain no secret at any level. This is a separate test executable, because the subscriber is global.
+//! Logs contain no secret at any level. This test is a separate executable, because the log subscriber is global.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
 use mcp_exact_tests_auth::issuer::{Issuer, start_server};
 use serde_json::json;
 
-/// Log lines that were written so far.
+/// Writer that keeps the log output.
 #[derive(Clone, Default)]
 struct LogLines(Arc<Mutex<Vec<u8>>>);
 
@@ -25,7 +25,7 @@ impl io::Write for LogLines {
     }
 }
 
-/// Signs in, steps up, refreshes, and is rejected, with all log levels of clients and servers.
+/// No log message at any level contains a secret when a client signs in, steps up, refreshes its token and is rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_contain_no_secret() {
     let log = LogLines::default();

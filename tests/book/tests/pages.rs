@@ -1,4 +1,5 @@
-//! Checks the pages of the documentation site: each is listed once and tested, each link and each included file exists.
+//! Checks the pages of the documentation site: `SUMMARY.md` lists each page once, doc tests compile the Rust blocks,
+//! and each link target and each included file exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,16 +20,18 @@ fn pages() -> Vec<PathBuf> {
     files.filter(|path| path.is_file()).collect()
 }
 
+/// Returns the text of a page; panics with the path if the file cannot be read.
 fn read_page(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the targets of the links in a text.
+/// Returns the targets of the Markdown links in a text, in order.
 fn links(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1);
     links.filter_map(|rest| rest.split(')').next()).collect()
 }
 
+/// `SUMMARY.md` links to exactly the pages in the folder.
 #[test]
 fn summary_lists_every_page() {
     let summary = read_page(&source_folder().join("SUMMARY.md"));
@@ -41,6 +44,7 @@ fn summary_lists_every_page() {
     assert_eq!(listed, files);
 }
 
+/// Every page with a Rust block is included in `src/lib.rs`, whose doc tests compile the block.
 #[test]
 fn all_rust_blocks_are_compiled() {
     let tested = read_page(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
@@ -55,6 +59,7 @@ fn all_rust_blocks_are_compiled() {
     }
 }
 
+/// Every relative link and every included file of a page exists.
 #[test]
 fn links_and_includes_resolve() {
     for path in pages() {

@@ -1,12 +1,11 @@
-//! Properties of conversions: the tables parse and validate like the types, and no text causes a panic of the
-//! interpreter.
+//! Properties of conversions: the parse tables have the same outcome as the types, and no text causes a panic.
 
 use mcp_exact_convert::{
     Context, KnownRevision, NewerMembers, check_type, convert_type, violations,
 };
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
-/// Defines [`REVISIONS`] from the list of revisions.
+/// Defines [`REVISIONS`] from the list of all revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         /// Definitions of each convertible revision, oldest first.
@@ -19,7 +18,7 @@ mcp_exact_revisions::for_each_revision!(revisions);
 /// Runs the conversion that the input describes.
 ///
 /// The first line names a definition, the indices of two revisions, and a digit for the options; the rest is the text.
-/// Missing values are derived from the bytes of the line.
+/// Values that the first line does not contain are derived from the bytes of the line.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -44,7 +43,8 @@ pub fn conversion(bytes: &[u8]) {
     check_bounded_conversion(definition.name, (from, to), wanted, text);
 }
 
-/// Checks that the tables and the generated type agree on a text: acceptance, error text, pointer and violations.
+/// Checks that the parse tables of the conversions and the generated type agree on a text: acceptance, error text,
+/// pointer and violations.
 pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
     let typed = definition.inspect(text.as_bytes());
@@ -63,8 +63,8 @@ pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     assert_eq!(found, expected, "{of} {name}: {text}");
 }
 
-/// Converts a text and checks that the output is a value of the target type, and that the sizes of output and losses
-/// are bounded by the size of the input.
+/// Converts a text between two revisions, with the options in the bits of `wanted`. Checks that the output is a value
+/// of the target type, and that the sizes of the output and of the losses are limited by the size of the text.
 fn check_bounded_conversion(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();

@@ -1,4 +1,4 @@
-//! Names of events in a simulated network, to show the coverage of a corpus.
+//! Names of the events of a simulated network, with which tests check the coverage of a corpus.
 //!
 //! The functions return a short name for each event.
 

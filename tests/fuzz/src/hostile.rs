@@ -1,26 +1,27 @@
 //! Source of choices from input bytes, and hostile frames: messages with inconsistent parts, and arbitrary bytes.
 //!
-//! After the end of the input, all choices are zero.
+//! When all input bytes are consumed, every further choice is zero.
 
 use mcp_exact_session::revisions;
 
-/// Source of choices: the remaining bytes of the input.
+/// Source of the choices of a simulated run: the remaining bytes of the input.
 pub(crate) struct Choices<'b> {
     /// Bytes that were not consumed.
     bytes: &'b [u8],
 }
 
 impl<'b> Choices<'b> {
+    /// Creates a source of choices from the bytes of an input.
     pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes }
     }
 
-    /// Returns true if the input is consumed.
+    /// Returns true if all bytes of the input are consumed.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Consumes and returns the next byte; zero after the end.
+    /// Consumes and returns the next byte of the input; returns zero when all bytes are consumed.
     pub(crate) fn next_byte(&mut self) -> u8 {
         match self.bytes {
             [first, rest @ ..] => {
@@ -36,12 +37,12 @@ impl<'b> Choices<'b> {
         self.next_byte() < below
     }
 
-    /// Returns an element that the next byte selects.
+    /// Consumes a byte and returns the text that the byte selects.
     pub(crate) fn pick_text<'a, const N: usize>(&mut self, all: &[&'a str; N]) -> &'a str {
         all[usize::from(self.next_byte()) % N]
     }
 
-    /// Returns an element that the next byte selects; `None` if there is none.
+    /// Consumes a byte and returns the element that the byte selects; `None` if the slice is empty.
     pub(crate) fn pick_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
         let at = usize::from(self.next_byte());
         all.get(at % all.len().max(1)).copied()
@@ -71,7 +72,7 @@ const IDS: [&str; 12] = [
     "99999999999999999999999999",
 ];
 
-/// Methods, defined and undefined.
+/// Methods that revisions define, and methods that no revision defines.
 const METHODS: [&str; 19] = [
     "initialize",
     "ping",
@@ -94,7 +95,8 @@ const METHODS: [&str; 19] = [
     "",
 ];
 
-/// Returns a hostile frame.
+/// Returns a frame that the next bytes of the input select: a message with inconsistent parts, a batch, or arbitrary
+/// bytes.
 pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
     match choices.next_byte() % 8 {
         0 => {
@@ -117,7 +119,7 @@ pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
     }
 }
 
-/// Returns a message whose id, method, params or result need not match.
+/// Returns a message whose id, method, params or result may be inconsistent.
 fn hostile_message(choices: &mut Choices<'_>) -> String {
     let id = choices.pick_text(&IDS);
     let method = choices.pick_text(&METHODS);
@@ -135,7 +137,7 @@ fn hostile_message(choices: &mut Choices<'_>) -> String {
     format!(r#"{{"jsonrpc":"2.0",{body}}}"#)
 }
 
-/// Returns the params of a message.
+/// Returns the JSON text of params that the next bytes select.
 fn params(choices: &mut Choices<'_>) -> String {
     let id = choices.pick_text(&IDS);
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
@@ -160,7 +162,7 @@ fn params(choices: &mut Choices<'_>) -> String {
     }
 }
 
-/// Returns the result of a message.
+/// Returns the JSON text of a result that the next bytes select.
 fn result(choices: &mut Choices<'_>) -> String {
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
     let version = choices.pick_of(&all).unwrap_or("x");

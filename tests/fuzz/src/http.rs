@@ -1,8 +1,9 @@
-//! Properties of the HTTP service: every request gets a response that matches its headers, and no resources are left.
+//! Properties of the HTTP service: every request gets a response whose body matches its headers, and no resources are
+//! in use after the end.
 //!
-//! The input is text: requests between lines `===`, each with a first line `METHOD TARGET [FRAMES]`, headers, an empty
-//! line and a body. A response is dropped after the given number of body frames. `$1` to `$9` are replaced by the ids
-//! of the created sessions, `@1` to `@9` by the last event ids of the previous responses.
+//! The input is text: requests that are separated by lines `===`, each with a first line `METHOD TARGET [FRAMES]`,
+//! headers, an empty line and a body. The response is dropped after `FRAMES` body frames. `$1` to `$9` are replaced by
+//! the ids of the created sessions, `@1` to `@9` by the last event ids of the previous responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,19 +24,20 @@ use mcp_exact_wire::{Json, from_slice};
 
 /// Maximum number of requests per input.
 const MAX_REQUESTS: usize = 24;
-/// Default number of body frames that are read from a response.
+/// Number of body frames that are read from a response if the request does not state a number.
 const DEFAULT_FRAMES: usize = 32;
 /// Maximum number of sessions of the service.
 const MAX_SESSIONS: usize = 4;
 /// Time limit for a response, measured with a simulated clock that advances when all tasks wait.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(100_000);
 
-/// Sends the requests of an input to a service.
+/// Sends the requests that the input contains to a service.
 pub fn http(bytes: &[u8]) {
     response_kinds(bytes);
 }
 
-/// Sends the requests of an input to a service, and returns statuses and media types of its responses, such as `200 text/event-stream`.
+/// Sends the requests that the input contains to a service; returns the statuses and media types of the responses, such
+/// as `200 text/event-stream`.
 pub fn response_kinds(bytes: &[u8]) -> BTreeSet<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -57,7 +59,7 @@ pub fn response_kinds(bytes: &[u8]) -> BTreeSet<String> {
     observed
 }
 
-/// Replies immediately to every request.
+/// Handles an event of the server: replies immediately to every request, except to calls with `never` in their params.
 fn reply_to(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     let ServerEvent::Request(request) = event else {
         return;
@@ -90,21 +92,22 @@ fn reply_to(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// HTTP service with the state of its clients.
+/// HTTP service with the ids and responses that its simulated clients have received.
 struct ServiceUnderTest {
     /// Service that receives the requests.
     service: HttpService,
-    /// Ids of the created sessions.
+    /// Ids of the sessions that the service has created.
     sessions: Vec<String>,
-    /// Last event id of each response.
+    /// Last event id of each response that has event ids.
     events: Vec<String>,
-    /// Responses that were not read to their end yet.
+    /// Responses that were not read to their end.
     unread_responses: Vec<Response<ResponseBody>>,
-    /// Statuses and media types of the responses so far.
+    /// Statuses and media types of all responses so far.
     observed: BTreeSet<String>,
 }
 
 impl ServiceUnderTest {
+    /// Creates a service with this handler and at most [`MAX_SESSIONS`] sessions.
     fn new(handler: Arc<dyn ServerHandler>) -> Self {
         let mut config = ServerConfig::new(Identity::new("fuzz", "1"));
         let capabilities = r#"{"tools":{"listChanged":true},"logging":{}}"#;
@@ -125,7 +128,7 @@ impl ServiceUnderTest {
         }
     }
 
-    /// Sends a request and reads its response.
+    /// Sends the request that the text describes, and reads its response.
     async fn send(&mut self, text: &[u8]) {
         let text = self.replace_placeholders(text);
         let Some((request, frames)) = parse(&text) else {
@@ -147,7 +150,8 @@ impl ServiceUnderTest {
         self.read(response, frames, &described).await;
     }
 
-    /// Reads up to `frames` body frames of a response; checks its headers against its body.
+    /// Reads up to `frames` body frames of a response; checks that the body matches the headers. `of` describes the
+    /// request in failures.
     async fn read(&mut self, mut response: Response<ResponseBody>, frames: usize, of: &str) {
         if frames == 0 {
             return;
@@ -182,7 +186,8 @@ impl ServiceUnderTest {
         }
     }
 
-    /// Stores the session ids and the last event id of a received part of an event stream.
+    /// Stores the session ids and the last event id in a received part of an event stream; `of` describes the request
+    /// in failures.
     fn store_event_ids(&mut self, bytes: &[u8], of: &str) {
         let mut decoder = Decoder::new(1 << 22);
         decoder.push(bytes);
@@ -199,7 +204,7 @@ impl ServiceUnderTest {
             .extend(decoder.last_event_id().map(str::to_owned));
     }
 
-    /// Replaces the placeholders in a request by ids of sessions and events.
+    /// Replaces `$1` to `$9` in a request by ids of sessions, and `@1` to `@9` by event ids.
     fn replace_placeholders(&self, text: &[u8]) -> Vec<u8> {
         let mut filled = Vec::with_capacity(text.len());
         let mut bytes = text.iter().copied();
@@ -223,8 +228,8 @@ impl ServiceUnderTest {
     }
 }
 
-/// Parses a request and the number of body frames to read; `None` if an HTTP server would never pass such a request to
-/// a service.
+/// Parses a request and the number of body frames to read; `None` if an HTTP server would refuse the text before it
+/// reaches a service.
 fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
     let (head, body) = match split(text, b"\n\n").first() {
         Some(head) => (*head, text.get(head.len() + 2..).unwrap_or_default()),

@@ -1,4 +1,5 @@
-//! Properties that a fuzzer checks, as plain functions of bytes: each panics if a property is violated.
+//! Properties that a fuzzer checks, as functions of the bytes of an input: each function panics if its property is
+//! violated.
 //!
 //! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that both check the same
 //! properties.
@@ -20,10 +21,10 @@ use mcp_exact_wire::{
 };
 use serde_json::value::RawValue;
 
-/// Defines [`messages`] from the list of revisions.
+/// Defines [`messages`] from the list of all revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
-        /// Checks a text as a message of both directions of every revision.
+        /// Checks the properties of [`frame`] for a text in both directions of every revision.
         pub fn messages(bytes: &[u8]) {
             $({
                 use mcp_exact_tests_types::$library::{FromClient, FromServer};
@@ -36,11 +37,11 @@ macro_rules! revisions {
 
 mcp_exact_tests_types::for_each_revision!(revisions);
 
-/// Checks a text as a message that `D` receives: decoding, encoding and decoding again must yield the same value and
-/// the same text.
+/// Checks a text as a message that an endpoint receives from the side `D`: decoding, encoding and decoding again must
+/// give the same value and the same text.
 ///
-/// If the text is invalid, the error must explain why, and text that is not JSON must be reported as such. `Peer` sends
-/// the requests that the results of `D` answer.
+/// Text that is not JSON must be refused with a parse error, other invalid text with a different error. `Peer` is the
+/// direction of the requests that responses of `D` answer.
 pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     let answers = |id: &RequestId| -> Option<&'static str> {
         let length = id.to_string().len();
@@ -81,8 +82,8 @@ pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     assert_eq!(to_string(&again), text);
 }
 
-/// Checks that the reader and serde_json accept the same texts, and that `MessageHead` accepts these texts unless
-/// parsers would disagree on the envelope.
+/// Checks that the JSON reader and serde_json accept the same texts, and that `MessageHead` accepts these texts unless
+/// their envelope contains a duplicate member or a lone surrogate.
 pub fn reader(bytes: &[u8]) {
     let ours = from_slice::<Json>(bytes);
     let theirs = serde_json::from_slice::<Box<RawValue>>(bytes);

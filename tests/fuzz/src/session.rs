@@ -2,7 +2,7 @@
 //! faults of the network, and hostile frames.
 //!
 //! Panics if a property is violated: each endpoint stays within its limits, each outgoing frame is one JSON message on
-//! one line, each request of either role ends exactly once, and none is answered twice.
+//! one line, each request of either role ends exactly once, and no request is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::event_names::{client_event_name, server_event_name};
 use crate::hostile::{Choices, frame};
 use crate::sides::{client, limits, object, server};
 
-/// Runs the simulated network that the bytes describe to its end.
+/// Runs the simulated network that the input describes to its end.
 pub fn session(bytes: &[u8]) {
     run_and_collect_events(bytes);
 }
 
-/// Runs the simulated network to its end and returns the names of the events, which show the coverage of an input.
+/// Runs the simulated network that the input describes to its end; returns the names of the events that have occurred.
 pub fn run_and_collect_events(bytes: &[u8]) -> BTreeSet<&'static str> {
     let mut choices = Choices::new(bytes);
     let mut world = SimulatedNetwork::new(&mut choices);
@@ -53,31 +53,36 @@ type FrameInTransit = (StreamId, Vec<u8>, Vec<(String, String)>);
 
 /// Client and server that are connected by an unreliable network, with a simulated clock.
 struct SimulatedNetwork {
+    /// Client endpoint under test.
     client: ClientEndpoint,
+    /// Server endpoint under test.
     server: ServerEndpoint<()>,
+    /// Simulated time.
     now: Time,
     /// Frames in transit to the server.
     to_server: VecDeque<FrameInTransit>,
     /// Frames in transit to the client: stream, bytes and HTTP status.
     to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
-    /// Server's stream by the corresponding stream of the client.
+    /// Server's stream for each stream of the client.
     server_stream_of: BTreeMap<StreamId, StreamId>,
-    /// Client's stream by the corresponding stream of the server.
+    /// Client's stream for each stream of the server.
     client_stream_of: BTreeMap<StreamId, StreamId>,
+    /// Transport binding of both endpoints.
     binding: Binding,
     /// Requests that the server's application has not answered.
     pending_requests: Vec<RequestKey>,
     /// Server requests that the client's application has not answered.
     pending_server_requests: Vec<ServerRequestKey>,
-    /// Number of outcomes of each client request.
+    /// Number of outcomes that the client has received for each of its requests.
     request_ends: BTreeMap<RequestKey, usize>,
-    /// Number of outcomes of each server request.
+    /// Number of outcomes that the server has received for each of its requests.
     server_ends: BTreeMap<RequestKey, usize>,
-    /// Names of the events so far.
+    /// Names of the events that have occurred so far.
     observed: BTreeSet<&'static str>,
 }
 
 impl SimulatedNetwork {
+    /// Creates both endpoints with revisions, a binding and limits that the next bytes select.
     fn new(choices: &mut Choices<'_>) -> Self {
         let binding = [
             Binding::Duplex,
@@ -119,7 +124,7 @@ impl SimulatedNetwork {
         world
     }
 
-    /// Records that a stream of the client and a stream of the server are connected.
+    /// Records that a stream of the client and a stream of the server are the two ends of one connection.
     fn connect(&mut self, client: StreamId, server: StreamId) {
         self.server_stream_of.insert(client, server);
         self.client_stream_of.insert(server, client);
@@ -133,7 +138,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Runs the action that the next byte selects.
+    /// Runs the action of an application, the network or the clock that the next byte selects.
     fn act_randomly(&mut self, choices: &mut Choices<'_>) {
         match choices.next_byte() % 22 {
             0 | 1 => self.request(choices),
@@ -210,7 +215,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Cancels a request of the client, and in some cases also a request of the server.
+    /// Cancels a request of the client, and with a certain probability also a request of the server.
     fn cancel(&mut self, choices: &mut Choices<'_>) {
         let keys: Vec<RequestKey> = self.request_ends.keys().copied().collect();
         if let Some(key) = choices.pick_of(&keys) {
@@ -285,7 +290,7 @@ impl SimulatedNetwork {
         let _ = self.client.answer(ask, answer, self.now);
     }
 
-    /// Announces a change, by either role.
+    /// Publishes a change of the server, and with a certain probability notifies the server of changed roots.
     fn send_list_changed(&mut self, choices: &mut Choices<'_>) {
         let change = [
             Change::Tools,
@@ -316,7 +321,7 @@ impl SimulatedNetwork {
             .notify(scope, "notifications/x", Self::params(choices));
     }
 
-    /// Delivers a frame, or loses, repeats or reorders it.
+    /// Delivers, drops, repeats or reorders a frame, as the next bytes select.
     fn deliver(&mut self, choices: &mut Choices<'_>, to_server: bool) {
         let fault = choices.next_byte();
         if to_server {
@@ -344,7 +349,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Delivers a frame of the client to the server, over HTTP in a separate POST.
+    /// Delivers a frame of the client to the server; over HTTP, the frame is a separate POST.
     fn post(&mut self, on: StreamId, bytes: &[u8], headers: Vec<(String, String)>) {
         let to = match self.binding {
             Binding::Duplex => StreamId::DUPLEX,
@@ -386,7 +391,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Delivers a frame that neither endpoint has sent.
+    /// Delivers a frame to one endpoint that the other endpoint has not sent.
     fn deliver_hostile_frame(&mut self, choices: &mut Choices<'_>, to_server: bool) {
         let bytes = frame(choices);
         if to_server {
@@ -413,7 +418,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Closes a stream at both endpoints, or detaches it.
+    /// Opens the standalone stream, or closes or detaches a stream at both endpoints.
     fn break_stream(&mut self, choices: &mut Choices<'_>) {
         if self.binding != Binding::Duplex && choices.chance(60) {
             return self.open_standalone();
@@ -437,7 +442,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Moves the output of both endpoints into the network.
+    /// Moves the output of both endpoints into the simulated network.
     fn queue_output(&mut self) {
         let mut out = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut out) {
@@ -517,8 +522,8 @@ impl SimulatedNetwork {
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
-    /// Checks that both endpoints stay within their limits. Responses are never dropped, so a queue may exceed its
-    /// limit by one response for each request and for each message of a batch.
+    /// Checks that the usage of both endpoints is within their limits. Responses are never dropped, so a queue may
+    /// exceed its limit by one response for each request and for each message of a batch.
     fn check(&self) {
         let most = limits();
         let answers = most.in_flight + most.batch_items + 2 * most.subscriptions;
@@ -553,7 +558,7 @@ impl SimulatedNetwork {
         assert!(self.server.usage().streams <= most.streams);
     }
 
-    /// Closes both endpoints and checks that every request has ended exactly once.
+    /// Closes both endpoints and checks that every request has ended exactly once; returns the names of the events.
     fn finish(mut self) -> BTreeSet<&'static str> {
         self.queue_output();
         self.handle_events();

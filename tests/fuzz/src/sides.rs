@@ -64,12 +64,12 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// Parses an object; returns an empty one if the text is not an object.
+/// Parses a text as a JSON object; returns an empty object if the text is not an object.
 pub(crate) fn object(text: &str) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
-/// Seal that puts a checksum before a state, which is sufficient to detect changes.
+/// Seal of request states that detects changes by a checksum before the state.
 #[derive(Debug)]
 struct ChecksumSeal;
 

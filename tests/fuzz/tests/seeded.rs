@@ -1,5 +1,5 @@
-//! Checks the properties of the fuzz targets on their corpus and on seeded mutations of it, for some seconds in every
-//! test run.
+//! Checks the properties of the fuzz targets on the inputs of their corpus and on seeded mutations of these inputs;
+//! every test run spends some seconds on these checks.
 
 #![allow(
     clippy::print_stdout,
@@ -52,7 +52,7 @@ const TOKENS: &[&str] = &[
     "\\\"",
 ];
 
-/// Returns a copy of the seed with one to three random mutations.
+/// Returns a copy of the input `seed` with one to three random mutations.
 fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=random.number_below(3) {
@@ -76,7 +76,7 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Reads the corpus of a fuzz target, sorted by file name.
+/// Reads the inputs in the corpus of a fuzz target, sorted by file name.
 fn read_corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
@@ -92,7 +92,7 @@ fn read_corpus(target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Checks a property on the corpus of a fuzz target and on this number of mutations.
+/// Checks a property on all inputs in the corpus of a fuzz target and on `mutations` mutations of these inputs.
 fn check_property(target: &str, property: fn(&[u8]), mutations: usize) {
     let seeds = read_corpus(target);
     assert!(seeds.len() >= 10, "{target} has a corpus");
@@ -106,22 +106,25 @@ fn check_property(target: &str, property: fn(&[u8]), mutations: usize) {
     println!("{target}: {} seeds, {mutations} mutations", seeds.len());
 }
 
+/// No input makes a conversion panic or violates a property of conversions.
 #[test]
 fn conversions_never_panic() {
     check_property("conversion", mcp_exact_tests_fuzz::conversion, 60_000);
 }
 
+/// Every input that is a message is preserved by encoding and decoding.
 #[test]
 fn messages_round_trip() {
     check_property("messages", mcp_exact_tests_fuzz::messages, 60_000);
 }
 
+/// No input makes an endpoint of a session exceed its limits or violate another property of sessions.
 #[test]
 fn sessions_stay_within_limits() {
     check_property("session", mcp_exact_tests_fuzz::session, 2_500);
 }
 
-/// The corpus covers every kind of outcome, server request, notification and refusal.
+/// The runs of the session corpus include every kind of outcome, server request, notification and refusal.
 #[test]
 fn session_corpus_covers_all_events() {
     let worlds = read_corpus("session");
@@ -164,12 +167,13 @@ fn session_corpus_covers_all_events() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// Every HTTP request of an input gets a response that matches its headers.
 #[test]
 fn http_requests_are_answered() {
     check_property("http", mcp_exact_tests_fuzz::http, 4_000);
 }
 
-/// The corpus covers requests to sessions and streams, and every kind of rejection.
+/// The HTTP corpus causes every kind of response, including every kind of refusal.
 #[test]
 fn http_corpus_covers_all_responses() {
     let requests = read_corpus("http");
@@ -197,6 +201,7 @@ fn http_corpus_covers_all_responses() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// The JSON reader and serde_json accept the same inputs.
 #[test]
 fn reader_agrees_with_serde_json() {
     check_property("reader", mcp_exact_tests_fuzz::reader, 300_000);

@@ -1,4 +1,5 @@
-//! Compares `Number` and `Integer` with decimal arithmetic on strings of digits, for numbers in random spellings.
+//! Compares the methods of `Number` and `Integer` with decimal arithmetic on strings of digits, for numbers in random
+//! spellings.
 //!
 //! The tests use no floating point.
 #![allow(
@@ -15,10 +16,10 @@ use mcp_exact_wire::{Integer, Number};
 const SEED: u64 = 0x0754;
 /// Number of random numbers.
 const NUMBER_COUNT: usize = 150_000;
-/// Maximum exponent that is expanded; only the sign of larger exponents is compared.
+/// Maximum exponent whose number is expanded to digits; of numbers with larger exponents, only the sign is compared.
 const MAX_EXPONENT: i64 = 400;
 
-/// Expanded number: digits before and after the decimal point, without leading and trailing zeros.
+/// Number as digits before and after the decimal point, without exponent and without leading and trailing zeros.
 #[derive(Debug, PartialEq, Eq)]
 struct ExpandedNumber {
     /// True if the number is negative.
@@ -30,7 +31,7 @@ struct ExpandedNumber {
 }
 
 impl ExpandedNumber {
-    /// Expands the text of a number.
+    /// Expands the JSON text of a number.
     fn of(text: &str) -> Self {
         let negative = text.starts_with('-');
         let text = text.trim_start_matches('-');
@@ -71,7 +72,7 @@ impl ExpandedNumber {
         Some(if self.negative { -value } else { value })
     }
 
-    /// Compares digit by digit: first signs, then lengths, then the digits themselves.
+    /// Compares two numbers exactly: first the signs, then the number of integer digits, then the digits.
     fn compare(&self, with: &Self) -> Ordering {
         let size = |plain: &Self| {
             (
@@ -89,7 +90,7 @@ impl ExpandedNumber {
     }
 }
 
-/// Parses an exponent, limited to a value that exceeds the digits of every number in the tests.
+/// Parses an exponent; a larger exponent is replaced by a limit above the number of digits of every tested number.
 fn limited_exponent(exponent: &str) -> i64 {
     let negative = exponent.starts_with('-');
     let digits = exponent
@@ -106,7 +107,7 @@ fn limited_exponent(exponent: &str) -> i64 {
     if negative { -value } else { value }
 }
 
-/// Checks every method of a number, and its order among other integers.
+/// Checks every method of the number `text`, and its comparison with the integers `others`.
 fn check(text: &str, others: &[i64]) {
     let number: Number = text.parse().expect("it is a number");
     let plain = ExpandedNumber::of(text);
@@ -149,6 +150,7 @@ const OTHER_INTEGERS: [i64; 12] = [
     9_007_199_254_740_993,
 ];
 
+/// Numbers in unusual spellings are converted and compared exactly.
 #[test]
 fn chosen_spellings_compare_exactly() {
     for text in [
@@ -196,6 +198,7 @@ fn chosen_spellings_compare_exactly() {
     }
 }
 
+/// Numbers with exponents of up to 500 digits are converted and compared exactly.
 #[test]
 fn huge_exponents_compare_exactly() {
     for digits in [
@@ -220,6 +223,7 @@ fn huge_exponents_compare_exactly() {
     }
 }
 
+/// Random numbers in random spellings are converted and compared exactly.
 #[test]
 fn random_spellings_compare_exactly() {
     let mut rng = Rng::new(SEED);
@@ -282,7 +286,7 @@ fn random_integer(rng: &mut Rng) -> String {
     }
 }
 
-/// Returns a random digit, with probability one half a zero.
+/// Returns a random digit, which is a zero with probability one half.
 fn random_digit(rng: &mut Rng) -> char {
     if rng.chance(50) {
         '0'

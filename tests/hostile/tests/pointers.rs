@@ -1,8 +1,8 @@
-//! Errors point to the defect: valid instances of every definition, generated from the official schema with a fixed
-//! seed, get one defect each.
+//! The pointer of an error is the position of the defect: each valid instance of a definition, generated from the
+//! official schema with a fixed seed, is changed to have one defect.
 //!
-//! Changes that remain valid, because the schema does not constrain the value, are counted separately. Instances that
-//! errata make invalid are skipped.
+//! Changed instances that remain valid, because the schema does not constrain the changed value, are counted
+//! separately. Instances that errata make invalid are skipped.
 #![allow(clippy::print_stdout, reason = "how much was broken is worth reading")]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use serde_json::Value;
 const SEED: u64 = 0x6901;
 /// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 60;
-/// Number of defective documents for each instance.
+/// Number of documents that are created from each instance, each with one defect.
 const DEFECTS_PER_INSTANCE: usize = 12;
 
 /// Returns the official schema of 2025-06-18.
@@ -84,19 +84,19 @@ fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
     })
 }
 
-/// Document with one defect, and the allowed errors.
+/// Document with one defect, and the errors that its decoding may give.
 struct DefectiveDocument {
     /// The document.
     doc: Doc,
     /// Description of the defect.
     description: &'static str,
-    /// JSON pointer of the defect.
+    /// JSON pointer at which the error must be reported.
     pointer: String,
-    /// Kinds of the allowed errors.
+    /// Kinds of error that are allowed.
     kinds: &'static [&'static str],
 }
 
-/// Replaces a value by one of another JSON type.
+/// Replaces a random value of the document by a value of another JSON type.
 fn change_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
     let mut doc = doc.clone();
     let places = value_paths(&doc);
@@ -121,7 +121,7 @@ fn change_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
     }
 }
 
-/// Removes a member from an object.
+/// Removes a random member of the document; `None` if the document has no member.
 fn remove_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let places: Vec<_> = value_paths(&doc)
@@ -144,7 +144,7 @@ fn remove_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     })
 }
 
-/// Replaces a string by another string.
+/// Replaces a random string of the document by another string; `None` if the document has no string.
 fn change_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let mut strings = value_paths(&doc);
@@ -162,7 +162,7 @@ fn change_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     })
 }
 
-/// Duplicates a member of an object.
+/// Adds a copy of a random member to its object; `None` if the document has no member.
 fn duplicate_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let mut objects = value_paths(&doc);
@@ -185,6 +185,7 @@ fn duplicate_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     })
 }
 
+/// The error for a document with one defect has an allowed kind and the pointer of the defect.
 #[test]
 fn errors_point_to_the_defect() {
     let schema = official_schema();
@@ -233,6 +234,7 @@ fn errors_point_to_the_defect() {
     assert!(refused.values().sum::<usize>() > 10_000);
 }
 
+/// The offset of an error is the position of the defect in the text.
 #[test]
 fn offsets_point_into_the_text() {
     for (text, definition, kind, pointer, at) in [

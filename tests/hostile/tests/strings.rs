@@ -1,4 +1,4 @@
-//! Compares the reading and writing of strings with serde_json, for every character that needs an escape, at every
+//! Compares the decoding and encoding of strings with serde_json: for every character that needs an escape, at every
 //! offset, and for seeded random strings.
 #![allow(
     clippy::print_stdout,
@@ -12,7 +12,7 @@ use mcp_exact_wire::{Json, from_str, to_string};
 const SEED: u64 = 0x7159;
 /// Number of random strings.
 const RANDOM_STRING_COUNT: usize = 200_000;
-/// Length that exceeds every block that is processed at once.
+/// Length of the test strings, which exceeds the largest block of bytes that is processed at once.
 const MAX_LENGTH: usize = 140;
 
 /// Returns the characters that need an escape, and neighbouring characters that need none.
@@ -33,7 +33,7 @@ fn special_characters() -> Vec<char> {
         .collect()
 }
 
-/// Checks that a string is written and read as by serde_json.
+/// Checks that a string is decoded and encoded as by serde_json.
 fn check(text: &str) {
     let written = to_string(text);
     let theirs = serde_json::to_string(text).expect("it is a string");
@@ -46,6 +46,7 @@ fn check(text: &str) {
     );
 }
 
+/// A special character at any offset of a string is decoded and encoded as by serde_json.
 #[test]
 fn special_characters_round_trip() {
     let mut strings = 0;
@@ -63,6 +64,7 @@ fn special_characters_round_trip() {
     println!("{strings} strings");
 }
 
+/// Two special characters at any offsets of a string are decoded and encoded as by serde_json.
 #[test]
 fn pairs_of_special_characters_round_trip() {
     let mut strings = 0;
@@ -80,6 +82,7 @@ fn pairs_of_special_characters_round_trip() {
     println!("{strings} strings");
 }
 
+/// Random strings are decoded and encoded as by serde_json.
 #[test]
 fn random_strings_round_trip() {
     let mut rng = Rng::new(SEED);
@@ -103,6 +106,7 @@ fn random_strings_round_trip() {
     println!("{RANDOM_STRING_COUNT} strings of {bytes} bytes");
 }
 
+/// Every escape sequence, and every malformed one, has the same outcome as in serde_json.
 #[test]
 fn escapes_decode_like_serde_json() {
     let escapes = [
@@ -143,7 +147,7 @@ fn escapes_decode_like_serde_json() {
     println!("{strings} strings");
 }
 
-/// Fragments that are inserted at every position of the blocks in which long strings are processed.
+/// Texts that are inserted into long strings at every offset of a block that is processed at once.
 const FRAGMENTS: &[&str] = &[
     "\n",
     "\"",
@@ -157,6 +161,7 @@ const FRAGMENTS: &[&str] = &[
     "/",
 ];
 
+/// Long strings with fragments at any offset are decoded and encoded as by serde_json.
 #[test]
 fn long_strings_decode_like_serde_json() {
     for piece in FRAGMENTS {
@@ -178,6 +183,7 @@ fn long_strings_decode_like_serde_json() {
     assert_eq!(from_str::<String>(&ours), Ok(dense));
 }
 
+/// Control characters and malformed escape sequences are refused at any offset of a long string.
 #[test]
 fn invalid_escapes_are_refused_anywhere() {
     let bad = [

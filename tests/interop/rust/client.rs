@@ -1,6 +1,6 @@
-//! A client with rmcp: `client MODE COMMAND…` starts a stdio server and uses it, `client MODE --http URL` connects to
-//! one. MODE is `auto` (probe, else handshake), `legacy` (handshake only) or `2026-07-28` (without handshake). Prints
-//! the steps that README.md describes, independently of the server's implementation.
+//! A client that uses rmcp: `client MODE COMMAND…` starts a server over stdio, `client MODE --http URL` connects to a
+//! server over HTTP. MODE is `auto` (probe, then handshake if the probe fails), `legacy` (handshake only) or
+//! `2026-07-28` (without handshake). The client runs the steps that README.md describes, and prints their outcomes.
 
 // rmcp discourages sampling and roots; servers and clients of older revisions have them.
 #![allow(deprecated)]
@@ -24,20 +24,22 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Time limit of one step; the test runner has a longer deadline for the complete program.
+/// Time limit of one step; the test runner has a longer time limit for the whole program.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// URI of the client's only root.
 const ROOT_URI: &str = "file:///interop/root";
 /// Answer to every sampling request.
 const SAMPLED_TEXT: &str = "sampled by the peer";
 
+/// Error of a step.
 type Failure = Box<dyn std::error::Error>;
+/// Running rmcp client.
 type Session = RunningService<RoleClient, Peer>;
 
-/// Client with roots, sampling and elicitation.
+/// Client handler that supports roots, sampling and elicitation.
 #[derive(Default)]
 struct Peer {
-    /// Distributor of progress notifications to the calls that they belong to.
+    /// Dispatcher of progress notifications to the calls with their tokens.
     progress: ProgressDispatcher,
 }
 
@@ -87,7 +89,7 @@ impl ClientHandler for Peer {
     }
 }
 
-/// Runs named steps and prints one JSON line for each. Failures of steps are reported as output.
+/// Runner of named steps: prints one JSON line for each step. A failed step is printed and does not end the program.
 #[derive(Default)]
 struct Steps {
     /// True if a step has failed.
@@ -95,7 +97,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Runs a step with a time limit, prints its outcome, and returns its detail; null after a failure.
+    /// Runs a step with a time limit and prints its outcome; returns the result of the step, or null if it has failed.
     async fn run(
         &mut self,
         name: &str,
@@ -117,7 +119,7 @@ impl Steps {
         }
     }
 
-    /// Prints the outcome of a step.
+    /// Prints the outcome of a step as one JSON line.
     fn report(&mut self, name: &str, ok: bool, detail: &Value) {
         self.failed |= !ok;
         println!("{}", json!({ "step": name, "ok": ok, "detail": detail }));
@@ -153,7 +155,7 @@ async fn ping(session: &Session) -> Result<Value, Failure> {
     Ok(json!("answered"))
 }
 
-/// Lists the tools, and checks that the required ones exist.
+/// Lists the tools, and checks that `echo`, `slow` and `ask` exist.
 async fn list_tools(session: &Session) -> Result<Value, Failure> {
     let tools = session.list_all_tools().await?;
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -166,7 +168,7 @@ async fn list_tools(session: &Session) -> Result<Value, Failure> {
     Ok(json!(names))
 }
 
-/// Calls `echo` with non-ASCII text, and compares the result.
+/// Calls `echo` with non-ASCII text, and checks that the result is the same text.
 async fn echo(session: &Session) -> Result<Value, Failure> {
     let text = "Grüße, 世界";
     let answer = call(session, "echo", json!({ "text": text })).await?;
@@ -174,6 +176,7 @@ async fn echo(session: &Session) -> Result<Value, Failure> {
     Ok(json!(answer))
 }
 
+/// Lists the resources; returns their URIs.
 async fn list_resources(session: &Session) -> Result<Value, Failure> {
     let resources = session.list_all_resources().await?;
     expect(!resources.is_empty(), "no resource")?;
@@ -181,6 +184,7 @@ async fn list_resources(session: &Session) -> Result<Value, Failure> {
     Ok(json!(uris))
 }
 
+/// Reads the resources with these URIs, and checks the URIs of their contents.
 async fn read_resources(session: &Session, uris: &Value) -> Result<Value, Failure> {
     let uris = uris.as_array().cloned().unwrap_or_default();
     for uri in uris.iter().filter_map(Value::as_str) {
@@ -199,6 +203,7 @@ async fn read_resources(session: &Session, uris: &Value) -> Result<Value, Failur
     Ok(json!(format!("{} read", uris.len())))
 }
 
+/// Lists the resource templates; returns their URI templates.
 async fn list_templates(session: &Session) -> Result<Value, Failure> {
     let templates = session.list_all_resource_templates().await?;
     let templates: Vec<_> = templates
@@ -208,12 +213,14 @@ async fn list_templates(session: &Session) -> Result<Value, Failure> {
     Ok(json!(templates))
 }
 
+/// Lists the prompts; returns the complete list.
 async fn list_prompts(session: &Session) -> Result<Value, Failure> {
     let prompts = session.list_all_prompts().await?;
     expect(!prompts.is_empty(), "no prompt")?;
     Ok(json!(prompts))
 }
 
+/// Gets each prompt with its required arguments, and checks that it has messages.
 async fn get_prompts(session: &Session, prompts: &Value) -> Result<Value, Failure> {
     let prompts = prompts.as_array().cloned().unwrap_or_default();
     for prompt in &prompts {
@@ -236,8 +243,8 @@ fn slow_call() -> ClientRequest {
     ClientRequest::CallToolRequest(Request::new(CallToolRequestParams::new("slow")))
 }
 
-/// Counts the progress notifications until the response; the last one may be missing, because the SDK delivers them
-/// concurrently.
+/// Calls `slow` and counts the progress notifications until the response; the last notification may be missing, because
+/// the SDK delivers notifications concurrently.
 async fn progress(session: &Session) -> Result<Value, Failure> {
     let options = PeerRequestOptions::no_options();
     let handle = session
@@ -269,8 +276,8 @@ async fn progress(session: &Session) -> Result<Value, Failure> {
     Ok(json!(format!("{} notifications", values.len())))
 }
 
-/// Cancels a slow call after its first progress notification; the session must continue. The SDK does not report late
-/// responses.
+/// Cancels a call of `slow` after its first progress notification, and checks that the session continues. The SDK does
+/// not report late responses.
 async fn cancel(session: &Session) -> Result<Value, Failure> {
     let options = PeerRequestOptions::no_options();
     let handle = session
@@ -287,7 +294,7 @@ async fn cancel(session: &Session) -> Result<Value, Failure> {
     Ok(json!({ "answered": null }))
 }
 
-/// Calls `ask`, and checks that its result contains an answer of this client.
+/// Calls `ask`, and checks that the result contains an answer that this client gives to server requests.
 async fn ask(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "ask", json!({})).await?;
     let answered = text.contains(ROOT_URI) || text.contains(SAMPLED_TEXT);
@@ -295,7 +302,7 @@ async fn ask(session: &Session) -> Result<Value, Failure> {
     Ok(json!(text))
 }
 
-/// Requests a completion, and compares the values.
+/// Requests a completion, and checks the returned values.
 async fn complete(session: &Session) -> Result<Value, Failure> {
     let values = session
         .complete_prompt_simple("greet", "name", "Wor")
@@ -307,7 +314,7 @@ async fn complete(session: &Session) -> Result<Value, Failure> {
     Ok(json!(values))
 }
 
-/// Calls `interview`, and compares the questions and answers.
+/// Calls `interview`, and checks that the result contains the questions and this client's answers.
 async fn interview(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "interview", json!({})).await?;
     let answers: Vec<_> = text.lines().collect();
@@ -318,7 +325,7 @@ async fn interview(session: &Session) -> Result<Value, Failure> {
     Ok(json!(text))
 }
 
-/// Runs all steps except the first and the last.
+/// Runs all steps between the connection and the shutdown.
 async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVersion) {
     if revision.has_initialize() {
         steps.run("ping", ping(session)).await;
@@ -357,7 +364,7 @@ async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVer
     }
 }
 
-/// Connects to a server process or a URL in a mode.
+/// Connects to a server process or a URL in the given mode.
 async fn connect(mode: &str, target: &[String]) -> Result<Session, Failure> {
     let newest = vec![ProtocolVersion::V_2026_07_28];
     let lifecycle = match mode {

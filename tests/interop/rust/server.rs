@@ -1,5 +1,5 @@
-//! A server with rmcp, for both lifecycles: `server` serves stdio, `server --http` serves HTTP. It has the features
-//! that README.md describes, independently of the client's implementation.
+//! A server that uses rmcp, for both lifecycles: `server` runs over stdio, `server --http` over HTTP. The server has
+//! the features that README.md describes.
 
 // rmcp discourages sampling and roots; servers and clients of older revisions have them.
 #![allow(deprecated)]
@@ -30,12 +30,14 @@ const PROGRESS_STEPS: u32 = 20;
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 /// Reconnection time that event streams suggest to clients.
 const RETRY: Duration = Duration::from_millis(100);
-/// `requestState` of the tool `ask`.
+/// `requestState` in the results of the tool `ask`.
 const REQUEST_STATE: &str = "asked, and waiting";
+/// URI of the text resource.
 const GREETING_URI: &str = "interop://greeting";
+/// URI of the binary resource.
 const BYTES_URI: &str = "interop://bytes";
 
-/// Server with the features that README.md describes.
+/// Server handler with the features that README.md describes.
 #[derive(Clone)]
 struct Peer;
 
@@ -146,7 +148,7 @@ impl ServerHandler for Peer {
     }
 }
 
-/// Parses a result as a type of the SDK, whose constructors differ between versions.
+/// Creates a type of the SDK from JSON, because the constructors of these types differ between versions of the SDK.
 fn parse_params<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -157,7 +159,7 @@ fn text_result(text: &str) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-/// Implements the tool `slow`, which reports progress until it is done or cancelled.
+/// Implements the tool `slow`, which reports progress until it is finished or cancelled.
 async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let token = context.meta.get_progress_token();
     for step in 1..=PROGRESS_STEPS {
@@ -177,8 +179,8 @@ async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, 
     Ok(text_result("done"))
 }
 
-/// Implements the tool `ask`, which sends input requests: as requests of the server after a handshake, or in a result
-/// of 2026-07-28, whose retry contains the answers.
+/// Implements the tool `ask`, which requires input from the client: by requests of the server in a session, or in a
+/// result of 2026-07-28, whose retry contains the input responses.
 async fn ask(
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -234,7 +236,7 @@ async fn ask(
     Ok(text_result(&answers.join("\n")))
 }
 
-/// Serves HTTP on a free port.
+/// Runs the server over HTTP on a free port.
 async fn listen() -> Result<(), Box<dyn std::error::Error>> {
     // rmcp forgets a request once its answer was sent, to a connection or to none; after three seconds, which are its default,
     // a client would come too late.

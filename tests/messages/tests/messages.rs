@@ -1,5 +1,6 @@
-//! Messages by direction (JSON-RPC 2.0 and the specification's `basic` pages): requests and notifications by method,
-//! results by their request, and for each invalid message the kind of error, with its id.
+//! Tests of message decoding by direction (JSON-RPC 2.0 and the specification's `basic` pages). The method selects the
+//! type of a request or notification, the answered request selects the type of a result, and each invalid message has a
+//! kind of error and, if readable, an id.
 
 use mcp_2025_03_26 as b;
 use mcp_2025_06_18 as mcp;
@@ -8,7 +9,7 @@ use mcp_exact_wire::{
     decode_frame, decode_message, decode_notification, decode_request, to_string,
 };
 
-/// Returns the method of the request with an id from 1 to 3.
+/// Returns the method of the request to which the response with this id belongs: ids 1 to 3 are known.
 fn request_method(id: &RequestId) -> Option<&'static str> {
     match id.to_string().as_str() {
         "1" => Some("tools/list"),
@@ -28,7 +29,8 @@ fn from_server(text: &str) -> Result<mcp::ServerMessage, MessageError> {
     decode_message(text.as_bytes(), &request_method)
 }
 
-/// Returns kind, id and JSON pointer of the error for a text.
+/// Decodes an invalid message; returns the kind of the error, the id of the message, and the JSON pointer of the
+/// defect.
 #[track_caller]
 fn message_error<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
     let error = decode_message::<D>(text.as_bytes(), &request_method).expect_err(text);
@@ -55,6 +57,7 @@ fn all_member_orders(members: &[&str]) -> Vec<String> {
     done
 }
 
+/// Requests and notifications decode to equal values whatever the order of the message members.
 #[test]
 fn requests_decode_in_any_order() {
     let members = [
@@ -89,6 +92,7 @@ fn requests_decode_in_any_order() {
     );
 }
 
+/// Results decode to equal values whatever the order of the message members.
 #[test]
 fn results_decode_in_any_order() {
     let members = [
@@ -113,6 +117,7 @@ fn results_decode_in_any_order() {
     }
 }
 
+/// The method of the answered request selects the type of a result; a response to an unknown request is an error.
 #[test]
 fn result_types_follow_the_request() {
     let tools =
@@ -137,6 +142,7 @@ fn result_types_follow_the_request() {
     );
 }
 
+/// A request and a notification of an unknown method are encoded as they were decoded.
 #[test]
 fn unknown_methods_round_trip() {
     let text = r#"{"jsonrpc":"2.0","id":"a","method":"vendor/x","params":{"a":1e400},"b":[ ]}"#;
@@ -157,7 +163,7 @@ fn unknown_methods_round_trip() {
     assert_eq!(to_string(&message), text);
 }
 
-/// A log of both directions can print kind, method and id of each message.
+/// Kind, method and id of every message can be read without knowledge of its type, for a log.
 #[test]
 fn messages_name_kind_method_and_id() {
     /// Returns kind, method and id of a message.
@@ -232,7 +238,7 @@ fn messages_name_kind_method_and_id() {
     }
 }
 
-/// Returns the params of typed, unknown and untyped messages, as JSON.
+/// The params of requests and notifications are returned as JSON text, whether the method is known or not.
 #[test]
 fn messages_return_their_params() {
     /// Returns the params of a message.
@@ -271,7 +277,8 @@ fn messages_return_their_params() {
     }
 }
 
-/// Requests and notifications decode without context, with and without an envelope in their types.
+/// A decoded or constructed request returns its kind, its method and, in revisions whose request types include the
+/// envelope, its id.
 #[test]
 fn calls_return_kind_method_and_id() {
     use mcp_2025_11_25::{Call, ClientRequest, PingRequest};
@@ -282,7 +289,8 @@ fn calls_return_kind_method_and_id() {
     assert_eq!((bare.method(), bare.id()), ("ping", None));
 }
 
-/// In every revision, the arguments of constructors that identify a value are first.
+/// In every revision, the first arguments of a constructor are those that identify the value, such as a URI before a
+/// name.
 #[test]
 fn constructors_share_one_parameter_order() {
     let link = mcp::ResourceLink::new("file:///a", "a");
@@ -298,6 +306,7 @@ fn constructors_share_one_parameter_order() {
     );
 }
 
+/// A request that only the opposite peer sends decodes as a request of an unknown method.
 #[test]
 fn opposite_direction_requests_are_unknown() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}"#;
@@ -307,6 +316,8 @@ fn opposite_direction_requests_are_unknown() {
     assert!(matches!(call.request, mcp::ClientRequest::Unrecognized(_)));
 }
 
+/// An error response with an id or with a null id is encoded as it was decoded; up to 2025-06-18 an error without an id
+/// is invalid.
 #[test]
 fn errors_keep_absent_and_null_ids() {
     for id in [r#","id":7"#, r#","id":null"#] {
@@ -324,6 +335,7 @@ fn errors_keep_absent_and_null_ids() {
     );
 }
 
+/// Each invalid message has the expected kind of error and id and, if the text is JSON, the expected JSON pointer.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
 fn invalid_messages_have_error_codes() {
@@ -494,6 +506,8 @@ fn invalid_messages_have_error_codes() {
     }
 }
 
+/// The code of each decoding error follows JSON-RPC 2.0, section 5.1; a notification has no code, because it is never
+/// answered.
 #[test]
 fn error_codes_follow_json_rpc() {
     let code = |text: &str| from_client(text).expect_err(text).code();
@@ -513,6 +527,7 @@ fn error_codes_follow_json_rpc() {
     );
 }
 
+/// Each message of a batch is decoded independently of the invalid messages in the batch.
 #[test]
 fn invalid_messages_do_not_affect_batches() {
     let text = r#" [ {"jsonrpc":"2.0","id":5,"method":"ping"}, 7, {"jsonrpc":"2.0","method":"notifications/initialized"},
@@ -542,6 +557,7 @@ fn invalid_messages_do_not_affect_batches() {
     );
 }
 
+/// An empty batch is refused as an invalid request with code -32600.
 #[test]
 fn empty_batches_are_invalid_requests() {
     let error = decode_frame::<b::FromClient>(b"[]", &request_method).expect_err("an empty batch");
@@ -551,6 +567,7 @@ fn empty_batches_are_invalid_requests() {
     );
 }
 
+/// `MessageHead::parse` returns kind, id, method and `_meta` members as parts of the message text.
 #[test]
 fn message_head_borrows_every_part() {
     let text = r#"{"params":{"_meta":{"progressToken":"t"},"name":"x"},"id":1.0,"method":"tools\/call","jsonrpc":"2.0"}"#;
@@ -568,6 +585,7 @@ fn message_head_borrows_every_part() {
     );
 }
 
+/// A message that contains a method and also a result or an error is refused as an invalid request.
 #[test]
 fn method_with_result_is_refused() {
     for answer in [
@@ -587,12 +605,13 @@ fn method_with_result_is_refused() {
     }
 }
 
-/// The method and params of a message decode to the same value, or the same error, as the complete message; the errors
-/// of a method of the other kind of message have the same kind, id and method.
+/// The functions that decode a method and its params return the same value or the same error as the decoding of the
+/// complete message. If the method is one of notifications instead of requests, or the reverse, only kind, id and
+/// method of the errors are equal.
 #[test]
 fn calls_decode_like_complete_messages() {
-    /// Checks that both results are equal; errors of a method of the other kind need to agree only in kind, id and
-    /// method.
+    /// Checks that both results are equal; if the method belongs to the other kind of message, only kind, id and method
+    /// of the errors must be equal.
     fn agree<T: PartialEq + std::fmt::Debug>(
         parts: Result<T, MessageError>,
         whole: Result<Option<T>, MessageError>,
@@ -609,7 +628,7 @@ fn calls_decode_like_complete_messages() {
             (parts, whole) => assert_eq!(parts.map(Some), whole),
         }
     }
-    /// Compares a call by its parts with the decoded message.
+    /// Decodes a call from its parts and as a complete message, and compares the results.
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
         let mut text = String::from(r#"{"jsonrpc":"2.0""#);
         for (name, value) in [

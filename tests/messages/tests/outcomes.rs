@@ -1,5 +1,5 @@
-//! Requests with several possible results: only the constant or the required member that the specification defines
-//! selects the variant, never other members of the result.
+//! Tests of requests with several types of results: the variant of a result is selected only by the constant or the
+//! required member that the specification defines.
 
 use mcp_2025_11_25 as tasks;
 use mcp_2026_07_28 as rounds;
@@ -7,7 +7,7 @@ use mcp_exact_wire::{
     Call, Direction, Message, Request, RequestId, decode_message, from_str, to_string,
 };
 
-/// Returns `tools/call` for every id.
+/// Returns `tools/call` as the method of the answered request, for every id.
 fn request_method(_: &RequestId) -> Option<&'static str> {
     Some("tools/call")
 }
@@ -25,10 +25,11 @@ fn decode_result<D: Direction>(result: &str) -> Result<D::Result, String> {
     }
 }
 
-/// Result with a task.
+/// Result of `tools/call` that is a task (2025-11-25).
 const TASK: &str =
     r#"{"task":{"createdAt":"a","lastUpdatedAt":"b","status":"working","taskId":"t","ttl":null}}"#;
 
+/// In 2025-11-25 a result with the member `task` is a task, and any other result of `tools/call` is a tool result.
 #[test]
 fn tool_calls_may_return_tasks() {
     let of = decode_result::<tasks::FromServer>;
@@ -45,6 +46,8 @@ fn tool_calls_may_return_tasks() {
     assert!(matches!(outcome, tasks::CallToolOutcome::CreateTask(_)));
 }
 
+/// In 2026-07-28 a result with the type `input_required` is a request for input, and any other result of `tools/call`
+/// is a tool result.
 #[test]
 fn tool_calls_may_require_input() {
     let of = decode_result::<rounds::FromServer>;
@@ -69,8 +72,9 @@ fn tool_calls_may_require_input() {
     assert!(matches!(outcome, rounds::CallToolOutcome::InputRequired(_)));
 }
 
+/// Constructors of results set `resultType` to the constant of the result type.
 #[test]
-fn missing_result_type_means_complete() {
+fn constructors_set_result_type() {
     let result = rounds::CallToolResult::new(Vec::new());
     assert_eq!(
         to_string(&result),
@@ -80,9 +84,11 @@ fn missing_result_type_means_complete() {
     assert_eq!(to_string(&input), r#"{"resultType":"input_required"}"#);
 }
 
+/// In revisions whose request types include the envelope, a request of an unknown method is encoded as it was decoded,
+/// and an invalid envelope is refused.
 #[test]
 fn unknown_methods_with_envelope_round_trip() {
-    /// Checks that a request with the id 7 round-trips.
+    /// Checks that a request with the id 7 is encoded as it was decoded.
     fn check<D: Direction>(request: &str) {
         let message =
             decode_message::<D>(request.as_bytes(), &request_method).expect("an open union");

@@ -1,3 +1,3 @@
-//! Compiles the code of the workspace's README: its Rust blocks are doc tests of this package.
+//! Compiles the Rust blocks of the workspace's README as doc tests of this package.
 #![doc = ""]
 #![doc = include_str!("../../../README.md")]

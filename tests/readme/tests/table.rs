@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-/// Reads a file of the workspace.
+/// Returns the text of a file, whose path is relative to the workspace.
 fn read_text(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
-/// Returns the entries of the array `name` in a list file.
+/// Returns the tables of the array `name` in a TOML file of the workspace.
 fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
     let list: toml::Table = read_text(path).parse().expect("a list");
     let entries = list[name].as_array().expect("entries").iter();
@@ -18,7 +18,7 @@ fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
     entries.collect()
 }
 
-/// Returns the expected cells of a revision's or extension's row, from the column of the crate on.
+/// Returns the expected text of a README table row for a revision or an extension, starting at the column of the crate.
 fn expected_cells(entry: &toml::Table) -> String {
     let id = entry["id"].as_str().expect("a string");
     let registry = read_text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
@@ -30,7 +30,7 @@ fn expected_cells(entry: &toml::Table) -> String {
     format!("`mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Compares the rows of a table, which `is_row` selects, with the expected rows.
+/// Checks that the README rows for which `is_row` returns true equal the expected rows.
 fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
     let readme = read_text("README.md");
     let rows = readme
@@ -39,6 +39,7 @@ fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
     assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 
+/// The README table has the expected row for each revision in `schema/revisions.toml`.
 #[test]
 fn readme_lists_every_revision() {
     let revisions = list_entries("schema/revisions.toml", "revision");
@@ -49,6 +50,7 @@ fn readme_lists_every_revision() {
     check(|row| !row.starts_with("| ext-"), &rows.collect::<Vec<_>>());
 }
 
+/// The README table has the expected row for each extension in `schema/extensions.toml`.
 #[test]
 fn readme_lists_every_extension() {
     let extensions = list_entries("schema/extensions.toml", "extension");

@@ -23,6 +23,7 @@ const CLIENTS: usize = 6;
 pub struct Report {
     /// Number of calls by outcome.
     pub ends: BTreeMap<End, usize>,
+    /// Properties that the exchanges have violated.
     pub violations: Vec<Violation>,
     /// Unique arguments of the calls of `work` and `burst` that have ended with a result. The servers write the same
     /// arguments to the journal.

@@ -89,6 +89,7 @@ impl CertificateFiles {
 pub struct RedisServer {
     pub port: u16,
     directory: TempDir,
+    /// Command line arguments of the server.
     arguments: Vec<String>,
     /// Certificate files, if clients must use TLS.
     encryption: Option<CertificateFiles>,
@@ -96,6 +97,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
+    /// Starts a server without further options.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -316,7 +318,7 @@ impl RedisPair {
         self.servers[0].directory()
     }
 
-    /// Waits until the replica is connected to the master. Also updates the index of the master, because Sentinel may
+    /// Waits until the replica is connected to the master. Updates the index of the master, too, because Sentinel may
     /// have failed over when a busy machine delayed the master.
     fn wait_for_replica(&mut self) {
         let deadline = Instant::now() + START_TIMEOUT;
@@ -358,7 +360,7 @@ impl RedisPair {
     }
 }
 
-/// HAProxy that distributes connections to the servers in turn.
+/// HAProxy that distributes connections to the servers by round robin.
 pub struct Balancer {
     pub port: u16,
     child: Child,

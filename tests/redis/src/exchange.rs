@@ -60,6 +60,7 @@ pub struct CheckingClient {
     server_ids: BTreeSet<String>,
     /// Id of the latest request.
     last_id: u64,
+    /// Source of the random cuts.
     pub rng: Rng,
     /// Probability in percent that the client cuts a stream after an event.
     pub cuts: usize,
@@ -69,6 +70,7 @@ pub struct CheckingClient {
 
 /// State of one request, as the client has observed it.
 struct RequestState {
+    /// Id of the request.
     id: u64,
     /// Progress token and argument of the call, which must occur in every received message.
     token: String,

@@ -17,13 +17,15 @@ struct Faults {
     delay: Duration,
 }
 
-/// Proxy to one server.
+/// Proxy to one server, which delays data and cuts connections on request.
 pub struct FaultyNetwork {
     address: SocketAddr,
+    /// Sender of the current faults to all connections.
     faults: watch::Sender<Faults>,
 }
 
 impl FaultyNetwork {
+    /// Starts a proxy to the server at the address `server`, without faults.
     pub async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
@@ -48,7 +50,7 @@ impl FaultyNetwork {
         self.faults.send_modify(|faults| faults.cuts += 1);
     }
 
-    /// Sets the delay of all data.
+    /// Sets the delay of the data in all connections.
     pub fn delay(&self, delay: Duration) {
         self.faults.send_modify(|faults| faults.delay = delay);
     }

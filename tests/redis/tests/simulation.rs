@@ -30,6 +30,8 @@ fn plan() -> Plan {
     }
 }
 
+/// Without a fault, the simulation finds no violation, and most calls have a result although processes are killed and
+/// suspended.
 #[test]
 fn processes_keep_every_promise() {
     let plan = plan();
@@ -63,6 +65,7 @@ fn seeds_repeat_runs() {
     assert_eq!(run(plan), run(plan));
 }
 
+/// Each deliberate fault causes a violation that the simulation reports.
 #[test]
 fn injected_faults_are_detected() {
     for (fault, words) in [

@@ -1,4 +1,5 @@
-//! Test harnesses of one endpoint in one revision, with the steps that most tests need: serve, reply, answer.
+//! Test harnesses of one endpoint in one revision: the harness of a server delivers requests and replies, and the
+//! harness of a client sends requests and answers server requests.
 //!
 //! The harnesses accept and return JSON values. Every message that the endpoint sends is checked against its schema.
 
@@ -98,14 +99,14 @@ impl CheckedClient {
         client
     }
 
-    /// Tries to send a request; returns the endpoint's result.
+    /// Sends a request; returns its key, or the error with which the endpoint refuses the request.
     pub fn try_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
         let (now, params) = (self.now, (!params.is_null()).then(|| to_object(params)));
         self.endpoint
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// Answers an input request and returns the messages that the client sends.
+    /// Answers a server request with the result `answer`; returns the messages that the client sends.
     ///
     /// # Panics
     ///
@@ -144,7 +145,7 @@ impl DerefMut for CheckedClient {
     }
 }
 
-/// Creates a client that is ready and connected to a server that declares tools, resources and prompts.
+/// Creates a client that is ready: its server supports the revision and declares tools, resources and prompts.
 ///
 /// # Panics
 ///

@@ -32,7 +32,7 @@ pub fn all_capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} })
 }
 
-/// Creates a client that has negotiated with a server with these capabilities.
+/// Creates a client that has negotiated with a server that declares [`all_capabilities`].
 ///
 /// # Panics
 /// If the client does not become ready.
@@ -44,17 +44,17 @@ pub fn client() -> CheckedClient {
     )
 }
 
-/// Creates a request of a client that declares these capabilities.
+/// Creates a request of a client that declares the capabilities `capabilities`.
 pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: Value) -> Value {
     request_of_revision(DISCOVER_REVISION, id, method, params, capabilities)
 }
 
-/// Answers the request `to` of a client with the result `body`; returns the messages that the client sends.
+/// Answers the client's request `to` with the result `body`; returns the messages that the client sends.
 pub fn answer_request(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }
 
-/// Returns a request of every method, with its params and a valid result.
+/// Returns the name, valid params and a valid result of each request method.
 pub fn request_of_every_method() -> Vec<(&'static str, Value, Value)> {
     let argument = json!({ "name": "a", "value": "" });
     let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });

@@ -1,5 +1,5 @@
-//! Entry points: the ways in which a test passes messages to an endpoint. Tests of rules do not depend on the
-//! transport, and run once per entry point.
+//! Entry points: the ways in which a test passes messages to an endpoint. Tests of requirements that apply to every
+//! transport run once per entry point.
 
 use crate::*;
 
@@ -10,14 +10,14 @@ use std::cell::Cell;
 /// A process with this variable prints the name of each test that uses the entry point.
 pub const ENTRANCE_VARIABLE: &str = "MCP_EXACT_ENTRANCE";
 
-/// Transport by which messages reach the endpoints of [`RawServer`] and [`RawClient`].
+/// Entry point: transport by which messages reach the endpoints of [`RawServer`] and [`RawClient`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entrance {
     /// Each message by itself on a duplex stream, as on standard streams.
     Duplex,
     /// POSTs and a stream of events: Streamable HTTP or, for 2024-11-05, HTTP+SSE.
     Http,
-    /// Arrays of one message on a duplex stream, in the revision that has batches.
+    /// Arrays of one message on a duplex stream, in 2025-03-26; each message by itself in the other revisions.
     Batch,
 }
 
@@ -69,7 +69,7 @@ impl Entrance {
         }
     }
 
-    /// Returns the binding of an endpoint of this revision with this entry point.
+    /// Returns the transport binding of an endpoint of this revision, if messages pass through this entry point.
     pub(crate) fn transport_binding(self, speaks: Option<Revision>) -> Binding {
         match (self, speaks.map(Revision::as_str)) {
             (Self::Duplex | Self::Batch, _) => Binding::Duplex,

@@ -20,10 +20,10 @@ pub fn header_value<'h>(headers: &'h [(String, String)], name: &str) -> Option<&
     found
 }
 
-/// Names and values of headers.
+/// Names and values of HTTP headers.
 pub type Headers = Vec<(String, String)>;
 
-/// Harness of a client endpoint over HTTP.
+/// Harness of a client endpoint over HTTP; the test acts as its server.
 pub struct HttpHarness {
     /// The endpoint under test.
     pub client: ClientEndpoint,

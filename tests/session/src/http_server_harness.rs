@@ -31,7 +31,7 @@ pub fn negotiated_session(revision: &str, capabilities: Value) -> SessionInfo {
     }
 }
 
-/// Creates a tool call of a client that supports input requests, with additional params.
+/// Creates a call of the tool `x` by a client that declares elicitation; the members of `more` are added to the params.
 pub fn tool_call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
     let mut params = json!({ "name": "x" });
     more.as_object()
@@ -55,13 +55,13 @@ pub fn server_with_roots_client(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
-/// Harness of a server endpoint over HTTP, with its requests and their streams.
+/// Harness of a server endpoint over HTTP; records the request of each stream, so that each result can be checked.
 pub struct HttpServerHarness {
-    /// The endpoint under test.
+    /// The server endpoint under test.
     pub endpoint: ServerEndpoint<()>,
-    /// Revision of the posted messages.
+    /// Revision whose schema the server's messages must match.
     revision: String,
-    /// Method of the request that each stream carries, for the check of its result.
+    /// Method of the request that was posted on each stream; the result on that stream must match the method.
     posted_methods: BTreeMap<StreamId, String>,
 }
 
@@ -136,8 +136,7 @@ impl HttpServerHarness {
         }
     }
 
-    /// Removes and returns the output of the endpoint, each frame with its message; other output has the message
-    /// `null`.
+    /// Removes and returns the output of the endpoint: each frame with its message, all other instructions with `null`.
     #[track_caller]
     pub fn take_output(&mut self) -> Vec<(Transmit, Value)> {
         let mut sent = Vec::new();
@@ -161,7 +160,7 @@ impl HttpServerHarness {
         sent
     }
 
-    /// Sends a POST; returns the HTTP status of its only answer, and the message of the answer if it has one.
+    /// Sends a POST; returns the HTTP status of its only answer, and the message of the answer, `null` if it has none.
     ///
     /// # Panics
     ///

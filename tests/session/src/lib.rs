@@ -1,7 +1,7 @@
 //! Shared parts of tests of sessions: an in-memory pair of endpoints, harnesses of single endpoints, configurations,
-//! and the check of each outgoing message against the schema of its revision.
+//! and checks of outgoing messages against the schema of their revision.
 //!
-//! The schemas of the repository are read. The tests are deterministic, because all timestamps are constructed.
+//! The official schemas are read from the repository. The tests are deterministic, because they use a simulated clock.
 
 mod checked;
 pub mod discover_peers;
@@ -37,7 +37,8 @@ pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
-/// Newest revision; it has no handshake, so each request carries the revision and the client's capabilities.
+/// Newest revision. Because this revision has no handshake, each request carries the revision and the client's
+/// capabilities.
 pub const DISCOVER_REVISION: &str = "2026-07-28";
 
 /// Returns every revision, oldest first.
@@ -45,7 +46,7 @@ pub fn all_revisions() -> Vec<&'static str> {
     revisions().map(Revision::as_str).collect()
 }
 
-/// Returns every revision, newest first, which is the default offer.
+/// Returns every revision, newest first: the preference order of the default offer.
 pub fn revisions_newest_first() -> Vec<&'static str> {
     all_revisions().into_iter().rev().collect()
 }
@@ -103,7 +104,7 @@ pub fn to_value(object: &JsonObject) -> Value {
     object.parse().expect("JSON")
 }
 
-/// Creates an offer of these revisions, which are listed by descending preference.
+/// Creates an offer of these revisions, in descending order of preference.
 ///
 /// # Panics
 ///
@@ -130,7 +131,7 @@ pub fn server_config(revisions: &[&str]) -> ServerConfig {
     config
 }
 
-/// Seal for tests: puts a checksum before the payload, keyed by the number.
+/// Seal of request states, for tests: puts a checksum, keyed by the number, before the payload.
 #[derive(Debug)]
 pub struct ChecksumSeal(pub u64);
 

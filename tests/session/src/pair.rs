@@ -9,13 +9,13 @@ use crate::*;
 /// Result of one pass over both endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A message was moved, or an event was handled.
+    /// At least one message was delivered, or at least one event was handled.
     Busy,
-    /// No message and no event is left.
+    /// No endpoint had a message to send or an event to handle.
     Idle,
 }
 
-/// Connected client and server.
+/// Connected client and server endpoints in memory.
 pub struct Pair {
     /// The client's endpoint.
     pub client: ClientEndpoint,
@@ -27,7 +27,7 @@ pub struct Pair {
     pub client_events: Vec<ClientEvent>,
     /// Events of the server, except requests, which are handled.
     pub server_events: Vec<ServerEvent<()>>,
-    /// Number of messages that were checked.
+    /// Number of messages that were checked against their schema.
     pub checked_messages: usize,
     /// Schema checker of the messages in both directions.
     checker: SchemaChecker,
@@ -47,7 +47,7 @@ impl Pair {
         }
     }
 
-    /// Moves messages and handles requests until no messages and events are left.
+    /// Delivers messages and handles requests until neither endpoint has messages or events.
     ///
     /// # Panics
     /// If the exchange does not end, or a message violates the schema.
@@ -60,7 +60,7 @@ impl Pair {
         panic!("no end");
     }
 
-    /// Moves all queued messages once.
+    /// Delivers the queued messages of both endpoints to the peer, and handles the events.
     pub fn move_messages(&mut self) -> Step {
         Entrance::Duplex.record_use();
         let mut busy = false;
@@ -172,7 +172,7 @@ fn reply_to_requests(server: &mut ServerEndpoint<()>, request: &IncomingRequest<
     }
 }
 
-/// Returns the reply to a request; the tool `ask` requires input.
+/// Returns the reply to a request; a call of the tool `ask` is answered with input requests.
 fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> Reply {
     let params = request.params().map_or(Value::Null, to_value);
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
@@ -214,10 +214,10 @@ fn text_result(text: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// Requires an elicitation and a sampling, then a second elicitation, and finally returns the collected answers as
-/// text.
+/// Requires an elicitation and a sampling request, then a second elicitation, and finally returns the collected input
+/// responses as text.
 ///
-/// Clients without elicitation are asked for the sampling only.
+/// Clients without elicitation get only the sampling request.
 fn input_for_name_and_sampling(request: &IncomingRequest<()>) -> Reply {
     let able = |name: &str| request.client().capabilities.get(name).is_some();
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
@@ -253,7 +253,7 @@ fn input_for_name_and_sampling(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// Returns a client's answer to a request of the server.
+/// Returns the client's result for a server request.
 fn client_answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     Ok(to_result(match ask.method() {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),

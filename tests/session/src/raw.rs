@@ -1,7 +1,7 @@
 //! Test harness of one endpoint: the test writes and reads the messages of its peer as JSON.
 //!
-//! The harness accepts and returns JSON values, so that a test can act as the peer without any restriction. Messages of the
-//! endpoint are checked against the schema of its revision, messages of the test are not.
+//! The harness accepts and returns JSON values, so that a test can act as the peer without any restriction. Messages of
+//! the endpoint are checked against the schema of its revision; messages of the test are not checked.
 
 use serde_json::{Value, json};
 
@@ -17,11 +17,11 @@ pub struct RawServer {
     pub now: Time,
     /// Entry point through which messages are passed.
     entrance: Entrance,
-    /// Standalone stream, if messages are sent over HTTP.
+    /// Standalone stream; `None` unless messages are passed over HTTP.
     standalone: Option<StreamId>,
     /// Schema checker of the endpoint's messages.
     checker: SchemaChecker,
-    /// The offered revision if the configuration offers exactly one.
+    /// The offered revision if the configuration offers exactly one, else `None`.
     only_revision: Option<Revision>,
 }
 
@@ -55,7 +55,7 @@ impl RawServer {
         }
     }
 
-    /// Sets the revision of messages that name none.
+    /// Sets the revision that is assumed for messages that name no revision.
     pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
             only_revision: Some(offer_of(&[revision]).revisions[0]),
@@ -84,7 +84,7 @@ impl RawServer {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and returns the messages that are sent in response.
+    /// Sends a text that need not be a valid message, and returns the messages that are sent in response.
     ///
     /// # Panics
     /// If the endpoint is closed.
@@ -188,13 +188,13 @@ pub struct RawClient {
     pub now: Time,
     /// Entry point through which messages are passed.
     entrance: Entrance,
-    /// Standalone stream, if messages are sent over HTTP.
+    /// Standalone stream; `None` unless messages are passed over HTTP.
     standalone: Option<StreamId>,
     /// Id (as JSON) and stream of each request whose POST is open, oldest first.
     open_posts: Vec<(String, StreamId)>,
     /// Schema checker of the endpoint's messages.
     checker: SchemaChecker,
-    /// The offered revision if the configuration offers exactly one.
+    /// The offered revision if the configuration offers exactly one, else `None`.
     only_revision: Option<Revision>,
 }
 
@@ -232,7 +232,7 @@ impl RawClient {
         }
     }
 
-    /// Sets the revision of messages that name none.
+    /// Sets the revision that is assumed for messages that name no revision.
     pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
             only_revision: Some(offer_of(&[revision]).revisions[0]),
@@ -278,7 +278,7 @@ impl RawClient {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and returns the messages that are sent in response.
+    /// Sends a text that need not be a valid message, and returns the messages that are sent in response.
     ///
     /// # Panics
     /// If the endpoint is closed.
@@ -322,7 +322,7 @@ impl RawClient {
             == Some(Lifecycle::Discover);
         match self.newest_open_post() {
             Some(stream) if discover => stream,
-            // The server of the test sends without being asked: on the response of a request that nobody looks at.
+            // The test sends an unsolicited message: on the response stream of an otherwise unused request.
             None if discover => {
                 let options = CallOptions::default();
                 let asked = self.endpoint.request("tools/list", None, options, self.now);
@@ -385,8 +385,8 @@ impl RawClient {
         posts.find(|stream| self.endpoint.is_waiting_on(*stream))
     }
 
-    /// Responds to a POST: a POST with a request stays open for its response; any other POST, and every POST of
-    /// HTTP+SSE, gets its status immediately.
+    /// Simulates the server's HTTP response: a POST with a request stays open for its response; any other POST, and
+    /// every POST of HTTP+SSE, gets its status immediately.
     fn record_post(&mut self, stream: StreamId, text: &str) {
         let message: Value = serde_json::from_str(text).expect("JSON");
         let request = message.get("id").is_some() && message.get("method").is_some();
@@ -438,7 +438,7 @@ impl RawClient {
     }
 }
 
-/// Returns the HTTP request by which a client of a revision sends a message.
+/// Returns the head of the HTTP request with which a client of the revision posts a message.
 fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
     let message: Value = serde_json::from_str(text).unwrap_or_default();
     let params = &message["params"];
@@ -478,7 +478,7 @@ fn take_messages(
     texts
 }
 
-/// Returns the revision of an offer that contains exactly one.
+/// Returns the revision of an offer that contains exactly one revision, else `None`.
 fn only_revision(offer: &Offer) -> Option<Revision> {
     match offer.revisions[..] {
         [revision] => Some(revision),
@@ -486,7 +486,7 @@ fn only_revision(offer: &Offer) -> Option<Revision> {
     }
 }
 
-/// Creates an `initialize` request.
+/// Creates an `initialize` request for the revision, with the client capabilities `capabilities`.
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
         "protocolVersion": revision, "capabilities": capabilities,

@@ -1,4 +1,4 @@
-//! Replies that several groups of tests share.
+//! Constructors of replies that several test modules use.
 //!
 //! The functions create replies and do not send them.
 
@@ -9,7 +9,7 @@ pub fn empty_content() -> Reply {
     Reply::Result(to_result(json!({ "content": [] })))
 }
 
-/// Returns an empty list of tools.
+/// Returns a `tools/list` result with no tools.
 pub fn empty_tool_list() -> Reply {
     Reply::Result(to_result(json!({ "tools": [] })))
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 /// # Panics
 /// If a schema cannot be read.
 pub fn schema_documents() -> &'static BTreeMap<&'static str, Value> {
+    /// Official schema of each revision, parsed at the first use.
     static DOCUMENTS: OnceLock<BTreeMap<&'static str, Value>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
         let read = |id: &'static str| {
@@ -25,6 +26,7 @@ pub fn schema_documents() -> &'static BTreeMap<&'static str, Value> {
 
 /// Returns the validator of a revision's schema.
 fn schema_validator(revision: &str) -> &'static Oracle<'static> {
+    /// Validator of each revision, created at the first use.
     static VALIDATORS: OnceLock<BTreeMap<&'static str, Oracle<'static>>> = OnceLock::new();
     let oracles = VALIDATORS.get_or_init(|| {
         let documents = schema_documents().iter();
@@ -100,8 +102,8 @@ pub fn has_definition(revision: &str, definition: &str) -> bool {
     schema_definitions(revision).contains_key(definition)
 }
 
-/// Returns true if the schema of a revision requires an id in every error, so that messages without a readable id
-/// cannot be answered.
+/// Returns true if the schema of a revision requires an id in every error response, so that a message without a
+/// readable id cannot be answered.
 ///
 /// # Panics
 ///
@@ -153,7 +155,8 @@ fn has_method(revision: &str, union: &str, method: &str) -> bool {
         })
 }
 
-/// Returns the definition of a method's result, derived from the name of the request's definition.
+/// Returns the name of the definition that a method's result must match, derived from the name of the request's
+/// definition.
 fn result_definition(revision: &str, method: &str, result: &Value) -> String {
     match result["resultType"].as_str() {
         None | Some("complete") => {}

@@ -1,7 +1,7 @@
 //! Checks every message of a connection against the schema of its revision: the revision that the message names, the
-//! revision of its request, or the negotiated one.
+//! revision of the request that it answers, or the negotiated revision.
 //!
-//! Frames are passed in the order of sending; an invalid one causes a panic.
+//! Frames are passed in the order of sending; an invalid frame causes a panic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,8 @@ pub struct SchemaChecker {
 }
 
 impl SchemaChecker {
-    /// Checks a frame; `agreed` is the revision of messages that name none.
+    /// Checks the messages of a frame against the schema; `agreed` is the negotiated revision, for messages that name
+    /// no revision.
     ///
     /// # Panics
     ///
@@ -47,7 +48,7 @@ impl SchemaChecker {
         }
     }
 
-    /// Records a request without checking it.
+    /// Records the method and the revision of a request without checking the request.
     pub fn record_request(&mut self, from_client: bool, message: &Value, revision: &str) {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let key = (from_client, message["id"].to_string());
@@ -69,7 +70,8 @@ impl SchemaChecker {
         }
     }
 
-    /// Checks a message against each revision that it may belong to.
+    /// Checks that a message is valid in its revision, or in any of its possible revisions if the revision is not
+    /// determined.
     #[track_caller]
     fn check_message_of(&mut self, from_client: bool, message: &Value, agreed: Option<&str>) {
         let id = message["id"].to_string();
@@ -111,8 +113,9 @@ impl SchemaChecker {
         }
     }
 
-    /// Returns the possible revisions of a message that names none: the negotiated one, and for messages other than
-    /// responses also those that requests have named, because one connection may use both lifecycles.
+    /// Returns the possible revisions of a message that names no revision: the negotiated revision, and for messages
+    /// other than responses also the revisions that earlier requests have named, because one connection may use both
+    /// lifecycles.
     fn possible_revisions(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
         let owned = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
         let subscription = "io.modelcontextprotocol/subscriptionId";
@@ -135,7 +138,7 @@ impl SchemaChecker {
     }
 }
 
-/// Returns the revision that a message names.
+/// Returns the revision that a message names, in its metadata or in the params or result of `initialize`.
 fn named_revision(message: &Value) -> Option<String> {
     let said = [
         &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],

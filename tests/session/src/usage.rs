@@ -1,4 +1,4 @@
-//! Checks the memory usage of an endpoint against its limits, for the usage before and after one step.
+//! Checks the memory usage of an endpoint against its limits.
 
 use crate::{Limits, Usage};
 
@@ -11,7 +11,8 @@ use crate::{Limits, Usage};
 /// Panics if the usage after the step exceeds the limits.
 #[track_caller]
 pub fn check_usage(load: &Usage, most: &Limits) {
-    // A request that waits ends with a message and an event; one that is served, with an answer; questions leave together.
+    // A pending request ends with a message and an event, a request in flight with a response; the input requests of a
+    // reply are sent together.
     let at_once = most.pending + most.in_flight + most.input_requests + most.subscriptions;
     for (name, held, bound) in [
         ("in_flight", load.in_flight, most.in_flight),
@@ -22,7 +23,7 @@ pub fn check_usage(load: &Usage, most: &Limits) {
         ),
         // An open batch waits for a request that is being served.
         ("batches", load.batches, most.in_flight),
-        // One more: what the machine sends to come to an agreement.
+        // One more: the endpoint's own request for the negotiation.
         ("sent", load.pending, most.pending + 1),
         (
             "input_requests",

@@ -1,13 +1,13 @@
 //! Collects the possible changes during a traversal of an instance, and applies a change to a copy of the instance.
 //!
-//! The mutator chooses the changes.
+//! The mutator decides which changes are collected.
 
 use crate::mutate::{Mutant, MutationKind};
 use crate::schema::{Constraints, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
-/// Change of one place in a JSON instance, which makes a mutant of the instance.
+/// Change at one position of a JSON instance; the changed instance is a mutant.
 pub(crate) struct Edit {
     /// Indices of the items or members on the path to the changed value, or to the object that gets a new member.
     path: Vec<usize>,
@@ -15,7 +15,7 @@ pub(crate) struct Edit {
     pointer: String,
     /// Kind of the change.
     pub(crate) kind: MutationKind,
-    /// The change.
+    /// Replacement, removal or insertion.
     change: Change,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct EditCollector {
 }
 
 impl EditCollector {
-    /// Adds the replacement of the current value.
+    /// Adds the change that replaces the current value by `doc`.
     pub(crate) fn add_replacement(&mut self, kind: MutationKind, doc: Doc) {
         self.edits.push(Edit {
             path: self.path.clone(),
@@ -51,7 +51,7 @@ impl EditCollector {
         });
     }
 
-    /// Adds a change of a member of the current object.
+    /// Adds a change of the member `name` of the current object.
     pub(crate) fn add_member_edit(&mut self, kind: MutationKind, name: &str, change: Change) {
         self.edits.push(Edit {
             path: self.path.clone(),
@@ -61,7 +61,8 @@ impl EditCollector {
         });
     }
 
-    /// Calls `visit` at an item or member of the current value.
+    /// Calls `visit` while the current position is the item or member with this index; `token` is the member's name or
+    /// the item's index.
     pub(crate) fn at_child(&mut self, index: usize, token: &str, visit: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.path.push(index);
@@ -101,7 +102,7 @@ impl Edit {
     }
 }
 
-/// Adds changes of a number.
+/// Adds the changes of a number that its constraints suggest.
 pub(crate) fn change_number(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.is_open() {
         return;
@@ -153,7 +154,7 @@ pub(crate) fn change_number(collector: &mut EditCollector, parts: &Constraints<'
     }
 }
 
-/// Adds changes of a string.
+/// Adds the changes of a string that its constraints suggest.
 pub(crate) fn change_string(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.literals().is_some() && !parts.has_const() {
         for wrong in similar_strings(&Doc::String(text.to_owned())) {
@@ -176,7 +177,8 @@ pub(crate) fn change_string(collector: &mut EditCollector, parts: &Constraints<'
     }
 }
 
-/// Returns strings that are similar to the given one, and some that are not.
+/// Returns strings that differ from the given string, most of them only slightly; for a value that is not a string,
+/// returns a string and a number.
 pub(crate) fn similar_strings(value: &Doc) -> Vec<Doc> {
     let Doc::String(text) = value else {
         return vec![

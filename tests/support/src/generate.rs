@@ -1,8 +1,8 @@
 //! Generates random valid instances of the definitions of a schema document.
 //!
-//! Untyped values are random JSON, maps get all kinds of keys, and objects that allow it sometimes get unknown members.
-//! The values are valid by construction; a validator confirms this. `oneOf` is treated like `anyOf`, which is correct
-//! if the branches exclude each other.
+//! Untyped values are random JSON, maps get all kinds of keys, and objects whose schema allows unknown members
+//! sometimes get unknown members. The values are valid by construction; tests confirm their validity with a validator.
+//! `oneOf` is treated like `anyOf`, which is correct if no value matches two branches.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::values;
 /// Number of values after which only required members are added.
 const MAX_VALUES: usize = 250;
 
-/// Maximum depth of the search in [`Generator::minimum_depth`].
+/// Maximum number of schema levels that [`Generator::minimum_depth`] searches.
 const MAX_FLOOR_LEVELS: usize = 8;
 
 /// Generator of valid instances.
@@ -48,7 +48,8 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Enables numbers that `serde_json` rounds or refuses without `arbitrary_precision`, such as `1e400`.
+    /// Sets whether numbers that `serde_json` without `arbitrary_precision` rounds or refuses, such as `1e400`, are
+    /// generated.
     #[must_use]
     pub fn exotic_numbers(mut self, on: bool) -> Self {
         self.allows_exotic_numbers = on;
@@ -78,7 +79,7 @@ impl<'s> Generator<'s> {
         self.value_of(schemas, depth)
     }
 
-    /// Creates a value that satisfies all schemas, at most `depth` levels deep if possible.
+    /// Creates a value that satisfies all of several schemas, with at most `depth` levels if possible.
     fn value_of(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
         self.values_left = self.values_left.saturating_sub(1);
         let depth = if self.values_left == 0 { 0 } else { depth };
@@ -119,7 +120,7 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Returns the minimum nesting depth of a value that satisfies the schemas.
+    /// Returns the minimum nesting depth of a value that satisfies the schemas; `levels` limits the search.
     fn minimum_depth(&self, schemas: &[&'s Value], levels: usize) -> usize {
         if levels == 0 {
             return 1;
@@ -156,7 +157,7 @@ impl<'s> Generator<'s> {
         1 + members.max().unwrap_or_default()
     }
 
-    /// Selects one of the allowed types; only scalar types, if possible, when `depth` is 0.
+    /// Selects one of the allowed types at random; if `depth` is 0, a scalar type if possible.
     fn choose_type(&mut self, types: Types, depth: usize) -> Types {
         let scalars = [Types::NULL, Types::BOOL, Types::NUMBER, Types::STRING];
         let nested = [Types::ARRAY, Types::OBJECT];
@@ -260,7 +261,7 @@ impl<'s> Generator<'s> {
         text
     }
 
-    /// Creates an array with an allowed number of items.
+    /// Creates an array whose number of items the schema allows.
     fn array_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let schemas = parts.items();
         let min = parts.lower_bound("minItems").unwrap_or_default() as usize;
@@ -280,7 +281,7 @@ impl<'s> Generator<'s> {
         )
     }
 
-    /// Creates an object with its required members and some optional members.
+    /// Creates an object with its required members and a random selection of the optional members.
     fn object_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let below = depth.saturating_sub(1);
         let required = parts.required();
@@ -305,8 +306,8 @@ impl<'s> Generator<'s> {
         Doc::Object(members)
     }
 
-    /// Adds up to three entries if the schema declares no members (a map), or else, in some cases, one or two
-    /// undeclared members.
+    /// Adds members that the schema does not declare: up to three if it declares no members (a map), and otherwise
+    /// sometimes one or two.
     fn add_undeclared(
         &mut self,
         parts: &Constraints<'s>,
@@ -354,6 +355,7 @@ mod tests {
     use crate::oracle::Oracle;
     use crate::rng::Rng;
 
+    /// Instances of schemas with every supported keyword are valid.
     #[test]
     fn instances_obey_every_keyword() {
         let document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {
@@ -399,6 +401,7 @@ mod tests {
         }
     }
 
+    /// Numbers such as `1e400` are generated only if they are enabled.
     #[test]
     fn exotic_numbers_are_optional() {
         let document = json!({"$defs": {"N": {"type": "number"}}});

@@ -1,8 +1,8 @@
 //! Test support for JSON Schema documents (draft-07 or 2020-12, errata applied): generation of valid instances and
 //! mutants, and validation. All random choices are seeded, so that failures are reproducible.
 //!
-//! The package is independent of the generated types and of the code generator, because expected values must be
-//! independent of the tested code.
+//! This package does not use the generated types or the code generator, because expected values must not depend on the
+//! tested code.
 
 mod edit;
 pub mod generate;

@@ -1,7 +1,7 @@
 //! Creates mutants of an instance: copies with one change each, most of them invalid, and copies with an unknown member
 //! in every object.
 //!
-//! Whether a mutant is valid is determined by the caller with a validator.
+//! The caller determines with a validator if a mutant is valid.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::schema::{Constraints, Types};
 use crate::text::{Doc, is_same_json};
 use crate::values;
 
-/// Kind of change.
+/// Kind of the change that makes a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MutationKind {
     /// A required member is removed.
@@ -41,7 +41,7 @@ pub enum MutationKind {
     ObjectForArray,
     /// A container is emptied.
     EmptyContainer,
-    /// A value or a length is set just outside of its bounds.
+    /// A number, or the length of a string or array, is set just outside of its bounds.
     OutOfBounds,
     /// A string is replaced by one that violates its format.
     BadFormat,
@@ -90,7 +90,7 @@ pub struct Mutant {
     pub pointer: String,
 }
 
-/// Generator of mutants.
+/// Generator of mutants for the definitions of a schema document.
 #[derive(Clone, Debug)]
 pub struct Mutator<'s> {
     /// Generator of the values that are inserted.
@@ -98,7 +98,7 @@ pub struct Mutator<'s> {
 }
 
 impl<'s> Mutator<'s> {
-    /// Checks the schema document.
+    /// Creates a mutator for a schema document whose keywords are checked.
     ///
     /// # Panics
     ///
@@ -144,8 +144,8 @@ impl<'s> Mutator<'s> {
         mutants
     }
 
-    /// Adds one unknown member, with an allowed value, to every object whose schema allows unknown members. A valid
-    /// instance stays valid.
+    /// Adds one unknown member, whose value is allowed, to every object whose schema allows unknown members. A valid
+    /// instance remains valid.
     ///
     /// # Panics
     ///
@@ -155,7 +155,8 @@ impl<'s> Mutator<'s> {
         self.with_extra_members(&[schema], doc)
     }
 
-    /// Returns a copy of a value with an unknown member in each object whose schema allows it.
+    /// Returns a copy of a value in which each object whose schema allows unknown members has an additional unknown
+    /// member.
     fn with_extra_members(&mut self, schemas: &[&'s Value], doc: &Doc) -> Doc {
         let parts = self.select_schemas(schemas, doc);
         match doc {
@@ -199,7 +200,8 @@ impl<'s> Mutator<'s> {
         collector.edits
     }
 
-    /// Returns the constraints of a value, with the branches selected that the value satisfies.
+    /// Returns the constraints of a value; of each `anyOf` and `oneOf`, the branch that the value satisfies is
+    /// selected.
     fn select_schemas(&mut self, schemas: &[&'s Value], doc: &Doc) -> Constraints<'s> {
         let definitions = &self.generator.definitions;
         let mut parts = definitions.resolve(schemas);
@@ -222,7 +224,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Adds changes that replace a value by one of each other JSON type.
+    /// Adds changes that replace a value by a value of each other JSON type.
     fn change_type(&mut self, collector: &mut EditCollector, doc: &Doc) {
         let others = [
             Doc::Null,
@@ -275,7 +277,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Collects changes of the number of items.
+    /// Adds changes that make an array too long or too short.
     fn change_length(
         &mut self,
         collector: &mut EditCollector,
@@ -330,8 +332,8 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Adds changes that insert `null` for each absent member, a member with an unknown name, and a member that another
-    /// object defines.
+    /// Adds changes that insert `null` for each absent member, a member with an unknown name, and a member that only
+    /// other objects declare.
     fn add_members(
         &mut self,
         collector: &mut EditCollector,
@@ -405,7 +407,7 @@ fn number_items(items: &[Doc]) -> Vec<(String, Doc)> {
     indices.zip(items.iter().cloned()).collect()
 }
 
-/// Returns a position for an additional member, and a name that the object does not have.
+/// Returns a random position for an additional member, and a name that neither the object nor a specification uses.
 fn unknown_member_position(members: &[(String, Doc)], rng: &mut Rng) -> (usize, String) {
     let at = rng.below(members.len() + 1);
     (
@@ -414,8 +416,8 @@ fn unknown_member_position(members: &[(String, Doc)], rng: &mut Rng) -> (usize, 
     )
 }
 
-/// Adds one unknown member to every object of a document, at a random position. If a schema constrains the members of a
-/// map, [`Mutator::with_unknown_members`] keeps the document valid.
+/// Adds one unknown member to every object of a document, at a random position, without regard to a schema;
+/// [`Mutator::with_unknown_members`] keeps documents valid whose schema constrains unknown members.
 pub fn with_unknown_members(doc: &Doc, rng: &mut Rng) -> Doc {
     match doc {
         Doc::Array(items) => Doc::Array(
@@ -459,7 +461,7 @@ mod tests {
     use crate::rng::Rng;
     use crate::text::{Doc, is_same_json};
 
-    /// Returns the schema of the tests.
+    /// Returns the schema document of these tests.
     fn document() -> Value {
         json!({"$defs": {
             "Block": {"anyOf": [
@@ -477,7 +479,7 @@ mod tests {
         }})
     }
 
-    /// Returns the mutants of one kind, as text.
+    /// Returns the pointer and the text of each mutant of one kind.
     fn mutants(definition: &str, text: &str, kind: MutationKind) -> Vec<String> {
         let document = document();
         let doc = Doc::parse(text).expect("the text is JSON");
@@ -488,6 +490,7 @@ mod tests {
             .collect()
     }
 
+    /// A value of a union is changed by the constraints of the branch that it satisfies.
     #[test]
     fn matching_branch_determines_the_edits() {
         let block = r#"{"t":"b","u":"a:b","n":1}"#;
@@ -511,6 +514,7 @@ mod tests {
         );
     }
 
+    /// The mutants of each kind have the change that the kind describes.
     #[test]
     fn kinds_describe_their_changes() {
         assert_eq!(
@@ -539,12 +543,14 @@ mod tests {
         );
     }
 
+    /// A value that its schema does not constrain is changed only by additional members.
     #[test]
     fn untyped_values_only_get_members() {
         assert!(mutants("Any", "[1,\"a\"]", MutationKind::WrongType).is_empty());
         assert!(!mutants("Any", r#"{"a":{}}"#, MutationKind::UnknownMember).is_empty());
     }
 
+    /// Samples of mutants include all kinds about equally often.
     #[test]
     fn samples_cover_every_kind_once() {
         let document = document();
@@ -566,6 +572,7 @@ mod tests {
         );
     }
 
+    /// `with_unknown_members` adds exactly one member to each object.
     #[test]
     fn every_object_gets_an_unknown_member() {
         let doc = Doc::parse(r#"{"x-unknown":[{},{"b":{}}],"ünï":1}"#).expect("the text is JSON");
@@ -588,6 +595,7 @@ mod tests {
         }
     }
 
+    /// The unknown members of a map have a value that the schema of the map allows.
     #[test]
     fn maps_stay_valid_with_unknown_members() {
         let document = document();

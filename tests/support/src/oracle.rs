@@ -18,7 +18,7 @@ use crate::text::Doc;
 pub struct Oracle<'s> {
     /// The schema document.
     document: &'s Value,
-    /// Validators by definition, built on first use.
+    /// Validator of each definition, built at the first use.
     validators: BTreeMap<&'s str, OnceLock<Validator>>,
 }
 
@@ -45,7 +45,7 @@ impl<'s> Oracle<'s> {
         self.validator(definition).is_valid(value)
     }
 
-    /// Returns the errors of the value, one line each: the JSON pointer and the message.
+    /// Returns the errors of the value as lines of text, each with the JSON pointer and the message.
     ///
     /// # Panics
     ///
@@ -97,7 +97,8 @@ impl<'s> Oracle<'s> {
     }
 }
 
-/// Returns true for base64 in the standard alphabet, with padding and zero bits at the end (RFC 4648, section 4).
+/// Returns true if a text is base64 in the standard alphabet, with padding, and with zero bits at the end (RFC 4648,
+/// section 4).
 fn is_base64(text: &str) -> bool {
     STANDARD.decode(text).is_ok()
 }
@@ -108,7 +109,7 @@ mod tests {
 
     use super::Oracle;
 
-    /// Returns schema documents in draft-07 and in 2020-12 with these definitions.
+    /// Returns two schema documents with these definitions, one in draft-07 and one in 2020-12.
     fn both_dialects(definitions: Value) -> [Value; 2] {
         [
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}),
@@ -116,6 +117,7 @@ mod tests {
         ]
     }
 
+    /// A string that violates its format is invalid in draft-07 and in 2020-12.
     #[test]
     fn formats_are_asserted_in_every_dialect() {
         for document in both_dialects(json!({
@@ -142,6 +144,7 @@ mod tests {
         }
     }
 
+    /// An error contains the JSON pointer of the invalid value.
     #[test]
     fn errors_name_the_pointer() {
         let [document, _] =

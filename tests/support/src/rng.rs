@@ -14,7 +14,7 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// Creates an independent generator, whose sequence does not depend on later draws from this one.
+    /// Creates an independent generator; later numbers of this generator do not affect its sequence.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }
@@ -66,6 +66,7 @@ impl Rng {
 mod tests {
     use super::Rng;
 
+    /// The generator returns the numbers of the SplitMix64 reference implementation.
     #[test]
     fn sequence_matches_the_reference() {
         let mut rng = Rng::new(1_234_567);
@@ -80,6 +81,7 @@ mod tests {
         );
     }
 
+    /// `below` returns every number below its limit, and no other.
     #[test]
     fn below_returns_every_smaller_number() {
         let mut rng = Rng::new(7);
@@ -91,6 +93,7 @@ mod tests {
         assert_eq!(rng.below(0), 0);
     }
 
+    /// `shuffle` changes only the order of the items.
     #[test]
     fn shuffle_keeps_every_item() {
         let mut items: Vec<usize> = (0..20).collect();

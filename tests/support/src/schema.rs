@@ -1,7 +1,7 @@
 //! Combines the constraints of several schemas that a value must satisfy.
 //!
-//! The module resolves `$ref`, merges `allOf`, and lets the caller select branches of `anyOf` and `oneOf`. An unknown
-//! keyword or a dangling `$ref` causes a panic with the JSON pointer.
+//! `$ref` is resolved and `allOf` is merged; the caller selects the branches of `anyOf` and `oneOf`. An unknown
+//! keyword, or a `$ref` without a target, causes a panic with the JSON pointer.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const ANNOTATION_KEYWORDS: [&str; 11] = [
     "title",
 ];
 
-/// Keywords that constrain a value and contain no schema.
+/// Keywords that constrain a value and whose own value contains no schema.
 const LEAF_KEYWORDS: [&str; 13] = [
     "$ref",
     "const",
@@ -42,7 +42,7 @@ const LEAF_KEYWORDS: [&str; 13] = [
     "required",
 ];
 
-/// Maximum number of `$ref` and `allOf` steps to a constraint; more means that a definition refers to itself.
+/// Maximum number of consecutive `$ref` and `allOf` steps; more steps mean that a definition refers to itself.
 const MAX_STEPS: usize = 64;
 
 /// Returns the sorted names of all definitions of a schema document.
@@ -74,11 +74,11 @@ pub(crate) fn definitions_of(document: &Value) -> &Map<String, Value> {
 /// Schema document whose keywords were checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions<'s> {
-    /// Definitions by name.
+    /// Schemas of the definitions, by name.
     table: &'s Map<String, Value>,
     /// True if keywords next to a `$ref` apply, as in all dialects after draft-07.
     ref_has_siblings: bool,
-    /// Names of all members in the document, sorted.
+    /// Names of all members that the schemas of the document declare, sorted.
     member_names: Vec<&'s str>,
 }
 
@@ -164,20 +164,21 @@ pub(crate) fn as_f64(number: &str) -> f64 {
     number.parse().expect("the text of a number is a number")
 }
 
-/// Schemas that a value must satisfy, with `$ref` and `allOf` resolved.
+/// All schemas that one value must satisfy, with `$ref` and `allOf` resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Constraints<'s> {
-    /// Schemas with references and `allOf` replaced by their parts.
+    /// Schemas whose keywords apply to the value; `$ref` and `allOf` are replaced by the schemas to which they refer.
     schemas_without_references: Vec<&'s Map<String, Value>>,
-    /// Branches of each `anyOf` and `oneOf` without a selected branch.
+    /// Branches of each `anyOf` and `oneOf` of which no branch was selected yet.
     pub(crate) open_choices: Vec<&'s [Value]>,
-    /// Branches of each `anyOf` and `oneOf` with a selected branch.
+    /// Branches of each `anyOf` and `oneOf` of which a branch was selected.
     pub(crate) selected_choices: Vec<&'s [Value]>,
-    /// True if `false` is among the schemas.
+    /// True if one of the schemas is `false`, so that no value is valid.
     is_never: bool,
 }
 
 impl<'s> Definitions<'s> {
+    /// Checks the keywords of a schema document and collects its definitions.
     pub(crate) fn new(document: &'s Value) -> Self {
         let table = definitions_of(document);
         let mut names = BTreeSet::new();
@@ -204,7 +205,7 @@ impl<'s> Definitions<'s> {
             .unwrap_or_else(|| panic!("no definition is called {name:?}"))
     }
 
-    /// Combines several schemas that a value must satisfy.
+    /// Returns the constraints on a value that must satisfy all of several schemas.
     pub(crate) fn resolve(&self, schemas: &[&'s Value]) -> Constraints<'s> {
         let mut parts = Constraints::default();
         for schema in schemas {
@@ -213,12 +214,12 @@ impl<'s> Definitions<'s> {
         parts
     }
 
-    /// Adds a schema that the value must satisfy.
+    /// Adds a schema that the value must also satisfy to the constraints.
     pub(crate) fn add(&self, schema: &'s Value, parts: &mut Constraints<'s>) {
         self.add_step(schema, parts, 0);
     }
 
-    /// Adds a schema after `step` steps through `$ref` and `allOf`.
+    /// Adds a schema that was reached by `step` consecutive steps through `$ref` and `allOf`.
     fn add_step(&self, schema: &'s Value, parts: &mut Constraints<'s>, step: usize) {
         assert!(step < MAX_STEPS, "a definition refers to itself: {schema}");
         let map = match schema {
@@ -247,13 +248,13 @@ impl<'s> Definitions<'s> {
         parts.schemas_without_references.push(map);
     }
 
-    /// Returns true if types or required members exclude every value.
+    /// Returns true if no value can satisfy the constraints, because of its type or because of a required member.
     pub(crate) fn is_impossible(&self, parts: &Constraints<'s>) -> bool {
         let refused = |name: &&str| self.resolve(&parts.member(name)).is_impossible();
         parts.is_impossible() || parts.required().iter().any(refused)
     }
 
-    /// Returns true if the document satisfies all schemas, ignoring formats.
+    /// Returns true if the document satisfies all schemas, without regard to formats.
     pub(crate) fn is_satisfied_by(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
         let parts = self.resolve(schemas);
         parts.allows_value(doc)
@@ -288,8 +289,8 @@ impl<'s> Definitions<'s> {
         schemas.is_empty() || self.is_satisfied_by(&schemas, &Doc::String(name.to_owned()))
     }
 
-    /// Selects a branch of every `anyOf` and `oneOf` that the document satisfies, or a random branch if it satisfies
-    /// none.
+    /// Selects, for every `anyOf` and `oneOf`, the branch that the document satisfies, or a random branch if the
+    /// document satisfies none.
     pub(crate) fn select_branches(&self, parts: &mut Constraints<'s>, doc: &Doc, rng: &mut Rng) {
         while let Some(group) = parts.open_choices.pop() {
             let fitting: Vec<&Value> = group
@@ -308,7 +309,7 @@ impl<'s> Definitions<'s> {
 }
 
 impl<'s> Constraints<'s> {
-    /// Returns true if every JSON value is valid.
+    /// Returns true if the constraints allow every JSON value.
     pub(crate) fn is_open(&self) -> bool {
         let annotation = |keyword: &String| ANNOTATION_KEYWORDS.contains(&keyword.as_str());
         !self.is_never
@@ -319,14 +320,14 @@ impl<'s> Constraints<'s> {
                 .all(|map| map.keys().all(annotation))
     }
 
-    /// Returns true if the types exclude every value.
+    /// Returns true if no JSON type satisfies the constraints.
     pub(crate) fn is_impossible(&self) -> bool {
         self.is_never
             || self.types() == Types(0)
             || self.literals().is_some_and(|literals| literals.is_empty())
     }
 
-    /// Returns the types that all schemas allow.
+    /// Returns the JSON types that all schemas allow.
     pub(crate) fn types(&self) -> Types {
         Types(
             self.keyword_values("type")
@@ -336,7 +337,7 @@ impl<'s> Constraints<'s> {
         )
     }
 
-    /// Returns the values that `const` and `enum` allow; `None` if there is neither.
+    /// Returns the values that `const` and `enum` allow; `None` if the schemas have neither keyword.
     pub(crate) fn literals(&self) -> Option<Vec<Doc>> {
         let mut left: Option<Vec<Doc>> = None;
         for map in &self.schemas_without_references {
@@ -356,12 +357,12 @@ impl<'s> Constraints<'s> {
         left
     }
 
-    /// Returns true if the value is fixed by `const` and not by `enum`.
+    /// Returns true if a schema fixes the value by `const`.
     pub(crate) fn has_const(&self) -> bool {
         self.keyword_values("const").next().is_some()
     }
 
-    /// Returns the declared and required members, sorted.
+    /// Returns the sorted names of the declared and the required members.
     pub(crate) fn properties(&self) -> BTreeSet<&'s str> {
         let declared = self
             .keyword_values("properties")
@@ -379,7 +380,7 @@ impl<'s> Constraints<'s> {
         lists.flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Returns the schemas for a member, declared or not.
+    /// Returns the schemas of the member `name`: from `properties`, or else from `additionalProperties`.
     pub(crate) fn member(&self, name: &str) -> Vec<&'s Value> {
         let schema = |map: &&'s Map<String, Value>| {
             let declared = map
@@ -393,45 +394,45 @@ impl<'s> Constraints<'s> {
             .collect()
     }
 
-    /// Returns the schemas of array items.
+    /// Returns the schemas of the items of an array.
     pub(crate) fn items(&self) -> Vec<&'s Value> {
         self.keyword_values("items").collect()
     }
 
-    /// Returns the schemas of member names.
+    /// Returns the schemas that member names must satisfy.
     pub(crate) fn property_name_schemas(&self) -> Vec<&'s Value> {
         self.keyword_values("propertyNames").collect()
     }
 
-    /// Returns the formats of a string.
+    /// Returns the formats that a string must have.
     pub(crate) fn formats(&self) -> Vec<&'s str> {
         self.keyword_values("format")
             .filter_map(Value::as_str)
             .collect()
     }
 
-    /// Returns the greatest lower bound of the keyword.
+    /// Returns the greatest value of a keyword that sets a lower bound.
     pub(crate) fn lower_bound(&self, keyword: &str) -> Option<f64> {
         self.keyword_values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::max)
     }
 
-    /// Returns the least upper bound of the keyword.
+    /// Returns the least value of a keyword that sets an upper bound.
     pub(crate) fn upper_bound(&self, keyword: &str) -> Option<f64> {
         self.keyword_values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::min)
     }
 
-    /// Returns true if the length is within the bounds of the two keywords.
+    /// Returns true if a length satisfies the keywords `min` and `max`, such as `minItems` and `maxItems`.
     pub(crate) fn allows_length(&self, min: &str, max: &str, length: usize) -> bool {
         let length = length as f64;
         self.lower_bound(min).is_none_or(|bound| length >= bound)
             && self.upper_bound(max).is_none_or(|bound| length <= bound)
     }
 
-    /// Returns true if a number is within the bounds.
+    /// Returns true if a number satisfies the keywords for its bounds.
     pub(crate) fn allows_number(&self, number: &str) -> bool {
         let value = as_f64(number);
         self.lower_bound("minimum")
@@ -447,7 +448,7 @@ impl<'s> Constraints<'s> {
                 .is_none_or(|bound| value < bound)
     }
 
-    /// Returns true if the document satisfies the keywords that do not concern its children, ignoring formats.
+    /// Returns true if the document satisfies all keywords except formats and the keywords for items and members.
     pub(crate) fn allows_value(&self, doc: &Doc) -> bool {
         let shape = match doc {
             Doc::Number(number) => self.allows_number(number),
@@ -469,7 +470,7 @@ impl<'s> Constraints<'s> {
                 .is_none_or(|literals| contains_equal(&literals, doc))
     }
 
-    /// Returns the values of a keyword in all schemas.
+    /// Returns the value of a keyword in each schema that has it.
     fn keyword_values<'p>(&'p self, keyword: &'p str) -> impl Iterator<Item = &'s Value> + 'p {
         self.schemas_without_references
             .iter()
@@ -493,7 +494,7 @@ fn branches<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
         .unwrap_or_default()
 }
 
-/// Panics for unknown keywords, and collects member names.
+/// Panics if a schema contains an unknown keyword; adds the declared member names to `names`.
 fn check_keywords<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
     let Value::Object(map) = schema else {
         assert!(
@@ -536,6 +537,7 @@ mod tests {
     use super::{Definitions, Types, definition_names};
     use crate::text::Doc;
 
+    /// `definition_names` returns sorted names from `definitions` and from `$defs`.
     #[test]
     fn names_come_sorted_from_either_keyword() {
         assert_eq!(
@@ -545,12 +547,14 @@ mod tests {
         assert_eq!(definition_names(&json!({"definitions": {"C": {}}})), ["C"]);
     }
 
+    /// A schema document with an unknown keyword causes a panic.
     #[test]
     #[should_panic(expected = "/X/items/pattern: this keyword is unknown")]
     fn unknown_keywords_are_refused() {
         Definitions::new(&json!({"definitions": {"X": {"items": {"pattern": "a"}}}}));
     }
 
+    /// Keywords next to a `$ref` are ignored in draft-07 and apply in 2020-12.
     #[test]
     fn reference_siblings_depend_on_the_dialect() {
         let body =
@@ -566,6 +570,7 @@ mod tests {
         assert_eq!(types(&new), Types::STRING);
     }
 
+    /// A value is checked against the targets of `$ref` and the branches of `anyOf` and `allOf`.
     #[test]
     fn references_and_branches_are_followed() {
         let document = json!({"$defs": {

@@ -68,7 +68,7 @@ impl Doc {
         Ok(doc)
     }
 
-    /// Converts a `serde_json` value, which does not contain the spelling of numbers.
+    /// Converts a `serde_json` value, in which the original spelling of numbers is lost.
     pub fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -109,7 +109,7 @@ impl Doc {
         out
     }
 
-    /// Returns the named member, if the document is an object that has it.
+    /// Returns the member `name` if the document is an object with this member.
     pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => members
@@ -128,8 +128,9 @@ impl fmt::Display for Doc {
     }
 }
 
-/// Returns true if two documents are equal as JSON values: members in any order, numbers compared by their text (`1` is
-/// not `1.0`), everything else exactly. An object with duplicate members equals nothing.
+/// Returns true if two documents are equal as JSON values. The order of members is ignored; numbers are compared by
+/// their text (`1` is not `1.0`); everything else is compared exactly. An object with duplicate members is not equal to
+/// any document.
 pub fn is_same_json(left: &Doc, right: &Doc) -> bool {
     match (left, right) {
         (Doc::Array(left), Doc::Array(right)) => {
@@ -157,7 +158,7 @@ pub fn is_same_json(left: &Doc, right: &Doc) -> bool {
 
 /// Writes a document in a style.
 struct Writer<'w> {
-    /// Text so far.
+    /// Text that was written so far.
     out: &'w mut String,
     /// Variations of spelling.
     style: Style,
@@ -176,7 +177,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a value.
+    /// Writes a document in the style.
     fn value(&mut self, doc: &Doc) {
         match doc {
             Doc::Null => self.out.push_str("null"),
@@ -189,7 +190,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an array.
+    /// Writes an array in the style.
     fn array(&mut self, items: &[Doc]) {
         self.out.push('[');
         self.write_space();
@@ -201,7 +202,7 @@ impl Writer<'_> {
         self.out.push(']');
     }
 
-    /// Writes an object.
+    /// Writes an object in the style.
     fn object(&mut self, members: &[(String, Doc)]) {
         let mut order: Vec<usize> = (0..members.len()).collect();
         if self.style.shuffle {
@@ -230,7 +231,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a string.
+    /// Writes a string in the style.
     fn string(&mut self, string: &str) {
         self.out.push('"');
         for character in string.chars() {
@@ -272,7 +273,7 @@ impl Writer<'_> {
     }
 }
 
-/// Parser of one document.
+/// Parser of the text of one document.
 struct Parser<'t> {
     /// The document.
     text: &'t str,
@@ -281,7 +282,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// Returns a syntax error at the current position.
+    /// Returns a syntax error at the current position; `what` describes the defect.
     fn syntax_error<T>(&self, what: &str) -> Result<T, String> {
         Err(format!("{what} at byte {}", self.offset))
     }
@@ -298,14 +299,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes the next byte if it is `byte`; returns true then.
+    /// Consumes the next byte if it is equal to `byte`; returns true if the byte was consumed.
     fn skip_byte(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.offset += usize::from(found);
         found
     }
 
-    /// Consumes the byte `byte`, or returns an error.
+    /// Consumes the byte `byte`; returns an error if the next byte is different.
     fn expect(&mut self, byte: u8) -> Result<(), String> {
         if self.skip_byte(byte) {
             return Ok(());
@@ -441,7 +442,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses an escape sequence after its backslash.
+    /// Parses the rest of an escape sequence after its backslash.
     fn escape(&mut self) -> Result<char, String> {
         let letter = self.peek();
         self.offset += 1;
@@ -459,7 +460,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `\u` escapes after `\u`: one unit, or a surrogate pair.
+    /// Parses the rest of a `\u` escape: four digits, and a second escape if they are the first half of a surrogate
+    /// pair.
     fn unicode_escape(&mut self) -> Result<char, String> {
         let mut units = vec![self.parse_hex_unit()?];
         if (0xd800..0xdc00).contains(&units[0]) && self.text[self.offset..].starts_with("\\u") {
@@ -497,6 +499,7 @@ mod tests {
         Doc::parse(text).expect("the text is JSON")
     }
 
+    /// Compact text is preserved by parsing and writing.
     #[test]
     fn compact_text_round_trips() {
         for text in [
@@ -514,6 +517,7 @@ mod tests {
         }
     }
 
+    /// Text in any style is parsed to the same document.
     #[test]
     fn every_style_keeps_the_value() {
         let doc = parse(r#"{"b":[1,1.0,-0,2.5e-3],"a":{"x/y":"é😀\n\"","":null,"z":{}}}"#);
@@ -528,6 +532,7 @@ mod tests {
         assert!(spellings.len() > 90);
     }
 
+    /// `is_same_json` ignores the order of members, and distinguishes everything else.
     #[test]
     fn equality_ignores_member_order() {
         assert!(is_same_json(
@@ -542,6 +547,7 @@ mod tests {
         assert!(!is_same_json(&twice, &twice));
     }
 
+    /// Text that is not JSON, or contains a duplicate member, is refused.
     #[test]
     fn invalid_json_is_refused() {
         for text in [
@@ -576,6 +582,7 @@ mod tests {
         }
     }
 
+    /// A document with more than [`MAX_DEPTH`] levels is refused.
     #[test]
     fn depth_is_limited() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);

@@ -1,12 +1,12 @@
-//! Keywords that the code generator accepts but the types do not check; `schema add` prints a notice for each. Types
-//! are compared with the schema without these keywords.
+//! Keywords that the code generator accepts but the types do not check; `schema add` prints a notice for each of these
+//! keywords. Tests compare the types with the schema without these keywords.
 
 use serde_json::{Map, Value};
 
 /// Names of the keywords that the types do not check.
 const UNCHECKED_KEYWORDS: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
 
-/// Returns the schema without the keywords that the types do not check. Members with these names are not affected.
+/// Returns the schema without the keywords that the types do not check. A member whose name is such a keyword is kept.
 pub fn without_unchecked(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
@@ -38,6 +38,7 @@ mod tests {
 
     use super::without_unchecked;
 
+    /// Definitions and members whose names are unchecked keywords are kept.
     #[test]
     fn members_named_like_keywords_stay() {
         let name = json!({"type": "string", "pattern": "^[a-z]+$"});

@@ -1,4 +1,5 @@
-//! Random numbers, strings, member names and formatted strings in many spellings, and strings that violate a format.
+//! Random numbers, strings and member names, random strings that are valid for a format, and strings that violate a
+//! format.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +45,7 @@ pub(crate) const EXOTIC_NUMBERS: [&str; 7] = [
     "18446744073709551616",
 ];
 
-/// Strings with characters that need escapes, or of several bytes.
+/// Strings with characters that need escapes or that have several bytes in UTF-8.
 const STRINGS: [&str; 22] = [
     "",
     " ",
@@ -70,7 +71,7 @@ const STRINGS: [&str; 22] = [
     "</script>",
 ];
 
-/// Member names that are not in the specification.
+/// Member names that the specification does not define.
 const MEMBER_NAMES: [&str; 17] = [
     "",
     "x-unknown",
@@ -91,7 +92,7 @@ const MEMBER_NAMES: [&str; 17] = [
     "Method",
 ];
 
-/// Names for [`unknown_name`], which no specification will ever define.
+/// Member names for [`unknown_name`] that no specification will ever define.
 const UNKNOWN_NAMES: [&str; 8] = [
     "x-unknown",
     "ünï",
@@ -249,7 +250,7 @@ fn character(rng: &mut Rng) -> char {
     char::from_u32(rng.below(end) as u32).unwrap_or('\u{fffd}')
 }
 
-/// Returns a random member name, sometimes one that the specification uses.
+/// Returns a random member name; some of the names are from `known`.
 pub(crate) fn name(known: &[&str], rng: &mut Rng) -> String {
     match rng.below(10) {
         0..=3 if !known.is_empty() => (*rng.pick(known)).to_owned(),
@@ -258,7 +259,7 @@ pub(crate) fn name(known: &[&str], rng: &mut Rng) -> String {
     }
 }
 
-/// Returns a member name that no specification defines and that is not in use.
+/// Returns a member name that no specification defines and that is not among the names `taken`.
 pub(crate) fn unknown_name<'n>(
     taken: impl Iterator<Item = &'n str> + Clone,
     rng: &mut Rng,
@@ -270,7 +271,8 @@ pub(crate) fn unknown_name<'n>(
     name
 }
 
-/// Returns a random number as text, of any size and spelling.
+/// Returns the text of a random number of any size and spelling; `exotic` allows numbers that `serde_json` rounds or
+/// refuses.
 pub(crate) fn number(exotic: bool, rng: &mut Rng) -> String {
     if exotic && rng.chance(25) {
         return (*rng.pick(&EXOTIC_NUMBERS)).to_owned();
@@ -344,6 +346,7 @@ mod tests {
     use crate::oracle::Oracle;
     use crate::rng::Rng;
 
+    /// The validator accepts the generated strings of each format, and refuses the strings that violate it.
     #[test]
     fn validator_agrees_with_formatted_strings() {
         let mut rng = Rng::new(6);

@@ -1,4 +1,4 @@
-//! Checks that generator, mutator and validator agree on all definitions of every official schema.
+//! Checks that the generator, the mutator and the validator agree on all definitions of every official schema.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +31,7 @@ fn official_schemas() -> BTreeMap<String, Value> {
     schemas
 }
 
+/// The validator accepts every generated instance of every definition.
 #[test]
 fn generated_instances_are_valid() {
     for (revision, schema) in official_schemas() {
@@ -54,6 +55,7 @@ fn generated_instances_are_valid() {
     }
 }
 
+/// The validator refuses most mutants of the kinds that should be invalid.
 #[test]
 fn most_mutants_are_invalid() {
     for (revision, schema) in official_schemas() {
@@ -97,6 +99,7 @@ fn most_mutants_are_invalid() {
     }
 }
 
+/// Generators and mutators with equal seeds create equal documents.
 #[test]
 fn equal_seeds_yield_equal_documents() {
     let transcript = |schema: &Value, seed| {
@@ -121,6 +124,7 @@ fn equal_seeds_yield_equal_documents() {
     }
 }
 
+/// Generated instances are preserved by writing them in any style and parsing the text.
 #[test]
 fn documents_round_trip_in_every_spelling() {
     for (revision, schema) in official_schemas() {

@@ -1,4 +1,4 @@
-//! Test server with a few tools, which handles the events of the session, and a test client that calls them.
+//! Event handler of a test server with a few tools, and functions of a test client that calls the tools.
 //!
 //! Tools: `echo` replies immediately, `later` replies from a task, `never` does not reply, `count` and `slow` report
 //! progress, `ask` requests the client's roots, `note` writes its argument into the journal of the process, `metrics`
@@ -112,7 +112,7 @@ pub fn handle_in_threads(server: &ServerHandle, event: ServerEvent<RequestContex
     });
 }
 
-/// Creates a tool result with one text block.
+/// Creates a tool result whose only content is this text.
 fn text(text: &str) -> Reply {
     let result = json!({ "content": [{ "type": "text", "text": text }] });
     Reply::Result(RawResult::from(object(result)))
@@ -233,7 +233,7 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
     }
 }
 
-/// Handles the events of the test client: answers `roots/list`, and refuses other requests.
+/// Handles the events of the test client: answers `roots/list`, and refuses other requests of the server.
 pub fn answer(client: &ClientHandle, event: ClientEvent) {
     if let ClientEvent::Request { key, request, .. } = event {
         let answer = match request.method() {
@@ -251,7 +251,7 @@ pub fn call_params(tool: &str, text: &str) -> Option<JsonObject> {
     ))
 }
 
-/// Calls a tool and returns the text of its result.
+/// Calls a tool and returns the text of its result, or the outcome if the call has no result.
 pub async fn call(client: &ClientHandle, tool: &str, text: &str) -> Result<String, Outcome> {
     let params = call_params(tool, text);
     let request = client.request("tools/call", params, CallOptions::default(), None);
@@ -291,7 +291,7 @@ fn text_of(outcome: Outcome) -> Result<String, Outcome> {
     }
 }
 
-/// Calls every tool once on a connection with this revision.
+/// Calls the tools, and checks their results, on a connection whose negotiated revision must be `revision`.
 pub async fn use_all(client: &ClientHandle, revision: &str) {
     let (agreed, _) = client.ready().await.expect("connected");
     assert_eq!(agreed.revision.as_str(), revision);

@@ -1,4 +1,5 @@
-//! Session store and event log in files: a process can resume the sessions of an earlier process, even after `kill -9`.
+//! Session store and event log in files: a process can resume the sessions of an earlier process, even if that process
+//! was killed with `kill -9`.
 //!
 //! There is one file per session and one per stream. A record is replaced by renaming a file; an event is one appended
 //! line, and an incomplete line is ignored.
@@ -22,7 +23,7 @@ fn file_name(id: &str) -> String {
     id.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the wall-clock time in seconds since the Unix epoch.
+/// Returns the system time in seconds since the Unix epoch.
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
@@ -37,7 +38,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Replaces a file atomically: readers find the old or the new text.
+/// Replaces the text of a file atomically: readers find either the old or the new text.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     /// Number that makes the names of temporary files unique.
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -52,19 +53,19 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 pub struct FileSessionStore(PathBuf);
 
 impl FileSessionStore {
-    /// Opens or creates the store in a subdirectory.
+    /// Opens or creates the session store in a subdirectory of `directory`.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let directory = directory.join("sessions");
         fs::create_dir_all(&directory)?;
         Ok(Self(directory))
     }
 
-    /// Returns the path of a session's record.
+    /// Returns the path of the file that contains a session's record.
     fn path(&self, id: &str) -> PathBuf {
         self.0.join(file_name(id)).with_extension("json")
     }
 
-    /// Returns the stored JSON of a session if it has not expired.
+    /// Returns the stored JSON of a session; `None` if the session is not stored or has expired.
     fn live(&self, id: &str) -> io::Result<Option<Value>> {
         let Some(text) = read(&self.path(id))? else {
             return Ok(None);
@@ -74,7 +75,7 @@ impl FileSessionStore {
         Ok(Some(record).filter(|_| is_live))
     }
 
-    /// Runs an action under a lock that excludes other processes, on Unix.
+    /// Runs an action while no other process runs an action on the same store (on Unix).
     fn in_turn<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         #[cfg(unix)]
         let lock = File::create(self.0.join("lock"))?;
@@ -83,7 +84,7 @@ impl FileSessionStore {
         action()
     }
 
-    /// Returns the record of a session if it exists, has not expired and the session has not ended.
+    /// Returns the record of a session; `None` if the session is not stored, has expired or has ended.
     fn record(&self, id: &str) -> io::Result<Option<SessionRecord>> {
         let Some(record) = self.live(id)? else {
             return Ok(None);
@@ -157,9 +158,10 @@ impl SessionStore for FileSessionStore {
     }
 }
 
-/// Event log in a directory.
+/// Event log with one file per stream in a directory.
 #[derive(Debug)]
 pub struct FileEventLog {
+    /// Directory that contains one directory per session.
     directory: PathBuf,
     /// Number of the last event that this process has written to each stream.
     last: Mutex<HashMap<LogStream, u64>>,
@@ -170,14 +172,14 @@ pub struct FileEventLog {
 struct Stream {
     /// Events that are kept.
     events: Vec<LogEvent>,
-    /// Number of the last event that was removed from the log.
+    /// Number of the newest event that was removed from the stream's file.
     dropped: u64,
-    /// Number of the last event that was appended to the log.
+    /// Number of the newest event that was appended to the stream's file.
     last: u64,
 }
 
 impl FileEventLog {
-    /// Opens or creates the log in a subdirectory.
+    /// Opens or creates the event log in a subdirectory of `directory`.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let directory = directory.join("events");
         fs::create_dir_all(&directory)?;
@@ -187,7 +189,7 @@ impl FileEventLog {
         })
     }
 
-    /// Returns true if the log is empty.
+    /// Returns true if the log contains no stream.
     pub fn is_empty(&self) -> bool {
         fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_none())
     }
@@ -250,7 +252,7 @@ impl FileEventLog {
         Ok(())
     }
 
-    /// Removes the events of a stream up to and including the number `through`.
+    /// Removes the events of a stream whose numbers are at most `through`.
     fn cut(&self, key: &LogStream, through: u64) -> io::Result<()> {
         let _turn = self.last.lock().expect("not poisoned");
         let Some(mut stream) = self.stream(key)? else {
@@ -333,7 +335,7 @@ impl EventLog for FileEventLog {
     }
 }
 
-/// File to which several processes append lines.
+/// Log file to which several processes append lines.
 #[derive(Debug)]
 pub struct Journal(Mutex<File>);
 
@@ -344,7 +346,7 @@ impl Journal {
         Ok(Self(Mutex::new(file)))
     }
 
-    /// Appends a line.
+    /// Appends a line to the file.
     pub fn note(&self, line: &str) {
         let mut file = self.0.lock().expect("not poisoned");
         file.write_all(format!("{line}\n").as_bytes())
@@ -358,6 +360,7 @@ mod tests {
 
     use super::*;
 
+    /// The file session store passes the tests that every session store must pass.
     #[tokio::test]
     async fn session_store_keeps_contract() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -365,6 +368,7 @@ mod tests {
         contract::session_store(&store, tokio::time::sleep).await;
     }
 
+    /// The file event log passes the tests that every event log must pass.
     #[tokio::test]
     async fn event_log_keeps_contract() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Test server over HTTP, raw requests to it, and functions to read event streams.
+//! Test server over HTTP, a client that sends requests as text, and functions that read event streams.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -31,9 +31,11 @@ pub struct RawClient {
 
 /// HTTP server in this process; dereferences to a [`RawClient`] of the server.
 pub struct TestServer {
+    /// Client of this server.
     client: RawClient,
+    /// HTTP service of the server.
     pub service: HttpService,
-    /// Sender whose drop stops the server.
+    /// Sender that stops the server when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     /// Task of the listener.
     pub task: JoinHandle<std::io::Result<()>>,
@@ -109,12 +111,12 @@ impl RawClient {
         stream
     }
 
-    /// Sends a request to the path `/` on a separate connection; returns status, headers and body.
+    /// Sends a request to the path `/` on a separate connection; returns the complete response.
     pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.send_to("/", method, headers, body).await
     }
 
-    /// Sends a request to a path on a separate connection; returns status, headers and body.
+    /// Sends a request to a path on a separate connection; returns the complete response.
     pub async fn send_to(
         &self,
         path: &str,
@@ -188,8 +190,9 @@ impl RawClient {
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
-    /// Names in lower case, and values.
+    /// Headers: each name in lower case, with its value.
     pub headers: Vec<(String, String)>,
+    /// Body after removal of the chunked transfer coding.
     pub body: String,
 }
 
@@ -242,7 +245,7 @@ pub fn unchunk(text: &str) -> String {
     body
 }
 
-/// Returns a tool call with a progress token.
+/// Returns a `tools/call` request with the argument `text` and a progress token.
 pub fn call(id: u32, tool: &str, text: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"progressToken":{id}}}}}}}"#
@@ -262,7 +265,7 @@ pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, St
     (headers, body)
 }
 
-/// Passes a request to a service without a socket; returns the response.
+/// Passes a request directly to a service, without a socket; returns the response.
 pub async fn respond(
     service: &HttpService,
     method: &str,

@@ -1,4 +1,5 @@
-//! Test server and test client for the transports. The executables of this package run them.
+//! Test server and test client for the transports. The executables of this package run the test server and the test
+//! client.
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 pub mod echo;

@@ -1,4 +1,4 @@
-//! Processes of the tests: servers over HTTP, signals, and resource usage of a process.
+//! Server processes over HTTP, signals to processes, and the resource usage of a process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -9,6 +9,7 @@ use crate::http::RawClient;
 
 /// Process of a server over HTTP, killed on drop.
 pub struct ServerProcess {
+    /// The server process.
     child: Child,
     /// Address on which the server listens.
     pub address: SocketAddr,
@@ -66,7 +67,7 @@ impl ServerProcess {
         self.child.wait().expect("ended");
     }
 
-    /// Waits until the process exits; returns true if it was successful.
+    /// Waits until the process exits; returns true if the exit status reports success.
     pub fn has_ended_well(&mut self, within: Duration) -> bool {
         let mut status = None;
         wait_until("the server ends", within, || {
@@ -92,7 +93,7 @@ pub fn signal(process: u32, name: &str) {
     assert!(sent.expect("kill").success(), "{name} to {process}");
 }
 
-/// Blocks the thread until a condition holds; `what` describes it in the panic message.
+/// Blocks the thread until a condition holds; `what` describes the condition in the panic message.
 ///
 /// # Panics
 ///
@@ -105,7 +106,8 @@ pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     }
 }
 
-/// Waits asynchronously until a condition holds, like [`wait_until`], so that tasks of the same thread can run.
+/// Waits asynchronously until a condition holds, so that tasks of the same thread can run meanwhile; `what` describes
+/// the condition in the panic message.
 pub async fn settle(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
     while !holds() {
@@ -121,7 +123,7 @@ pub fn is_running(process: u32) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Returns the memory of a process in bytes: for the line `VmRSS` the current value, for `VmHWM` the peak.
+/// Returns the memory of a process in bytes; `line` is `VmRSS` for the current usage or `VmHWM` for the peak usage.
 pub fn memory(process: u32, line: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let value = status.lines().find_map(|text| text.strip_prefix(line));
@@ -134,7 +136,7 @@ pub fn open_files(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
 }
 
-/// Raises the limit of open files of this process and its children to the maximum.
+/// Raises this process's limit of open files to the maximum; child processes inherit the limit.
 pub fn raise_open_files() {
     #[cfg(unix)]
     {
@@ -150,7 +152,7 @@ pub fn raise_open_files() {
     }
 }
 
-/// Completes when the process receives a shutdown signal.
+/// Completes when this process receives SIGTERM, or Ctrl-C if the system has no SIGTERM.
 pub async fn terminated() {
     #[cfg(unix)]
     {

@@ -14,7 +14,7 @@ pub struct CuttingProxy {
     address: SocketAddr,
     /// Address of the server for new connections.
     target: Arc<Mutex<SocketAddr>>,
-    /// Number of cuts; each change closes all connections.
+    /// Number of times that the connections were cut; every change of the number closes all connections.
     cuts: watch::Sender<u64>,
 }
 
@@ -67,11 +67,11 @@ impl CuttingProxy {
 
 /// HTTP proxy to one server (RFC 9112, section 3.2.2: clients send the absolute URI).
 ///
-/// Only the proxy can resolve the name of the server.
+/// Clients cannot resolve the server's name themselves.
 pub struct ForwardProxy {
     /// Address of the proxy.
     address: SocketAddr,
-    /// Head of the first request of each connection.
+    /// Request line and headers of the first request of each connection.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -95,13 +95,13 @@ impl ForwardProxy {
         format!("http://{}", self.address)
     }
 
-    /// Returns the head of the first request of each connection.
+    /// Returns the request line and headers of the first request of each connection.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("not poisoned").clone()
     }
 }
 
-/// Forwards a connection to the server and records the head of its first request.
+/// Forwards a connection to the server `target`; appends the request line and headers of its first request to `seen`.
 async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<String>>>) {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {

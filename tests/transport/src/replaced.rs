@@ -1,5 +1,5 @@
-//! Scripted server on any transport that simulates its replacement behind a relay: after its first call, it supports
-//! another revision.
+//! Scripted server on any transport that simulates a server that is replaced behind a relay: after its first tool call,
+//! the server supports another revision.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The revision without handshake.
 const DISCOVER: &str = "2026-07-28";
-/// Key of `_meta` that contains the revision of a request.
+/// Name of the `_meta` member that contains the revision of a request.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Server that supports one revision before its first call, and another revision afterwards.
@@ -17,16 +17,16 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The result of a call contains the revision.
 #[derive(Debug, Clone)]
 pub struct ReplacedServer {
-    /// Supported revision.
+    /// Currently supported revision.
     revision: String,
-    /// Revision after the first call; `None` afterwards.
+    /// Revision that the server supports after its first tool call; `None` after that call.
     next: Option<String>,
     /// Revision that `initialize` has negotiated.
     session: Option<String>,
 }
 
 impl ReplacedServer {
-    /// Creates a server that supports `from`, and after its first call `to`.
+    /// Creates a server that supports the revision `from`, and after its first tool call only the revision `to`.
     pub fn new(from: &str, to: &str) -> Self {
         Self {
             revision: from.to_owned(),

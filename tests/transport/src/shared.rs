@@ -1,4 +1,5 @@
-//! Change bus for processes on one machine: each process sends lines to a hub, which forwards them to all processes.
+//! Change bus for processes on one machine: each process sends lines to a hub, and the hub forwards each line to all
+//! processes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, mpsc};
 
-/// Hub that forwards every line of a process to all processes.
+/// TCP server that forwards every line of a process to all connected processes.
 pub struct Hub {
     /// Address of the hub.
     pub address: SocketAddr,
@@ -43,11 +44,11 @@ impl Hub {
     }
 }
 
-/// Change bus that sends its messages through a [`Hub`].
+/// Change bus of a process that sends and receives its messages through a [`Hub`].
 pub struct HubBus {
     /// Lines that are sent to the hub.
     out: mpsc::UnboundedSender<String>,
-    /// Receivers of the bus messages, by number.
+    /// Subscribers to the bus, each with the number of its subscription.
     receivers: Arc<Mutex<Vec<(u64, BusReceiver)>>>,
 }
 

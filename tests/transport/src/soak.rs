@@ -29,15 +29,15 @@ use crate::proxy::CuttingProxy;
 const WORKER_COUNT: u64 = 12;
 /// Timeout of a call, on a machine under load.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Growth of memory in bytes that counts as a leak, measured after the first third of the run.
+/// Growth of the process memory after the first third of the run, in bytes, that counts as a leak.
 const MAX_MEMORY_GROWTH: usize = 48 << 20;
 
-/// Number of events, by name.
+/// Number of occurrences of each kind of event, by name.
 #[derive(Default)]
 pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Counts {
-    /// Counts an event.
+    /// Increments the number of events with the name `what`.
     fn note(&self, what: &'static str) {
         *self
             .0
@@ -47,7 +47,7 @@ impl Counts {
             .or_default() += 1;
     }
 
-    /// Returns the number of events with a name.
+    /// Returns the number of events with the name `what`.
     fn of(&self, what: &str) -> u64 {
         let counts = self.0.lock().expect("not poisoned");
         counts.get(what).copied().unwrap_or_default()
@@ -71,13 +71,14 @@ struct SoakState {
     proxy: CuttingProxy,
     /// Path of the stdio server.
     program: String,
+    /// Number of events so far.
     counts: Counts,
     /// True when the workers must end.
     stop: AtomicBool,
 }
 
-/// Generates traffic for the duration `time`; `program` is the path of the stdio test server. Returns the counts of the
-/// events.
+/// Generates traffic for the duration `time`; `program` is the path of the stdio test server. Returns the number of
+/// events of each kind.
 ///
 /// # Panics
 ///
@@ -142,7 +143,8 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     counts
 }
 
-/// Waits for the end of the run; checks that memory does not grow after the first third of the time.
+/// Waits until the end of the run and stops the workers; checks that memory has not grown by more than
+/// [`MAX_MEMORY_GROWTH`].
 async fn watch_memory(state: &SoakState, time: Duration) {
     let process = std::process::id();
     tokio::time::sleep(time / 3).await;
@@ -156,7 +158,7 @@ async fn watch_memory(state: &SoakState, time: Duration) {
     );
 }
 
-/// Returns the number of child processes.
+/// Returns the number of child processes of this process.
 fn children() -> usize {
     let process = std::process::id();
     let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
@@ -192,24 +194,24 @@ async fn disturb(state: Arc<SoakState>, mut random: Random) {
 async fn run_worker(state: Arc<SoakState>, mut random: Random) {
     while !state.stop.load(Ordering::Acquire) {
         match random.below(16) {
-            0 => nonsense(&state, &mut random).await,
-            1 => half_a_request(&state, &mut random).await,
-            2 => read_nothing(&state).await,
-            3 => in_memory(&state, &mut random).await,
-            4 => as_process(&state, &mut random).await,
-            _ => over_http(&state, &mut random).await,
+            0 => send_nonsense(&state, &mut random).await,
+            1 => send_half_a_request(&state, &mut random).await,
+            2 => leave_response_unread(&state).await,
+            3 => run_memory_client(&state, &mut random).await,
+            4 => run_process_client(&state, &mut random).await,
+            _ => run_http_client(&state, &mut random).await,
         }
     }
 }
 
-/// Returns a random element.
+/// Returns a random element of a slice.
 fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
     let count = u64::try_from(all.len()).expect("small");
     all[usize::try_from(random.below(count)).expect("small")]
 }
 
-/// Connects a client over HTTP, directly or through the proxy, and uses it.
-async fn over_http(state: &SoakState, random: &mut Random) {
+/// Connects a client to the server over HTTP, directly or through the proxy, and makes calls.
+async fn run_http_client(state: &SoakState, random: &mut Random) {
     let revision = pick(random, &REVISIONS);
     let is_cut = random.below(2) == 0;
     let (path, transport) = match revision {
@@ -230,8 +232,8 @@ async fn over_http(state: &SoakState, random: &mut Random) {
     use_client(state, random, revision, connected).await;
 }
 
-/// Connects a client to a server in this process over an in-memory transport, and uses it.
-async fn in_memory(state: &SoakState, random: &mut Random) {
+/// Connects a client to a server in this process over an in-memory transport, and makes calls.
+async fn run_memory_client(state: &SoakState, random: &mut Random) {
     let (near, far) = memory_pair(1 << 14, 4 << 20);
     let options = ConnectionOptions {
         drain: Duration::from_millis(200),
@@ -248,8 +250,8 @@ async fn in_memory(state: &SoakState, random: &mut Random) {
     drop(served.expect("in time").expect("no panic"));
 }
 
-/// Connects a client to a server that is a child process, and uses it.
-async fn as_process(state: &SoakState, random: &mut Random) {
+/// Connects a client to a server that is a child process, and makes calls.
+async fn run_process_client(state: &SoakState, random: &mut Random) {
     let mode = pick(random, &["tokio", "threads"]);
     let command = ServerCommand::new(&state.program)
         .arg(mode)
@@ -260,7 +262,7 @@ async fn as_process(state: &SoakState, random: &mut Random) {
     use_client(state, random, mode, connected.expect("started")).await;
 }
 
-/// Calls tools; then closes the client, or drops it.
+/// Makes random calls of a client; then closes the client or drops it. `what` names the kind of client in failures.
 async fn use_client(
     state: &SoakState,
     random: &mut Random,
@@ -356,15 +358,15 @@ async fn one_call(state: &SoakState, random: &mut Random, client: &ClientHandle)
     }
 }
 
-/// Reads the response for a limited time.
-async fn listen(stream: &mut tokio::net::TcpStream) {
+/// Reads and discards a response for a limited time.
+async fn discard_response(stream: &mut tokio::net::TcpStream) {
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes);
     let _ = tokio::time::timeout(Duration::from_millis(200), read).await;
 }
 
-/// Sends an HTTP request in which random bytes are replaced.
-async fn nonsense(state: &SoakState, random: &mut Random) {
+/// Sends an HTTP request in which random bytes were replaced.
+async fn send_nonsense(state: &SoakState, random: &mut Random) {
     let call = call(2, "echo", "a");
     let body = pick(random, &[INITIALIZE, &call, ""]);
     let method = pick(random, &["POST", "GET", "DELETE", "PUT", "OPTIONS"]);
@@ -381,24 +383,24 @@ async fn nonsense(state: &SoakState, random: &mut Random) {
     let stream = tokio::net::TcpStream::connect(state.server.address).await;
     let mut stream = stream.expect("connected");
     let _ = stream.write_all(&bytes).await;
-    listen(&mut stream).await;
+    discard_response(&mut stream).await;
     state.counts.note("nonsense");
 }
 
-/// Sends the beginning of a request and closes the connection.
-async fn half_a_request(state: &SoakState, random: &mut Random) {
+/// Sends a random part of the start of a request and closes the connection.
+async fn send_half_a_request(state: &SoakState, random: &mut Random) {
     let request = state.server.request("/mcp", "POST", &[], INITIALIZE);
     let length = random.below(request.len() as u64);
     let half = &request[..usize::try_from(length).expect("small")];
     let mut stream = state.server.open(half).await;
     if random.below(2) == 0 {
-        listen(&mut stream).await;
+        discard_response(&mut stream).await;
     }
     state.counts.note("cut off");
 }
 
-/// Sends a call with a large response that the client does not read.
-async fn read_nothing(state: &SoakState) {
+/// Sends a call whose large response the client does not read, and closes the connection.
+async fn leave_response_unread(state: &SoakState) {
     let (headers, body) = stateless_call(1, "flood", "");
     let headers: Vec<(&str, &str)> = headers
         .iter()

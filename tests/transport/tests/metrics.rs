@@ -1,5 +1,5 @@
-//! Metrics of connections: servers and clients on standard streams, Unix sockets, in memory and over HTTP. A separate
-//! executable with one test, because the metrics are global to the process.
+//! Metrics of connections: servers and clients on standard streams, Unix sockets, in memory and over HTTP. The test is
+//! the only test of a separate executable, because the metrics are global to the process.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -26,16 +26,16 @@ const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_echo_server");
 /// Revision of the connections.
 const REVISION: &str = "2025-11-25";
 
-/// Returns the metrics of one side of a transport.
+/// Returns the metrics of this side (client or server) of a transport.
 fn metrics_of(side: Side, transport: &str) -> ConnectionMetrics {
     let mut all = connection_metrics().into_iter();
     let found = all.find(|metrics| metrics.side == side && metrics.transport == transport);
     found.unwrap_or_else(|| panic!("no {transport} of {side:?}"))
 }
 
-/// Uses a client for `initialize`, two results, an error, and a call that stays in flight.
+/// Sends `initialize`, two calls with results, a call with an error, and a call that stays in flight.
 ///
-/// Returns the client's metrics while the call is in flight, and after the end.
+/// Returns the client's metrics while the last call is in flight, and after the connection has ended.
 async fn use_client(
     client: &ClientHandle,
     driver: JoinHandle<()>,
@@ -55,7 +55,7 @@ async fn use_client(
     [open, metrics_of(Side::Client, transport)]
 }
 
-/// Checks the metrics of a client, during its calls and after the end.
+/// Checks the metrics of a client, first with a call in flight and then after the end of the connection.
 fn check_client([open, ended]: [ConnectionMetrics; 2]) {
     let transport = open.transport;
     assert_eq!((open.requests, open.errors), (3, 1), "{transport}");
@@ -67,7 +67,7 @@ fn check_client([open, ended]: [ConnectionMetrics; 2]) {
     assert_eq!(ended.queued_bytes, 0, "{transport}");
 }
 
-/// Checks the metrics of a server, and compares its byte counts with those of its client.
+/// Checks the metrics of a server after the end, and compares the byte counts with those of its client.
 fn check_server(transport: &str) {
     let (server, client) = (
         metrics_of(Side::Server, transport),
@@ -79,7 +79,7 @@ fn check_server(transport: &str) {
     assert!(server.received_bytes <= client.sent_bytes, "{transport}");
 }
 
-/// Checks the metrics of the in-memory transport.
+/// Checks the metrics of a client and a server over the in-memory transport.
 async fn use_memory() {
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let options = ConnectionOptions::default();
@@ -92,7 +92,7 @@ async fn use_memory() {
     check_server("memory");
 }
 
-/// Checks the metrics of Unix sockets.
+/// Checks the metrics of a client and a server over a Unix socket.
 async fn use_unix_socket() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("socket");
@@ -111,7 +111,8 @@ async fn use_unix_socket() {
     check_server("unix");
 }
 
-/// Checks the metrics of child processes; the server, with and without a Tokio runtime, reports its own metrics.
+/// Checks the metrics of clients of child processes; the server, with and without a Tokio runtime, reports its own
+/// metrics.
 async fn use_processes() {
     for mode in ["tokio", "threads"] {
         let command = ServerCommand::new(SERVER_PROGRAM).arg(mode);
@@ -137,7 +138,7 @@ async fn use_processes() {
     assert_eq!(client.sessions, 0);
 }
 
-/// Checks the metrics of HTTP.
+/// Checks the metrics of a client and a server over HTTP.
 async fn use_http() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
@@ -159,7 +160,7 @@ async fn use_http() {
     driver.await.expect("driver");
 }
 
-/// Returns the values of an instrument by side and transport.
+/// Returns the values of an OpenTelemetry instrument, by side (client or server) and transport.
 fn collect(
     provider: &SdkMeterProvider,
     exporter: &InMemoryMetricExporter,
@@ -201,8 +202,8 @@ fn collect(
 /// Function that reads one counter or gauge.
 type Reading = fn(&ConnectionMetrics) -> u64;
 
-/// "Counters for sessions, requests, errors, bytes, queue sizes": for every transport and both sides, also through
-/// OpenTelemetry instruments.
+/// "Counters for sessions, requests, errors, bytes, queue sizes": both sides of every transport have metrics, and
+/// OpenTelemetry instruments report the same values.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_of_all_transports_are_counted() {
     let exporter = InMemoryMetricExporter::default();

@@ -19,7 +19,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
 
-/// Collects all instruments; returns the sum of each.
+/// Collects all instruments; returns the sum of the values of each instrument, by its name.
 fn collect_sums(
     provider: &SdkMeterProvider,
     exporter: &InMemoryMetricExporter,
@@ -45,6 +45,7 @@ fn collect_sums(
     sums
 }
 
+/// The OpenTelemetry instruments of a service report its requests, errors and bytes.
 #[tokio::test]
 async fn instruments_report_the_service() {
     let _guard = export_spans().await;
@@ -74,10 +75,10 @@ async fn instruments_report_the_service() {
     assert_eq!(collect_sums(&provider, &exporter)["mcp.server.sessions"], 0);
 }
 
-/// Exporter of the spans of all threads, with the mutex of the tests.
+/// Exporter of the spans of all threads, with the mutex that serialises the tests.
 ///
-/// The subscriber is global, because `tracing` caches per call site whether a subscriber is interested, and may query
-/// another thread's subscriber.
+/// The `tracing` subscriber is global, because `tracing` caches for each call site if a subscriber is interested, and
+/// may query the subscriber of another thread.
 static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()
@@ -89,7 +90,7 @@ static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     (exporter, Mutex::default())
 });
 
-/// Lines of the standard error of child processes that were logged.
+/// Logged lines of the standard error of child processes.
 static STDERR_LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
 /// Layer that collects the logged lines of child processes in [`STDERR_LINES`].
@@ -97,7 +98,7 @@ struct StderrLines;
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StderrLines {
     fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
-        /// Message of a log event.
+        /// Text of the field `message` of a log event.
         struct Message(String);
 
         impl tracing::field::Visit for Message {
@@ -116,7 +117,8 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StderrLines {
     }
 }
 
-/// "The client MAY capture the server's `stderr` output" (`basic/transports`, "stdio"): without a callback, its lines are logged.
+/// "The client MAY capture the server's `stderr` output" (`basic/transports`, "stdio"): without a callback, the lines
+/// of a server's standard error are logged.
 #[cfg(unix)]
 #[tokio::test]
 async fn stderr_of_servers_is_logged() {
@@ -158,8 +160,8 @@ fn find<'a>(spans: &'a [SpanData], name: &str, method: &str) -> &'a SpanData {
     found.unwrap_or_else(|| panic!("no span {name} of {method} in {spans:#?}"))
 }
 
-/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28,
-/// `basic`, "_meta").
+/// The spans of a server continue the trace of the client's call: "the keys `traceparent`, `tracestate`, and `baggage`
+/// are reserved for OpenTelemetry trace context propagation" (2026-07-28, `basic`, "_meta").
 #[tokio::test]
 async fn trace_crosses_from_client_to_server() {
     let (exporter, _guard) = export_spans().await;
@@ -243,6 +245,7 @@ async fn message_continues_its_trace_over_http() {
     );
 }
 
+/// A session has a span, which is linked to the spans of its HTTP requests.
 #[tokio::test]
 async fn each_session_has_a_span() {
     let (exporter, _guard) = export_spans().await;

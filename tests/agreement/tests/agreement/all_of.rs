@@ -1,6 +1,6 @@
 //! Merges every `allOf` of a schema, so that exactly one schema applies to each value of a document. The implementation
-//! follows the definition of the keyword and is independent of the generator. The JSON Schema validator uses the
-//! original schema.
+//! follows the definition of the keyword `allOf` in JSON Schema and is independent of the generator. The JSON Schema
+//! validator uses the original schema.
 
 use serde_json::{Map, Value};
 
@@ -44,7 +44,7 @@ fn merge_at(at: &Value, definitions: &Value) -> Value {
     }
 }
 
-/// Returns a union whose variants include the constraints next to the union.
+/// Returns a union in whose variants the constraints `rest`, which apply to the whole union, are included.
 fn distribute_members(members: &[Value], rest: &Map<String, Value>, definitions: &Value) -> Value {
     let whole = |member: &Value| {
         let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
@@ -59,7 +59,7 @@ fn distribute_members(members: &[Value], rest: &Map<String, Value>, definitions:
     serde_json::json!({"anyOf": members})
 }
 
-/// Adds the keywords of another schema.
+/// Adds the keywords of the schema `from` to the schema `to`.
 fn add_keywords(to: &mut Map<String, Value>, from: &Value) {
     for (key, value) in from.as_object().into_iter().flatten() {
         match (to.get_mut(key), value) {

@@ -1,5 +1,5 @@
-//! Every definition of every official schema has a type with its name, and the tables contain no other types. Also
-//! checks that the tables of this package are complete, so that every revision and union is tested.
+//! Every definition of every official schema has a type with its name, and the tables contain no other types. The tests
+//! also check that the tables of this package are complete, so that every revision and every union is tested.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,8 @@ use mcp_exact_tests_support::definition_names;
 
 use crate::revisions::{DEFINITION_COUNTS, all_types, identifiers, revisions, selected_revision};
 
+/// The table of this package lists exactly the revisions and extensions of `schema/revisions.toml` and
+/// `schema/extensions.toml`.
 #[test]
 fn table_lists_every_revision() {
     let (listed, table) = identifiers();
@@ -17,6 +19,7 @@ fn table_lists_every_revision() {
     );
 }
 
+/// The types of a revision have exactly the names of the definitions in its official schema.
 #[test]
 fn every_definition_has_a_type() {
     for revision in revisions() {
@@ -36,6 +39,7 @@ fn every_definition_has_a_type() {
     }
 }
 
+/// Each revision and extension has the number of definitions that [`DEFINITION_COUNTS`] lists.
 #[test]
 fn definition_counts_match_the_specification() {
     for (id, count) in DEFINITION_COUNTS {
@@ -49,6 +53,7 @@ fn definition_counts_match_the_specification() {
     }
 }
 
+/// The table of this package lists exactly the unions that the generator has created.
 #[test]
 fn table_lists_every_union() {
     for revision in revisions() {

@@ -12,7 +12,7 @@ pub fn expected_encoding(schema: &Schema, definition: &str, doc: &Doc) -> Doc {
     expected_encoding_at(schema, &schema.definition(definition), doc)
 }
 
-/// Returns a value as its type encodes it; `at` is the schema of the value.
+/// Returns a value as its type encodes it; `at` is the position of the value's schema.
 fn expected_encoding_at(schema: &Schema, at: &SchemaAt, doc: &Doc) -> Doc {
     if schema.is_kept_as_text(at) {
         return doc.clone();
@@ -43,7 +43,7 @@ fn expected_encoding_at(schema: &Schema, at: &SchemaAt, doc: &Doc) -> Doc {
     }
 }
 
-/// Returns the members of an object in the order of the type, with their values as encoded.
+/// Returns the members of an object in the order of its type, with their values as the types encode them.
 fn expected_members(
     schema: &Schema,
     at: &SchemaAt,

@@ -1,10 +1,12 @@
-//! Types of the tasks extension: equal definitions are types of the revision, and a task is distinguished from the
-//! result that it replaces. The agreement of its types with its schema is tested together with the revisions.
+//! Types of the tasks extension: a definition that is equal in the extension and in its revision has one type, and a
+//! task is distinguished from the result that it replaces. Other modules check that the types agree with the schema of
+//! the extension.
 
 use mcp_exact_tests_types::mcp_2026_07_28 as core;
 use mcp_exact_tests_types::mcp_ext_tasks as tasks;
 use mcp_exact_wire::{Nullable, Request, from_str, to_string};
 
+/// A definition that is equal in the extension and in its revision is the same Rust type.
 #[test]
 fn equal_definitions_share_a_type() {
     // Types, not values: each line compiles only when both names mean one type.
@@ -21,6 +23,7 @@ fn equal_definitions_share_a_type() {
     assert!(to_string(&task).contains(r#""error":{"code":-32603,"message":"it broke"}"#));
 }
 
+/// The result that creates a task has the `resultType` `task`, and any other `resultType` is refused.
 #[test]
 fn created_tasks_have_a_result_type() {
     let status = tasks::TaskStatus::Working;
@@ -32,6 +35,7 @@ fn created_tasks_have_a_result_type() {
     assert_eq!(error.pointer(), "/resultType");
 }
 
+/// The status of a task selects the variant of the result; a task with an unknown status is preserved.
 #[test]
 fn task_status_selects_the_variant() {
     assert_eq!(tasks::GetTaskRequest::METHOD, "tasks/get");

@@ -1,6 +1,7 @@
-//! The schemas that schemars generates for the types equal the official definitions, errata applied. The schemas are
-//! compared without keywords that have no effect or that the types do not check, and by the verdicts of a validator on
-//! instances and mutants. Anonymous types are compared with their position in the schema.
+//! The schemas that schemars generates for the types are equal to the official definitions with errata applied. The
+//! schemas are compared without keywords that have no effect or that the types do not check, and by the verdicts of a
+//! validator on instances and mutants. The schema of an anonymous type is compared with the part of the official schema
+//! that defines the type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,15 +72,16 @@ fn generated_schemas(revision: &Revision) -> Value {
 
 /// Names of aliases and anonymous types, to which schemars and the official schema refer in different ways.
 struct Names<'r> {
-    /// The schema document.
+    /// The official or the generated schema document.
     document: &'r Value,
-    /// Names of aliases.
+    /// Names of the definitions that only refer to another definition.
     aliases: BTreeSet<&'r str>,
-    /// Names of anonymous types.
+    /// Names of the types that have no definition in the official schema.
     anonymous: BTreeSet<&'r str>,
 }
 
 impl<'r> Names<'r> {
+    /// Collects the names in a schema document; `ir` is the intermediate representation of the types.
     fn new(document: &'r Value, ir: &'r Ir) -> Self {
         let names = |wanted: fn(&codegen::ir::Definition) -> bool| {
             let definitions = ir.definitions.iter().filter(|d| wanted(d));
@@ -137,6 +139,7 @@ impl<'r> Names<'r> {
     }
 }
 
+/// The generated schema of every definition equals its official schema after normalisation.
 #[test]
 fn schemas_equal_the_official_definitions() {
     for revision in revisions() {
@@ -161,6 +164,7 @@ fn schemas_equal_the_official_definitions() {
     }
 }
 
+/// Instances and mutants are valid by the generated schema exactly if they are valid by the official schema.
 #[test]
 fn validators_agree_on_both_schemas() {
     for revision in revisions() {
@@ -200,6 +204,7 @@ fn validators_agree_on_both_schemas() {
     }
 }
 
+/// Every `$ref` in the generated schemas has a target, and the descriptions of the official schema are kept.
 #[test]
 fn references_resolve_and_descriptions_stay() {
     for revision in revisions() {
@@ -237,7 +242,7 @@ fn references_resolve_and_descriptions_stay() {
     }
 }
 
-/// Calls `see` with every `$ref` in a schema.
+/// Calls `see` with the value of every `$ref` in a schema.
 fn visit_references(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(object) => {
@@ -253,6 +258,7 @@ fn visit_references(value: &Value, see: &mut dyn FnMut(&str)) {
     }
 }
 
+/// One schemars generator for all revisions creates a separate definition for each type.
 #[test]
 fn revisions_do_not_share_schemas() {
     let mut generator = SchemaGenerator::default();
@@ -270,9 +276,10 @@ fn revisions_do_not_share_schemas() {
     assert_eq!(generator.definitions().len(), types);
 }
 
+/// The types of the wire crate, such as `Json` and `RequestId`, have inline schemas.
 #[test]
 fn runtime_types_have_schemas() {
-    /// Checks that the type `T` has this schema, and no definition.
+    /// Checks that the type `T` has this inline schema and adds no definition.
     fn check<T: JsonSchema>(expected: Value) {
         let mut generator = SchemaGenerator::default();
         assert_eq!(generator.subschema_for::<T>().to_value(), expected);

@@ -1,5 +1,5 @@
 //! Compares the generated types of every revision with its official schema, with errata applied. Inputs are seeded
-//! instances and mutants of every definition, and hand-written cases. A JSON Schema validator gives the expected
+//! instances and mutants of every definition, and hand-written cases. A JSON Schema validator determines the expected
 //! verdict; a closed list of named rules contains the cases that the types refuse in addition.
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 

@@ -1,6 +1,6 @@
 //! Untyped JSON inside messages is preserved byte for byte: white space, spelling, order, duplicate names, lone
-//! surrogates. Hand-written values are inserted into templates for every kind of untyped value, in every revision in
-//! which the template is valid and in the order of the types.
+//! surrogates. Hand-written values are inserted into a template for every kind of untyped value, in every revision in
+//! which the template is valid and encoding keeps its member order.
 
 use mcp_exact_tests_support::Doc;
 use mcp_exact_wire::DecodeError;
@@ -28,7 +28,7 @@ const VALUES: [&str; 16] = [
     r#"{"\ud800":1,"":{"\u0000":"\u0000"},"_meta":{"progressToken":{}}}"#,
 ];
 
-/// Templates of definitions with untyped values: `@` is replaced by any value, `%` by any object.
+/// Definitions, each with a template of a document: the test replaces `@` by any value and `%` by any object.
 const TEMPLATES: [(&str, &str); 22] = [
     ("Result", r#"{"x":@}"#),
     ("Result", r#"{"resultType":"complete","x":@}"#),
@@ -99,6 +99,7 @@ const TEMPLATES: [(&str, &str); 22] = [
     ("ContentBlock", r#"{ "x" : @ , "type":"hologram" }"#),
 ];
 
+/// Untyped values in any position of a message are preserved byte for byte.
 #[test]
 fn untyped_values_round_trip() {
     let mut cases = 0;
@@ -130,7 +131,7 @@ fn untyped_values_round_trip() {
     );
 }
 
-/// Returns true if the document is valid and its members have the order of the types.
+/// Returns true if the revision has the definition and the document is valid and has the member order of the types.
 fn is_unchanged_by_encoding(revision: &Revision, name: &str, text: &str) -> bool {
     let doc = Doc::parse(text).expect("a template is JSON");
     let mut unions = revision.types.unions.iter();
@@ -158,6 +159,7 @@ fn encode(revision: &Revision, name: &str, text: &str) -> Result<String, DecodeE
     }
 }
 
+/// Absent, null and empty members of a message remain different after decoding and encoding.
 #[test]
 fn absent_null_and_empty_stay_distinct() {
     let cases = [

@@ -1,5 +1,5 @@
-//! Every revision of `schema/revisions.toml`, with its corrected schema, its representation and its types. A revision
-//! without types fails every test. The module does not depend on the behaviour of the types.
+//! Every revision of `schema/revisions.toml`, with its corrected schema, its intermediate representation and its types.
+//! Every test fails if a revision has no types. This module does not depend on the behaviour of the types.
 
 use std::fmt::{self, Debug, Write};
 use std::fs;
@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::traversal::Schema;
 
-/// Types of one revision.
+/// Types of one revision or extension.
 pub struct Types {
-    /// Identifier of the revision.
+    /// Identifier of the revision or extension.
     pub id: &'static str,
-    /// Table of the definitions in the type crate.
+    /// Table of the definitions that the type crate contains.
     pub definitions: &'static [Definition],
     /// JSON Schemas of the types.
     pub json_schemas: &'static JsonSchemas,
@@ -27,7 +27,7 @@ pub struct Types {
     pub unions: &'static [Union],
 }
 
-/// Defines a table with the types of each revision or extension.
+/// Defines a table with the types of each listed revision or extension.
 macro_rules! types {
     ($table:ident $($id:literal $types:ident { $($union:ident)* })*) => {
         static $table: &[Types] = &[$(Types {
@@ -52,26 +52,26 @@ macro_rules! extension_types {
 mcp_exact_tests_types::for_each_unions!(revision_types);
 mcp_exact_tests_types::for_each_extension_unions!(extension_types);
 
-/// Union, with the function that decodes a document.
+/// Name of a union, with a function that decodes documents as the union.
 pub struct Union {
-    /// Name of the type.
+    /// Name of the union's type.
     pub name: &'static str,
-    /// Decodes a document.
+    /// Decodes a document as the union, and encodes and validates the value.
     pub decode: fn(&[u8]) -> Result<Decoded, DecodeError>,
 }
 
-/// Result of decoding a document as a union.
+/// Outcome of decoding a document as a union.
 pub struct Decoded {
     /// Name of the variant.
     pub variant: String,
-    /// Text that the value encodes.
+    /// Text of the encoded value.
     pub encoded: String,
-    /// Deviations of the value from the schema.
+    /// Violations of the schema that the value contains.
     pub violations: Violations,
 }
 
 impl Union {
-    /// Creates the entry of a union.
+    /// Creates the entry for the union type `T` with this name.
     const fn of<T: Decode + Encode + Validate + Debug>(name: &'static str) -> Self {
         Self {
             name,
@@ -93,7 +93,7 @@ fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded
     })
 }
 
-/// Writer that keeps the text before the first parenthesis and then fails.
+/// Writer that keeps the text before the first opening parenthesis, and then fails, which ends the writing.
 #[derive(Default)]
 struct FirstWordWriter(String);
 
@@ -108,30 +108,30 @@ impl Write for FirstWordWriter {
     }
 }
 
-/// Revision or extension with its schema.
+/// Revision or extension with its official schema and its types.
 pub struct Revision {
     /// Types of the revision.
     pub types: &'static Types,
     /// Official schema, without errata.
     pub official: Value,
-    /// Schema with errata, without keywords that the types do not check, prepared for walks.
+    /// Schema with errata and without keywords that the types do not check, prepared for traversals.
     pub schema: Schema,
-    /// Representation that the types were generated from.
+    /// Intermediate representation from which the types were generated.
     pub ir: RustIr,
-    /// True if a person has reviewed the revision after its release. Other revisions must agree with their schemas, but
-    /// need not have the definitions that some tests use.
+    /// True if a person has reviewed the revision after its release. The types of every revision must agree with its
+    /// schema, but only a reviewed revision must have the definitions that some tests use.
     pub is_reviewed: bool,
-    /// True for an extension, some of whose types belong to its revision.
+    /// True for an extension; some definitions of an extension are types of its revision.
     pub is_extension: bool,
 }
 
 impl Revision {
-    /// Returns the identifier.
+    /// Returns the identifier of the revision or extension.
     pub fn id(&self) -> &'static str {
         self.types.id
     }
 
-    /// Returns the named definition.
+    /// Returns the definition `name`; panics if the revision does not have it.
     pub fn definition(&self, name: &str) -> &'static Definition {
         let mut definitions = self.types.definitions.iter();
         definitions
@@ -143,19 +143,20 @@ impl Revision {
 /// Environment variable that limits the tests to one revision.
 const REVISION_VARIABLE: &str = "MCP_EXACT_REVISION";
 
-/// Returns the revision that the tests are limited to, if any.
+/// Returns the revision to which the environment variable limits the tests, if it is set.
 pub fn selected_revision() -> Option<String> {
     std::env::var(REVISION_VARIABLE).ok()
 }
 
-/// Returns all revisions in the order of the list, then all extensions; or only the revision or extension that the
-/// environment variable names.
+/// Returns all revisions in the order of `schema/revisions.toml`, then all extensions; if [`REVISION_VARIABLE`] is set,
+/// only the revision or extension that it names.
 pub fn revisions() -> &'static [Revision] {
+    /// All revisions and extensions, read at the first use.
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read_revisions);
     &REVISIONS
 }
 
-/// Number of definitions in the schema of each revision and extension.
+/// Number of definitions in the official schema of each revision and extension.
 pub const DEFINITION_COUNTS: [(&str, usize); 6] = [
     ("2024-11-05", 79),
     ("2025-03-26", 83),
@@ -175,7 +176,8 @@ pub fn all_types() -> impl Iterator<Item = &'static Types> {
     REVISIONS.iter().chain(EXTENSIONS)
 }
 
-/// Returns the identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and the identifiers in the tables.
+/// Returns two lists of identifiers: those in `schema/revisions.toml` and `schema/extensions.toml`, and those in the
+/// tables of this package.
 pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
     let listed = listed_revisions().into_iter().map(|revision| revision.id);
     let extensions = extensions().into_iter().map(|listed| listed.revision.id);
@@ -247,7 +249,7 @@ fn read_revisions() -> Vec<Revision> {
     revisions
 }
 
-/// Creates the table entry of a revision or extension with its types.
+/// Creates a revision or extension from its schema text, its intermediate representation and its types.
 fn build_revision(
     table: &'static [Types],
     revision: &codegen::Revision,

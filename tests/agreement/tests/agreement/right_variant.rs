@@ -1,5 +1,5 @@
 //! A value that only one variant of a union accepts is decoded as that variant; if several accept it, the documented
-//! order decides. Inputs are seeded instances of every union of every revision, in random member order and with unknown
+//! order decides. Inputs are seeded instances of every union of every revision, with random member order and unknown
 //! members. For methods: a known method with invalid params is an error at the params, an unknown method becomes the
 //! unknown variant.
 
@@ -17,17 +17,18 @@ const SEED: u64 = 20_241_105;
 /// Number of instances of each union.
 const INSTANCE_COUNT: usize = 200;
 
-/// Numbers of checked values.
+/// Numbers of checked values by outcome.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Number of values that one variant accepts.
+    /// Number of values that exactly one variant accepts.
     one_variant: usize,
-    /// Number of values that several variants accept.
+    /// Number of values that more than one variant accepts.
     several_variants: usize,
     /// Number of values that a documented rule refuses.
     refused: usize,
 }
 
+/// An instance is decoded as the only variant that accepts it, or as the variant that the documented rules select.
 #[test]
 fn instances_decode_as_the_accepting_variant() {
     for revision in revisions() {
@@ -57,7 +58,7 @@ fn instances_decode_as_the_accepting_variant() {
     }
 }
 
-/// Checks the variant as which a value is decoded.
+/// Checks that a value is decoded as the expected variant, in compact and in random spelling; counts the outcome.
 fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &mut Tally) {
     let schema = &revision.schema;
     let at = schema.definition(union.name);
@@ -92,11 +93,12 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
     }
 }
 
-/// Returns the variants of a union in the representation.
+/// Returns the variants of a union in the intermediate representation.
 fn variants<'r>(revision: &'r Revision, union: &str) -> &'r Variants {
     revision.ir.union(union)
 }
 
+/// The variants of a union are in the order of the official schema.
 #[test]
 fn variants_keep_schema_order() {
     for revision in revisions() {
@@ -116,12 +118,13 @@ fn variants_keep_schema_order() {
     }
 }
 
-/// Returns the unions of requests and of notifications.
+/// Returns the unions of the revision whose variants are selected by method: requests and notifications.
 fn unions_by_method(revision: &Revision) -> impl Iterator<Item = &'static Union> {
     let tag = |union: &&Union| variants(revision, union.name).open_tag() == Some("method");
     revision.types.unions.iter().filter(tag)
 }
 
+/// A known method with invalid params gives an error with a pointer into the params.
 #[test]
 fn invalid_params_are_reported_with_pointer() {
     let mut cases = 0;
@@ -151,6 +154,7 @@ fn invalid_params_are_reported_with_pointer() {
     println!("{cases} known methods with bad params are errors");
 }
 
+/// A message with a known method and invalid params is not decoded as an unknown message.
 #[test]
 fn known_methods_never_become_unknown() {
     let (mut errors, mut violations) = (0, 0);
@@ -190,6 +194,7 @@ fn known_methods_never_become_unknown() {
     println!("{errors} errors and {violations} violations point at params");
 }
 
+/// A message with an unknown method is decoded as the unknown variant and preserved.
 #[test]
 fn unknown_methods_round_trip() {
     for revision in revisions() {
@@ -209,6 +214,7 @@ fn unknown_methods_round_trip() {
     }
 }
 
+/// A value with an unknown discriminant is decoded as the unknown variant and preserved.
 #[test]
 fn unknown_tags_are_kept() {
     for revision in revisions() {
@@ -245,12 +251,12 @@ fn unknown_tags_are_kept() {
     }
 }
 
-/// Returns true if an object has a member of that name.
+/// Returns true if a value is an object with a member of this name.
 fn has_member(doc: &Doc, name: &str) -> bool {
     matches!(doc, Doc::Object(members) if members.iter().any(|(known, _)| known == name))
 }
 
-/// Returns an object with a member set.
+/// Returns an object with the member `name` set to `value`.
 fn with_member(doc: &Doc, name: &str, value: Doc) -> Doc {
     let Doc::Object(members) = doc else {
         panic!("a message is an object: {doc}");

@@ -1,6 +1,6 @@
-//! Every valid instance survives a round trip: no member is lost, added or changed, numbers keep their kind, and
-//! unknown members their order. Inputs are seeded instances with unusual numbers and unknown members, in compact and in
-//! random spelling. Compact documents must be preserved byte for byte, except for the documented member order.
+//! Every valid instance survives a round trip: no member is lost, added or changed, numbers keep their spelling, and
+//! unknown members keep their order. Inputs are seeded instances with unusual numbers and unknown members, in compact
+//! and in random spelling. Compact documents must be preserved byte for byte, except for the documented member order.
 
 use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, is_same_json};
 
@@ -15,17 +15,18 @@ const SEED: u64 = 20_250_326;
 /// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 50;
 
-/// Numbers of documents by outcome.
+/// Numbers of generated documents by outcome.
 #[derive(Default)]
 struct Tally {
-    /// Number of checked documents.
+    /// Number of documents whose round trip was checked.
     documents: usize,
     /// Number of documents that a documented rule refuses.
     refused: usize,
-    /// Number of documents that are not compared.
+    /// Number of documents that [`is_nearly_valid`] excludes.
     skipped: usize,
 }
 
+/// Instances of every definition are preserved by decoding and encoding.
 #[test]
 fn instances_round_trip() {
     for with_exotic_numbers in [false, true] {
@@ -43,7 +44,7 @@ fn instances_round_trip() {
     }
 }
 
-/// Checks round trips of the instances of all definitions of a revision.
+/// Checks round trips of the instances of all definitions of a revision; returns the numbers of documents by outcome.
 fn check_round_trips(revision: &'static Revision, with_exotic_numbers: bool) -> Tally {
     let mut rng = Rng::new(SEED);
     let document = revision.schema.document;
@@ -95,7 +96,8 @@ fn check_compact_text(revision: &Revision, definition: &str, doc: &Doc) {
     );
 }
 
-/// Checks that text in any spelling decodes to the same document, and that encoding is idempotent.
+/// Checks that a document in random spelling decodes to the same value as compact text, and that encoding is
+/// idempotent.
 fn check_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
     let text = doc.write(Style::ALL_VARIATIONS, rng);
     let read = Doc::parse(&text).expect("the writer writes JSON");
@@ -122,7 +124,8 @@ fn encode(revision: &Revision, definition: &str, text: &str) -> String {
     }
 }
 
-/// Returns true if the document is valid only because the generator treats `1e-400` as an integer.
+/// Returns true if the document contains `1e-400` in the place of an integer, which the generator wrongly treats as an
+/// integer.
 fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     revision.schema.walk(definition, doc, &mut |place| {
@@ -134,7 +137,8 @@ fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     found
 }
 
-/// Returns the document with numbers that the validator can represent.
+/// Returns the document with exponents of 400 replaced by 300, because the validator cannot represent the original
+/// numbers.
 fn with_rounded_numbers(doc: &Doc) -> Doc {
     match doc {
         Doc::Number(text) => Doc::Number(text.replace("e400", "e300")),

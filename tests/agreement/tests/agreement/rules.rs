@@ -1,6 +1,6 @@
 //! Rules by which the types refuse documents that the schema allows: R1 to R5 of invariant 6 in ARCHITECTURE.md, each
-//! as a predicate. The predicates do not use the types, and they are exact: the types must refuse a document exactly if
-//! a rule applies.
+//! as a predicate. The predicates do not use the types. The types must refuse a valid document exactly if a predicate
+//! is true.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::traversal::{Schema, SchemaAt, VisitedValue};
 use crate::unions::required_names;
 
-/// Placeholder for a lone surrogate, which a `String` cannot contain.
+/// Placeholder for a lone surrogate in a document, because a `String` cannot contain a lone surrogate.
 pub const LONE_SURROGATE: &str = "\u{e000}lone\u{e000}";
 
-/// Predicate of a rule.
+/// Function that returns true if a rule applies to a document of a definition.
 pub type Predicate = fn(&Schema, &str, &Doc) -> bool;
 
-/// Rules with their names.
+/// The rules, each with its name.
 pub const RULES: [(&str, Predicate); 5] = [
     ("R1", has_result_and_error),
     ("R2", has_null_id),
@@ -25,7 +25,8 @@ pub const RULES: [(&str, Predicate); 5] = [
     ("R5", has_lone_surrogates),
 ];
 
-/// Returns the first rule by which the types refuse the document; `None` if they must accept it.
+/// Returns the index in [`RULES`] of the first rule that applies to the document; `None` if the types must accept the
+/// document.
 pub fn known_exception(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
     RULES
         .iter()
@@ -102,7 +103,7 @@ pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool
     })
 }
 
-/// Returns true if the schema constrains the members.
+/// Returns true if a schema constrains the members of an object.
 fn is_typed_object(schema: &Schema, typed: &'static Value) -> bool {
     let members = typed["properties"].as_object();
     let additional = typed.get("additionalProperties").map(|values| {
@@ -115,7 +116,7 @@ fn is_typed_object(schema: &Schema, typed: &'static Value) -> bool {
         || additional.is_some_and(|values| !is_open(values.schema))
 }
 
-/// Returns true if every value is valid.
+/// Returns true if a schema accepts every value.
 pub fn is_open(schema: &Value) -> bool {
     let says_something = ["$ref", "allOf", "anyOf", "const", "enum", "type"];
     says_something
@@ -128,8 +129,10 @@ fn has_all_members(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
 
-/// Returns true if a predicate is true for an object whose variant a union selects, including the first item of an
-/// array. The predicate can query whether a variant of the union requires all of some names.
+/// Returns true if `predicate` is true for an object, or for the first item of an array, whose variant a union selects.
+///
+/// `predicate` receives a function that returns true if a variant of the union requires all of some names, the object,
+/// and true if the object is the first item of an array.
 fn is_any_message(
     schema: &Schema,
     definition: &str,
@@ -178,7 +181,7 @@ fn collect_object_members(schema: &Schema, at: &SchemaAt, to: &mut Vec<BTreeSet<
     }
 }
 
-/// Collects the required members of the items of each array variant of a union.
+/// Collects the required members of the items of each array variant of a union, if the union has array variants.
 fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static str>>) {
     for (_, member) in schema.variants(union).unwrap_or_default() {
         let array = schema.resolve(&member);
@@ -192,7 +195,7 @@ fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static s
     }
 }
 
-/// Returns true if a predicate is true for a typed value of the document and its schema.
+/// Returns true if `predicate` is true for any typed value of the document and the schema of the value.
 fn is_any_typed(
     schema: &Schema,
     definition: &str,
@@ -217,7 +220,8 @@ mod tests {
     /// Document that is valid as a batch of responses, but whose first item selects a batch of requests.
     const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"m","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
 
-    /// Checks to which documents the rule applies, and compares the types with the rule.
+    /// Checks that the rule applies exactly to the documents `refused`, not to the documents `accepted`, and that the
+    /// types agree.
     fn check(rule: Predicate, refused: &[(&str, &str)], accepted: &[(&str, &str)]) {
         let mut checked = 0;
         for revision in reviewed_revisions() {
@@ -241,7 +245,7 @@ mod tests {
         );
     }
 
-    /// Returns true if the revision has the definition with the shape that the case assumes.
+    /// Returns true if the revision has a definition of this name that accepts documents like that of the case.
     fn has_assumed_definition(revision: &Revision, definition: &str, text: &str) -> bool {
         let is_there = |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
         let is_union = revision.types.unions.iter().any(|u| u.name == definition);
@@ -259,8 +263,8 @@ mod tests {
         inspected.is_ok_and(|inspected| inspected.violations.is_empty())
     }
 
-    /// Parses the document of a case. A lone surrogate becomes its placeholder; the second of two members with the same
-    /// name is renamed.
+    /// Parses the text of a test case. A lone surrogate becomes its placeholder, and the second of two members with the
+    /// same name is kept.
     fn parse_case(text: &str) -> Doc {
         let whole = "\\ud800\\udc00";
         let text = text
@@ -279,7 +283,7 @@ mod tests {
         format!("{}\"_a~\"{}", &text[..at], &text[at + 4..])
     }
 
-    /// Restores the names of renamed duplicates.
+    /// Restores the names of the members that [`rename_duplicates`] has renamed.
     fn restore_duplicates(doc: Doc) -> Doc {
         match doc {
             Doc::Array(items) => Doc::Array(items.into_iter().map(restore_duplicates).collect()),
@@ -348,7 +352,8 @@ mod tests {
         );
     }
 
-    /// A document is refused if the variant that its discriminator selects does not allow it but another variant does.
+    /// A document is refused if the variant that its discriminator selects refuses the document, even if another
+    /// variant accepts the document.
     #[test]
     fn r3_discriminator_selects_one_variant() {
         check(
@@ -387,7 +392,7 @@ mod tests {
         );
     }
 
-    /// Duplicate members of typed objects are refused; those of untyped JSON are accepted.
+    /// Duplicate members of typed objects are refused; duplicate members of untyped JSON are accepted.
     #[test]
     fn r4_refuses_duplicate_members() {
         check(
@@ -429,7 +434,7 @@ mod tests {
         );
     }
 
-    /// Lone surrogates in typed strings and member names are refused; those in untyped JSON are accepted.
+    /// Lone surrogates in typed strings and member names are refused; lone surrogates in untyped JSON are accepted.
     #[test]
     fn r5_refuses_lone_surrogates() {
         check(

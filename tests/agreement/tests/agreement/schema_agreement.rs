@@ -14,28 +14,28 @@ use crate::rules::{LONE_SURROGATE, RULES, is_open, known_exception};
 /// Seed of the random instances.
 const SEED: u64 = 20_250_618;
 
-/// Minimum number of valid and of invalid documents for each revision.
+/// Minimum number of valid documents, and of invalid documents, for each revision.
 const MIN_DOCUMENTS: usize = 10_000;
 
 /// Number of mutants of each instance.
 const MUTANT_COUNT: usize = 5;
 
-/// Numbers of compared documents.
+/// Numbers of compared documents, by outcome.
 #[derive(Default)]
 struct Tally {
-    /// Documents that were compared, by definition.
+    /// Definition and text of each document that was compared.
     compared: BTreeSet<(&'static str, String)>,
     /// Number of valid documents by definition.
     valid: BTreeMap<&'static str, usize>,
     /// Number of invalid documents by definition.
     invalid: BTreeMap<&'static str, usize>,
-    /// Number of documents by kind of mutation.
+    /// Number of mutants by kind of mutation.
     kinds: BTreeMap<MutationKind, usize>,
-    /// Number of documents with equal verdicts.
+    /// Number of documents for which the types and the validator have the same verdict.
     agreed: usize,
     /// Number of documents that each rule refuses.
     refused_by_rule: [usize; RULES.len()],
-    /// Descriptions of the documents with different verdicts.
+    /// Descriptions of the documents for which the types and the validator have different verdicts.
     disagreements: Vec<String>,
 }
 
@@ -45,7 +45,8 @@ impl Tally {
         (self.valid.values().sum(), self.invalid.values().sum())
     }
 
-    /// Compares one document, unless the same document was compared before.
+    /// Compares the verdicts of the types and the validator on one document, unless the same document was compared
+    /// before.
     fn compare_document(
         &mut self,
         revision: &Revision,
@@ -89,7 +90,8 @@ impl Tally {
         }
     }
 
-    /// Prints the numbers; panics if verdicts differ.
+    /// Prints the numbers; panics if the types and the validator disagree on a document. `what` describes the
+    /// documents.
     fn report(&self, revision: &Revision, what: &str) {
         let (revision, definitions) = (revision.id(), revision.types.definitions.len());
         let (valid, invalid) = self.totals();
@@ -125,6 +127,7 @@ fn write(doc: &Doc, rng: &mut Rng) -> String {
     doc.write(style, rng).replace(LONE_SURROGATE, "\\ud800")
 }
 
+/// The types accept an instance or mutant exactly if it is valid and no rule applies.
 #[test]
 fn types_and_schema_agree() {
     for revision in revisions() {
@@ -175,8 +178,8 @@ fn compare_revision(revision: &'static Revision) -> Tally {
     tally
 }
 
-/// Changes a document to trigger the rules: members of another definition, null ids, duplicate members and lone
-/// surrogates.
+/// Documents that are changed to trigger the rules (members of another definition, null ids, duplicate members, lone
+/// surrogates) are refused exactly if they are invalid or a rule applies.
 #[test]
 fn rules_match_the_refused_documents() {
     for revision in revisions() {
@@ -224,7 +227,7 @@ fn pick_value<'d>(doc: &'d mut Doc, rng: &mut Rng) -> &'d mut Doc {
     }
 }
 
-/// Adds a member that could cause a union to select the wrong variant.
+/// Adds a random member that may cause a union to select the wrong variant.
 fn add_member(doc: &mut Doc, rng: &mut Rng) {
     /// Names of members that select variants; some are repeated to be chosen more often.
     const NAMES: [&str; 11] = [
@@ -240,7 +243,7 @@ fn add_member(doc: &mut Doc, rng: &mut Rng) {
     }
 }
 
-/// Repeats a member of an object.
+/// Adds a second copy of a member to an object.
 fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
     if let Doc::Object(members) = doc
         && !members.is_empty()
@@ -250,7 +253,7 @@ fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
     }
 }
 
-/// Inserts a lone surrogate into a string, or a member with such a name into an object.
+/// Inserts a lone surrogate into a string, or adds to an object a member with a lone surrogate in its name.
 fn add_lone_surrogate(doc: &mut Doc, rng: &mut Rng) {
     match doc {
         Doc::String(text) => text.push_str(LONE_SURROGATE),

@@ -1,6 +1,6 @@
-//! Compares the tables that conversions parse with to the types: the same verdict, pointer and error text for every
-//! definition of every revision. Inputs are seeded instances, mutants for each rule, and truncated texts; the types
-//! give the expected result.
+//! Compares the parse tables of the conversions with the types: both give the same verdict, pointer and error text for
+//! every definition of every revision. Inputs are seeded instances, mutants for each rule, and truncated texts; the
+//! decoding to the types determines the expected result.
 
 use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_fuzz::check_agreement;
@@ -17,6 +17,7 @@ const INSTANCE_COUNT: usize = 6;
 /// Number of mutants of each instance.
 const MUTANT_COUNT: usize = 8;
 
+/// Parsing a document by the tables has the same outcome as decoding it to its type.
 #[test]
 fn tables_agree_with_types() {
     let mut texts = 0;

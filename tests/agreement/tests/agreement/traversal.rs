@@ -1,6 +1,6 @@
 //! Traverses a document together with its schema, to find the schema that applies to each value. The traversal follows
-//! `$ref`, and enters the union variant that the documented rules select. It is independent of the generator's
-//! dispatch; from the representation it uses only names and positions.
+//! `$ref`, and enters the union variant that the documented rules select. The traversal is independent of the generated
+//! code that selects variants; from the intermediate representation, the traversal uses only names and positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use serde_json::{Map, Value, json};
 use crate::all_of::merge_all_of;
 use crate::unions::select_variant;
 
-/// Corrected schema with its validator.
+/// Corrected schema with its JSON Schema validator.
 pub struct Schema {
-    /// Schema document. In addition to the official definitions, it has one for each anonymous union and each anonymous
-    /// variant, so that the validator can check their values.
+    /// Schema document: the official definitions, and an additional definition for each anonymous union and each
+    /// anonymous variant, so that the validator can check their values.
     pub document: &'static Value,
     /// JSON Schema validator.
     pub oracle: Oracle<'static>,
-    /// Schema document without `allOf`.
+    /// Schema document in which every `allOf` is merged.
     schema_without_all_of: &'static Value,
     /// Name of the member with the definitions: `definitions` or `$defs`.
     key: &'static str,
     /// Variants of each union, by the JSON pointer of the union.
     unions: BTreeMap<String, Vec<NamedVariant>>,
-    /// Pointers of the schemas whose values are JSON Schema documents, which the types keep as text.
+    /// Pointers of the schemas whose values are JSON Schema documents; the types keep the text of these values.
     text_pointers: BTreeSet<String>,
 }
 
-/// Variant of a union: the name of its definition, and its pointer.
+/// Variant of a union, with the definition that describes it.
 struct NamedVariant {
     /// Name of the definition.
     name: String,
@@ -36,7 +36,7 @@ struct NamedVariant {
     pointer: String,
 }
 
-/// Schema with its position.
+/// Schema with its position in the schema document.
 #[derive(Clone)]
 pub struct SchemaAt {
     /// JSON pointer of the schema.
@@ -46,7 +46,8 @@ pub struct SchemaAt {
 }
 
 impl SchemaAt {
-    /// Returns the position of a schema in this one; `tokens` is the JSON pointer without its first slash.
+    /// Returns the position of the schema `schema` below this schema; `tokens` is the JSON pointer from this schema,
+    /// without the first slash.
     fn child(&self, tokens: &str, schema: &'static Value) -> Self {
         Self {
             pointer: format!("{}/{tokens}", self.pointer),
@@ -76,7 +77,7 @@ pub enum VisitedValue<'d> {
 }
 
 impl Schema {
-    /// Prepares a schema for traversals.
+    /// Prepares a corrected schema for traversals; `ir` is the intermediate representation of its types.
     pub fn new(corrected: &Value, ir: &Ir) -> Self {
         let corrected = without_unchecked(corrected);
         let key = ["definitions", "$defs"]
@@ -129,7 +130,7 @@ impl Schema {
         }
     }
 
-    /// Returns the variants of the union at this position; `None` if there is no union.
+    /// Returns the variants of the union at this position, each with its name; `None` if the schema is not a union.
     pub fn variants(&self, at: &SchemaAt) -> Option<Vec<(&str, SchemaAt)>> {
         let members = self.unions.get(&at.pointer)?.iter();
         let place = |member: &NamedVariant| SchemaAt {
@@ -146,12 +147,13 @@ impl Schema {
         )
     }
 
-    /// Returns true if the types keep the text of values at this position.
+    /// Returns true if the types keep the text of the values whose schema has this position.
     pub fn is_kept_as_text(&self, at: &SchemaAt) -> bool {
         self.text_pointers.contains(&at.pointer)
     }
 
-    /// Returns the schemas of a value's items or members, with their names; untyped items and members are omitted.
+    /// Returns the items or members of a value whose schemas have constraints: each with its name, its schema and its
+    /// value.
     pub fn children<'d>(&self, at: &SchemaAt, doc: &'d Doc) -> Vec<(&'d str, SchemaAt, &'d Doc)> {
         match doc {
             Doc::Array(items) => match at.schema.get("items") {
@@ -174,7 +176,7 @@ impl Schema {
         self.walk_at(&self.definition(definition), doc, see);
     }
 
-    /// Visits the typed values of a value whose schema is at a position.
+    /// Visits the typed values in the value `doc`, whose schema has the position `at`.
     fn walk_at<'d>(&self, at: &SchemaAt, doc: &'d Doc, see: &mut dyn FnMut(VisitedValue<'d>)) {
         if self.is_kept_as_text(at) {
             return;
@@ -201,7 +203,7 @@ impl Schema {
     }
 }
 
-/// Returns the schema with additional definitions for anonymous types.
+/// Returns the corrected schema with the additional definitions of the traversed schema.
 fn schema_for_validation(corrected: Value, walked: &Value, key: &str) -> Value {
     let mut document = corrected;
     for (name, schema) in walked[key].as_object().into_iter().flatten() {
@@ -212,7 +214,7 @@ fn schema_for_validation(corrected: Value, walked: &Value, key: &str) -> Value {
     document
 }
 
-/// Returns the schema of a union that only the representation has.
+/// Returns the schema of a union that occurs only in the intermediate representation, not in the official schema.
 fn union_schema(union: &[Type], key: &str) -> Value {
     let members = union.iter().map(|variant| match variant {
         Type::Ref { name } => json!({"$ref": format!("#/{key}/{name}")}),
@@ -235,7 +237,8 @@ fn member_schema(at: &SchemaAt, name: &str) -> Option<SchemaAt> {
     Some(at.child("additionalProperties", schema))
 }
 
-/// Adds a definition for each variant of each union, and stores its name.
+/// Adds a definition to `to` for each variant of each union in a schema, and the names of these definitions to
+/// `unions`.
 fn name_members(
     schema: &Value,
     pointer: &str,

@@ -1,7 +1,7 @@
 //! Expected variant of a union for a value, by the rules of the documentation. The implementation follows the
-//! documented rules and is independent of the generator: first the kind of JSON value, then a constant, then required
-//! members, most specific first, then members that only one variant defines, then schema order. Variants that share a
-//! member are distinguished by the content of the member.
+//! documented rules and is independent of the generator. The rules are, in this order: the kind of JSON value, a
+//! constant, the required members (most specific first), members that only one variant defines, and schema order.
+//! Variants that require the same member are distinguished by the content of the member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::traversal::{Schema, SchemaAt};
 
-/// Form that a variant of a union can have, with the index of the variant.
+/// Schema of a variant of a union; a variant that is a nested union has one form for each of its own variants.
 struct VariantForm {
-    /// Index of the variant.
+    /// Index of the variant in the union.
     member: usize,
     /// Schema of the form.
     schema: SchemaAt,
 }
 
-/// Returns the index of the variant that the rules select; `None` if they select none.
+/// Returns the index of the variant that the documented rules select for a value; `None` if they select no variant.
 pub fn select_variant(schema: &Schema, union: &SchemaAt, doc: &Doc) -> Option<usize> {
     let forms = forms(schema, union);
     let mut of_kind = forms
@@ -76,7 +76,7 @@ fn has_kind(schema: &Value, doc: &Doc) -> bool {
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// Selects an array variant by the first item, which is an object.
+/// Selects an array variant by the first item of the array, if the item is an object.
 fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) -> Option<usize> {
     let mut forms = Vec::new();
     for array in arrays {
@@ -93,7 +93,7 @@ fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) ->
     select_object_variant(schema, &forms, item)
 }
 
-/// Selects an object variant by discriminator and required members.
+/// Selects an object variant by its discriminator and its required members.
 fn select_object_variant(schema: &Schema, forms: &[&VariantForm], doc: &Doc) -> Option<usize> {
     let tag = discriminator(schema, forms);
     let constants = |form: &VariantForm| match tag {
@@ -118,11 +118,11 @@ fn select_object_variant(schema: &Schema, forms: &[&VariantForm], doc: &Doc) -> 
     most_specific(schema, &candidates, doc)
 }
 
-/// Required member, optionally with a required member of its value.
+/// Name of a required member, and optionally the name of a member that its value requires.
 type RequiredMember = (&'static str, Option<&'static str>);
 
-/// Selects among the variants whose required members are present: the variant that requires the most members; if
-/// several require the same, the only one that defines a present member, or the first.
+/// Selects among the variants whose required members are all present the one that requires the most members. If several
+/// require the same members, selects the only variant that defines a present member, or else the first variant.
 fn most_specific(schema: &Schema, candidates: &[&VariantForm], doc: &Doc) -> Option<usize> {
     if let [only] = candidates {
         return Some(only.member);
@@ -175,7 +175,7 @@ fn most_specific(schema: &Schema, candidates: &[&VariantForm], doc: &Doc) -> Opt
     best.map(|(_, member)| member)
 }
 
-/// Returns true if every discriminating member may also occur in another variant.
+/// Returns true if every member that distinguishes one candidate may also occur in another candidate.
 fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMember>]) -> bool {
     let others = |at: usize| {
         let all = candidates.iter().zip(needs).enumerate();
@@ -192,13 +192,13 @@ fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMe
     })
 }
 
-/// Returns the required members of a form.
+/// Returns the names of the required members of a form.
 fn required_members(form: &VariantForm) -> BTreeSet<RequiredMember> {
     let names = required_names(form.schema.schema).into_iter();
     names.map(|name| (name, None)).collect()
 }
 
-/// Returns the required members, and the required members of their values.
+/// Returns the required members of a form, and the required members of their values.
 fn required_inner_members(schema: &Schema, form: &VariantForm) -> BTreeSet<RequiredMember> {
     let mut needs = required_members(form);
     for name in required_names(form.schema.schema) {
@@ -215,14 +215,14 @@ fn required_inner_members(schema: &Schema, form: &VariantForm) -> BTreeSet<Requi
     needs
 }
 
-/// Removes the elements that all sets have in common.
+/// Removes from each set the elements that all sets contain.
 fn without_common(sets: Vec<BTreeSet<RequiredMember>>) -> Vec<BTreeSet<RequiredMember>> {
     let common = sets.iter().cloned().reduce(|common, set| &common & &set);
     let common = common.unwrap_or_default();
     sets.iter().map(|set| set - &common).collect()
 }
 
-/// Returns the member of the objects whose constants distinguish the most forms.
+/// Returns the name of the member whose constants distinguish the most forms, if any.
 fn discriminator(schema: &Schema, forms: &[&VariantForm]) -> Option<&'static str> {
     let mut by_name: BTreeMap<&str, Vec<BTreeSet<&str>>> = BTreeMap::new();
     for form in forms {
@@ -258,7 +258,7 @@ fn discriminator(schema: &Schema, forms: &[&VariantForm]) -> Option<&'static str
     best.map(|(name, _)| name)
 }
 
-/// Returns the string values of a member if the schema lists them: a constant, or an enum of a required member.
+/// Returns the string values that a schema allows for a member by a constant, or by an enum if the member is required.
 fn constants(schema: &Schema, at: &SchemaAt, name: &str) -> Option<BTreeSet<&'static str>> {
     let member = at.schema["properties"].get(name)?;
     let member = schema.resolve(&SchemaAt {
@@ -273,7 +273,7 @@ fn constants(schema: &Schema, at: &SchemaAt, name: &str) -> Option<BTreeSet<&'st
     needed.then(|| listed.iter().filter_map(Value::as_str).collect())
 }
 
-/// Returns the required members of an object.
+/// Returns the names that the keyword `required` of a schema lists.
 pub fn required_names(schema: &'static Value) -> BTreeSet<&'static str> {
     let names = schema["required"].as_array().into_iter().flatten();
     names.filter_map(Value::as_str).collect()

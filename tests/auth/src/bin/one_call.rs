@@ -1,4 +1,4 @@
-//! `one_call ENDPOINT FOLDER` sends one call with the tokens in a folder and prints the HTTP status.
+//! Sends one call with the stored tokens of a folder and prints the HTTP status: `one_call ENDPOINT FOLDER`.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! Measures the cost of authentication per request: ES256 with cached keys, with one key and with a full key set.
+//! Measures the duration of the authentication of a request: ES256 with cached keys, for a key set with one key and for
+//! a key set of the maximum size.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -11,7 +12,7 @@ use serde_json::json;
 
 /// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
-/// Resource of the tokens.
+/// Resource for which the tokens are valid.
 const RESOURCE: &str = "https://mcp.example/mcp";
 /// Number of verifications in one measurement.
 const ROUNDS: u32 = 5000;

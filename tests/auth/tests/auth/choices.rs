@@ -1,5 +1,5 @@
-//! Choices of a client before it requests a token: scopes, client id, issuer, resource, and the flow of 2025-03-26. One
-//! row per case.
+//! Choices of a client before it requests a token: scopes, client id, issuer, resource, and the authorization flow of
+//! 2025-03-26. Each test has a table with one row per case.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use serde_json::json;
 
 use crate::client::{oauth_client, send_call};
 
-/// Signs in; returns the authorization URL that the user agent opened, or the error.
+/// Signs in to servers with these deviations; returns the authorization URL that the user agent has opened, or the
+/// error. `oauth` creates the client's options from the origin of the authorization server.
 async fn sign_in(
     deviations: Deviations,
     oauth: impl FnOnce(&str) -> OAuth,
@@ -36,11 +37,12 @@ type ScopeCase<'r> = (
 
 /// Challenge without parameters.
 const BARE_CHALLENGE: fn(&str) -> String = |_| "Bearer".to_owned();
-/// Challenge with a scope.
+/// Challenge with the scope `challenged`.
 const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owned();
 
-/// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all scopes of the resource,
-/// never the scopes of the authorization server, and `offline_access` if the authorization server lists it.
+/// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all scopes of the resource, but
+/// never the scopes of the authorization server. The client also requests `offline_access` if the authorization server
+/// lists it.
 #[tokio::test]
 async fn challenged_scopes_are_requested() {
     let resource = |deviations: &mut Deviations| {
@@ -95,8 +97,8 @@ async fn challenged_scopes_are_requested() {
 /// URL of the client metadata document.
 const CLIENT_DOCUMENT_URL: &str = "https://app.example/client.json";
 
-/// "Client Registration Approaches": the client uses an id that is configured for the issuer, then its metadata
-/// document, then registration.
+/// "Client Registration Approaches": the client uses the id that is configured for the issuer, or else its client
+/// metadata document, or else registration.
 #[tokio::test]
 async fn client_ids_are_chosen_in_order() {
     let documents: fn(&mut serde_json::Value, &str) = |metadata, _| {
@@ -130,6 +132,7 @@ async fn client_ids_are_chosen_in_order() {
     }
 }
 
+/// The sign-in fails if the issuer that is configured in the client is not listed in the metadata of the resource.
 #[tokio::test]
 async fn resource_must_list_the_issuer() {
     let chosen = |_: &str| OAuth::new("x").issuer("https://other.example");
@@ -138,8 +141,8 @@ async fn resource_must_list_the_issuer() {
     assert!(error.contains("which is configured"), "{error}");
 }
 
-/// "Resource Parameter Implementation": every request to the authorization server, including refreshes, has the same
-/// `resource`.
+/// "Resource Parameter Implementation": every request to the authorization server, including token refreshes, contains
+/// the same `resource`.
 #[tokio::test]
 async fn every_request_contains_the_resource() {
     for (sends, expected) in [(true, 3), (false, 0)] {

@@ -1,4 +1,4 @@
-//! Attacks on clients: one row per attack, with the expected error or number of sign-ins.
+//! Attacks on clients: each attack has a row with the behaviour of the servers and the expected error.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,18 +38,19 @@ fn error_reason(error: &HttpClientError) -> &OAuthError {
     error.downcast_ref().expect("an error of authorization")
 }
 
-/// Returns the default behaviour with a change.
+/// Returns the default deviations after the change `turn`.
 fn deviations_with(turn: impl FnOnce(&mut Deviations)) -> Deviations {
     let mut deviations = Deviations::default();
     turn(&mut deviations);
     deviations
 }
 
-/// Returns the number of requests to the authorization endpoint, that is, of sign-ins.
+/// Returns the number of sign-ins: of requests to the authorization endpoint.
 fn sign_in_count(authority: &Authority) -> usize {
     authority.server.count("/authorize")
 }
 
+/// With servers that conform to the specification, a client signs in once, and all of its calls succeed.
 #[tokio::test]
 async fn conforming_servers_are_used() {
     let authority = Authority::start(Deviations::default()).await;
@@ -72,11 +73,11 @@ async fn conforming_servers_are_used() {
     assert_eq!(token.param("resource"), Some(authority.endpoint()));
 }
 
-/// Error message for an exceeded time limit.
+/// Part of the error message for an exceeded time limit.
 const TIMEOUT_MESSAGE: &str = "it took longer";
 
-/// Each attack: the behaviour of the servers, and the expected error text. No token request may follow a rejected
-/// response.
+/// Each row contains an attack, the behaviour of the servers, and the expected error text. A client sends no token
+/// request after a response that it has rejected.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
 async fn attacks_fail_with_an_error() {
@@ -321,7 +322,7 @@ async fn attacks_fail_with_an_error() {
     }
 }
 
-/// A token whose lifetime exceeds the range of the clock is used.
+/// A token is accepted even if its lifetime exceeds the range of the clock.
 #[tokio::test]
 async fn tokens_with_huge_lifetime_work() {
     for expires_in in [json!(u64::MAX), json!(1e300), json!(u64::MAX.to_string())] {
@@ -337,8 +338,8 @@ async fn tokens_with_huge_lifetime_work() {
     }
 }
 
-/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): no authorization satisfies the
-/// challenge.
+/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): a client stops after a few
+/// sign-ins if the challenge requires a scope that is never granted.
 #[tokio::test]
 async fn step_up_attempts_are_limited() {
     let authority =
@@ -370,8 +371,8 @@ async fn step_up_attempts_are_limited() {
     );
 }
 
-/// Two concurrent operations need different scopes: each of them keeps the scopes that the other has obtained ("Step-Up
-/// Authorization Flow": the union of the requested and the challenged scopes).
+/// If two concurrent calls need different scopes, each sign-in also requests the scopes that the other has obtained
+/// ("Step-Up Authorization Flow": the union of the requested and the challenged scopes).
 #[tokio::test]
 async fn concurrent_step_ups_keep_all_scopes() {
     let site = Site::start(|origin| {
@@ -458,6 +459,7 @@ async fn concurrent_step_ups_keep_all_scopes() {
     );
 }
 
+/// If the resource server rejects a token that was just issued, the call fails without a second sign-in.
 #[tokio::test]
 async fn rejected_fresh_tokens_are_final() {
     let authority = Authority::start(deviations_with(|k| k.rejects_tokens = true)).await;
@@ -475,7 +477,7 @@ async fn rejected_fresh_tokens_are_final() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
-/// After the user has refused the authorization, further requests do not ask the user again.
+/// After the user has refused the authorization, further calls fail without another question to the user.
 #[tokio::test]
 async fn user_refusal_is_remembered() {
     let authority = Authority::start(deviations_with(|k| {
@@ -508,6 +510,7 @@ async fn user_refusal_is_remembered() {
     );
 }
 
+/// If concurrent calls find the token expired, the token is refreshed once.
 #[tokio::test]
 async fn expired_tokens_are_refreshed_once() {
     let authority = Authority::start(Deviations::default()).await;
@@ -549,7 +552,7 @@ async fn tokens_are_refreshed_early() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
-/// RFC 6749, section 6: without a new refresh token, the old one stays valid.
+/// RFC 6749, section 6: if the token response contains no refresh token, the client keeps its refresh token.
 #[tokio::test]
 async fn refresh_tokens_stay_valid() {
     let authority = Authority::start(deviations_with(|k| k.rotates_refresh_tokens = false)).await;
@@ -569,7 +572,7 @@ async fn refresh_tokens_stay_valid() {
     assert_eq!(used, ["refresh-2"; 3]);
 }
 
-/// After a temporary error of the token endpoint, the same token is refreshed later, without the user.
+/// After a temporary error of the token endpoint, the refresh token is used again later, without the user.
 #[tokio::test]
 async fn temporary_errors_keep_the_token() {
     let authority = Authority::start(Deviations::default()).await;
@@ -591,7 +594,8 @@ async fn temporary_errors_keep_the_token() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
-/// A new authorization server receives no secrets of the old one ("Authorization Server Migration").
+/// When the authorization server of a resource changes, the client sends no secrets of the old server to the new one
+/// ("Authorization Server Migration").
 #[tokio::test]
 async fn new_authorization_server_gets_no_secrets() {
     let old = Authority::start(Deviations::default()).await;
@@ -636,7 +640,8 @@ async fn new_authorization_server_gets_no_secrets() {
     }
 }
 
-/// A secret is sent only to the authorization server that it is configured for, regardless of the resource metadata.
+/// A client secret is sent only to the authorization server for which it is configured, whatever the resource metadata
+/// contains.
 #[tokio::test]
 async fn secrets_stay_with_their_issuer() {
     let authority = Authority::start(deviations_with(|k| {
@@ -657,7 +662,8 @@ async fn secrets_stay_with_their_issuer() {
     assert_eq!(authority.server.count("/token"), 0);
 }
 
-/// A server that issues the id configured for another server never receives the secret, not even in a refresh.
+/// An authorization server that issues the client id that is configured for another server does not receive the secret
+/// of that id.
 #[tokio::test]
 async fn issued_ids_get_no_configured_secret() {
     let authority = Authority::start(deviations_with(|k| {
@@ -687,7 +693,7 @@ async fn issued_ids_get_no_configured_secret() {
     }
 }
 
-/// Tokens are sent only to the origin of the server.
+/// A client sends its access token only to the origin of its MCP server.
 #[tokio::test]
 async fn tokens_are_sent_to_one_origin() {
     let authority = Authority::start(Deviations::default()).await;

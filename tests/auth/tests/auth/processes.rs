@@ -1,4 +1,5 @@
-//! Fifty processes share one token store: all find the token expired, one refreshes it, and all use the new token.
+//! Fifty processes share one token store: every process finds the token expired, one process refreshes the token, and
+//! every process uses the new token.
 
 use std::process::Stdio;
 
@@ -11,6 +12,7 @@ use crate::client::{oauth_client, send_call};
 /// Number of processes.
 const PROCESS_COUNT: usize = 50;
 
+/// An expired token is refreshed once, and the calls of all processes succeed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_process_refreshes_for_all() {
     let authority = Authority::start(Deviations::default()).await;

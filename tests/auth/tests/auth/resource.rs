@@ -14,12 +14,12 @@ use mcp_exact_tests_auth::site::{Site, json_response as respond_json, response};
 use mcp_exact_tests_auth::tokens::{Signer, sha256_base64url, unsigned_token};
 use serde_json::{Value, json};
 
-/// Resource of the tokens.
+/// Resource for which the tokens are valid.
 const RESOURCE: &str = "https://mcp.example/mcp";
 /// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
 
-/// Returns the Unix time in seconds.
+/// Returns the current time in seconds since the Unix epoch.
 fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
@@ -38,14 +38,14 @@ fn valid_claims() -> Value {
     })
 }
 
-/// Returns valid claims with a change.
+/// Returns the claims of a valid token after the change `change`.
 fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = valid_claims();
     change(&mut claims);
     claims
 }
 
-/// Creates the head of a request with these headers.
+/// Creates the head of an HTTP request with these headers.
 fn request(headers: &[(&str, &str)]) -> Parts {
     let mut request = http::Request::post("https://mcp.example/mcp");
     for (name, value) in headers {
@@ -55,13 +55,13 @@ fn request(headers: &[(&str, &str)]) -> Parts {
     parts
 }
 
-/// Creates a resource server that trusts the key of a signer.
+/// Creates a resource server that accepts tokens that the key of `signer` has signed.
 fn server(signer: &Signer) -> ResourceServer {
     let jwks = Jwks::new(ISSUER, RESOURCE).fixed_keys(&signer.key_set().to_string());
     ResourceServer::new(ISSUER, RESOURCE, jwks.expect("keys")).expect("a resource")
 }
 
-/// Authenticates a request with these headers; returns its head.
+/// Authenticates a request with these headers; returns its head after the authentication.
 async fn check_token(
     server: &ResourceServer,
     headers: &[(&str, &str)],
@@ -71,7 +71,7 @@ async fn check_token(
     Ok(parts)
 }
 
-/// Returns the status and the challenge of a refusal.
+/// Returns the HTTP status and the challenge with which a request with these headers is refused.
 async fn refusal_status_and_challenge(
     server: &ResourceServer,
     headers: &[(&str, &str)],
@@ -89,6 +89,7 @@ async fn authenticate_bearer(server: &ResourceServer, token: &str) -> Result<Par
     check_token(server, &[("authorization", &format!("Bearer {token}"))]).await
 }
 
+/// After the authentication, the request contains the access and no longer the token.
 #[tokio::test]
 async fn accepted_tokens_are_removed() {
     let signer = Signer::new("k");
@@ -105,8 +106,8 @@ async fn accepted_tokens_are_removed() {
     assert!(parts.headers.get("authorization").is_none());
 }
 
-/// Each attack: the token, and the expected text of the challenge. All are rejected with status 401 and
-/// `invalid_token`.
+/// Each row contains an invalid token and the expected text of the challenge; every token is refused with status 401
+/// and `invalid_token`.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
 async fn bad_tokens_are_refused() {
@@ -251,7 +252,8 @@ async fn bad_tokens_are_refused() {
     }
 }
 
-/// RFC 6750, section 3: the presence and format of credentials determine the status and the error.
+/// RFC 6750, section 3: absent, malformed and invalid credentials get the status and the error that the specification
+/// requires.
 #[tokio::test]
 async fn challenges_match_the_specification() {
     let signer = Signer::new("k");
@@ -303,8 +305,8 @@ async fn challenges_match_the_specification() {
     assert_eq!(error.status, 400);
 }
 
-/// One challenge contains all scopes of an operation; the scope hierarchy of an application determines which granted
-/// scopes cover them.
+/// The challenge for an operation contains all required scopes; the scope hierarchy of an application determines which
+/// granted scopes include a required scope.
 #[tokio::test]
 async fn operations_need_all_their_scopes() {
     let signer = Signer::new("k");
@@ -327,7 +329,7 @@ async fn operations_need_all_their_scopes() {
     lenient.authorize(&parts, &needed).expect("covered");
 }
 
-/// Starts an issuer that delays the response with its keys by this number of milliseconds.
+/// Starts an issuer that delays the response with its keys by `delay` milliseconds.
 async fn start_slow_issuer(signer: &Signer, delay: &'static str) -> Site {
     let keys = signer.key_set();
     Site::start(|origin| {
@@ -343,7 +345,7 @@ async fn start_slow_issuer(signer: &Signer, delay: &'static str) -> Site {
     .await
 }
 
-/// Unknown key ids cause at most one request per minute, regardless of the number of tokens.
+/// However many tokens have unknown key ids, the server requests the keys at most once per minute.
 #[tokio::test]
 async fn unknown_keys_cause_one_request() {
     let signer = Arc::new(Signer::new("k"));
@@ -368,7 +370,7 @@ async fn unknown_keys_cause_one_request() {
     assert_eq!(site.count("/keys"), 1);
 }
 
-/// Tokens of another issuer cause no request.
+/// A token of another issuer causes no request for keys.
 #[tokio::test]
 async fn foreign_tokens_cause_no_request() {
     let signer = Signer::new("k");
@@ -382,7 +384,7 @@ async fn foreign_tokens_cause_no_request() {
     assert!(site.received_requests().is_empty());
 }
 
-/// A client that disconnects during the request for keys does not affect other clients.
+/// If a client disconnects during the request for keys, this request continues for the other clients.
 #[tokio::test]
 async fn disconnected_client_keeps_key_request() {
     let signer = Signer::new("k");
@@ -406,7 +408,7 @@ async fn disconnected_client_keeps_key_request() {
     assert_eq!(site.count("/keys"), 1);
 }
 
-/// Without keys, the server reports a temporary error and not an invalid token.
+/// If the keys cannot be obtained, the server reports a temporary error instead of an invalid token.
 #[tokio::test]
 async fn absent_keys_are_a_temporary_error() {
     let signer = Signer::new("k");
@@ -426,6 +428,8 @@ async fn absent_keys_are_a_temporary_error() {
     assert_eq!(site.received_requests().len(), 1);
 }
 
+/// A token is accepted if the introspection endpoint, to which the server authenticates, reports that the token is
+/// active.
 #[tokio::test]
 async fn opaque_tokens_are_introspected() {
     let site = Site::start(|_| {
@@ -450,7 +454,7 @@ async fn opaque_tokens_are_introspected() {
     assert_eq!(error.status, 401);
 }
 
-/// Creates a DPoP proof for a call with a token.
+/// Creates a DPoP proof, changed by `change`, for a call with a token.
 fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
     let mut claims = json!({
@@ -464,7 +468,7 @@ fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> Str
     key.sign(&header, &claims)
 }
 
-/// RFC 9449, section 4.3: a bound token is valid only with a fresh proof of its key.
+/// RFC 9449, section 4.3: a token that is bound to a key is accepted only with a fresh proof of this key.
 #[tokio::test]
 async fn bound_tokens_need_their_key() {
     let (signer, key, thief) = (Signer::new("k"), Signer::new(""), Signer::new(""));
@@ -541,9 +545,8 @@ async fn bound_tokens_need_their_key() {
     );
 }
 
-/// RFC 9449, section 9: a proof without a nonce of the server is rejected, and the response contains the nonce; a proof
-/// with the nonce is accepted. Another process with the same key accepts the nonce, a process with another key does
-/// not.
+/// RFC 9449, section 9: a proof without the server's nonce is refused with a response that contains the nonce. A proof
+/// with the nonce is accepted, also by another process with the same nonce key.
 #[tokio::test]
 async fn proofs_must_contain_the_nonce() {
     let (signer, key) = (Signer::new("k"), Signer::new(""));

@@ -1,4 +1,4 @@
-//! `Debug` output of public types and error messages contain no secret.
+//! Neither the `Debug` output of public types nor an error message contains a secret.
 
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::client::{oauth_client, send_call};
 
-/// Secrets that the test servers use.
+/// Secrets that occur in the tests.
 const SECRETS: [&str; 6] = [
     "hunter2",
     "access-",
@@ -28,6 +28,7 @@ fn check_no_secret(text: &str) {
     }
 }
 
+/// The `Debug` output of options, clients, stores and tokens contains no secret.
 #[tokio::test]
 async fn debug_shows_no_secret() {
     let authority = Authority::start(Deviations::default()).await;
@@ -66,7 +67,7 @@ async fn debug_shows_no_secret() {
     ));
 }
 
-/// Request text that a malicious token endpoint echoes is not part of the error.
+/// An error does not contain request text that a malicious token endpoint has copied into its response.
 #[tokio::test]
 async fn errors_show_no_secret() {
     for answer in [
@@ -96,6 +97,7 @@ async fn errors_show_no_secret() {
     }
 }
 
+/// The token stores pass the tests that every token store must pass.
 #[tokio::test]
 async fn stores_pass_the_suite() {
     let folder = tempfile::tempdir().expect("a folder");

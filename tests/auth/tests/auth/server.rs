@@ -1,5 +1,5 @@
-//! An `mcp-exact` server with a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, the access that
-//! handlers receive, and sessions of other principals.
+//! An `mcp-exact` server with a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, the access
+//! information that handlers receive, and sessions of other principals.
 
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +21,8 @@ fn oauth_options() -> OAuth {
     OAuth::new("test").user_agent(RedirectAgent::default())
 }
 
-/// Complete flow for every revision: 401, sign-in, 403 of a tool with a scope, second sign-in with both scopes.
+/// In every revision, a client signs in after status 401, gets status 403 for a tool that requires a scope, and calls
+/// the tool after a second sign-in with both scopes.
 #[tokio::test]
 async fn client_steps_up_for_a_tool() {
     let issuer = Issuer::start().await;
@@ -57,8 +58,8 @@ async fn client_steps_up_for_a_tool() {
     }
 }
 
-/// Scopes are enforced over HTTP+SSE, which only 2024-11-05 clients use; that revision does not define authorization
-/// but does not forbid it.
+/// A call over HTTP+SSE is refused without the scope of its tool, although 2024-11-05, the only revision of HTTP+SSE
+/// clients, does not define authorization.
 #[tokio::test]
 async fn scopes_are_enforced_over_sse() {
     let issuer = Issuer::start().await;
@@ -90,12 +91,13 @@ const OLDEST_REVISION: &str = "2024-11-05";
 
 /// Complete response to a request.
 struct HttpReply {
+    /// HTTP status.
     status: u16,
     headers: http::HeaderMap,
     body: String,
 }
 
-/// Sends a request without the HTTP client of a transport.
+/// Sends an HTTP request without the HTTP client of this project; returns the complete response.
 async fn send_request(
     endpoint: &str,
     method: &str,
@@ -122,18 +124,18 @@ async fn send_request(
     }
 }
 
-/// Request of a client that starts a session.
+/// `initialize` request of a client of 2025-03-26.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
-/// Notification of a client that completes the handshake.
+/// `notifications/initialized` of a client.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// Call of the tool `write`, which requires a scope.
+/// Call of the tool `write`, which requires the scope `write`.
 const WRITE_CALL: &str =
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{}}}"#;
 /// Call of the tool `who`, which returns the principal.
 const WHO_CALL: &str =
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"who","arguments":{}}}"#;
 
-/// A session id cannot be used by another principal, nor without a token.
+/// A request with a session id is refused if it has the token of another principal or no token.
 #[tokio::test]
 async fn sessions_belong_to_their_principal() {
     let issuer = Issuer::start().await;
@@ -165,7 +167,7 @@ async fn sessions_belong_to_their_principal() {
     assert!(answer.body.contains("owner"), "{}", answer.body);
 }
 
-/// Scopes are enforced for every call of a batch, and for every spelling of its members.
+/// The scope of a tool is required for every call of a batch, however the members of the call are spelled.
 #[tokio::test]
 async fn every_call_needs_its_scope() {
     let issuer = Issuer::start().await;
@@ -201,8 +203,8 @@ async fn every_call_needs_its_scope() {
 }
 
 /// A subscription ends when its token expires, and the client is notified (2026-07-28, `basic/patterns/subscriptions`).
-/// A call that was authorized on arrival still receives its response: authorization belongs to the HTTP request
-/// (`basic/authorization`, "Token Requirements").
+/// A call in flight is still answered, because authorization applies to the HTTP request (`basic/authorization`, "Token
+/// Requirements").
 #[tokio::test]
 async fn subscriptions_end_with_their_token() {
     let issuer = Issuer::start().await;
@@ -252,8 +254,8 @@ async fn subscriptions_end_with_their_token() {
     assert!(called.body.contains("after the token"), "{}", called.body);
 }
 
-/// After a subscription has ended with its token, our client starts a new one and reports that it may have missed
-/// changes.
+/// After a subscription has ended with its token, the client of this project starts a new subscription and reports that
+/// changes may have been missed.
 #[tokio::test]
 async fn ended_subscriptions_are_restarted() {
     let issuer = Issuer::start().await;
@@ -271,7 +273,7 @@ async fn ended_subscriptions_are_restarted() {
     client.close();
 }
 
-/// The metadata is public at both well-known URLs.
+/// The metadata of the resource can be read without a token, from any origin, at both well-known URLs.
 #[tokio::test]
 async fn metadata_is_public() {
     let issuer = Issuer::start().await;

@@ -1,5 +1,6 @@
-//! Tests of the example `third_party`: only the browser of the user who was asked can obtain a third-party credential
-//! (`client/elicitation`, "URL Mode Elicitation for OAuth Flows", "Safe URL Handling", "Phishing").
+//! Tests of the example `third_party`: only the browser of the user who has received the URL elicitation can obtain a
+//! third-party credential (`client/elicitation`, "URL Mode Elicitation for OAuth Flows", "Safe URL Handling",
+//! "Phishing").
 
 use std::sync::{Arc, Mutex};
 
@@ -79,8 +80,8 @@ fn revisions_with_url_elicitation() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| revision.as_str() >= "2025-11-25")
 }
 
-/// Simulates a user's browser, which keeps the cookies of each host and follows redirects. Returns the last status and
-/// page.
+/// Simulates the browser of a signed-in user, which stores cookies and follows redirects from `url`. Returns the HTTP
+/// status and the text of the last page.
 async fn browse_url(user: &str, url: &str) -> (u16, String) {
     let mut cookies = vec![format!("user={user}")];
     let mut url = url.to_owned();
@@ -105,8 +106,8 @@ async fn browse_url(user: &str, url: &str) -> (u16, String) {
     }
 }
 
-/// Complete flow in both lifecycles: consent, page, credential, and no part of the credential in messages to the
-/// client.
+/// In both lifecycles, the user consents and returns to the page, and the tool uses the credential; no message to the
+/// client contains a part of the credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn user_connects_the_service() {
     for revision in revisions_with_url_elicitation() {
@@ -140,7 +141,7 @@ async fn user_connects_the_service() {
     }
 }
 
-/// A user forwards the URL to another user, whose browser opens it: the page is refused, and neither user's account is
+/// If a user forwards the URL to another user, the page is refused in the other user's browser, and no account is
 /// connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_users_connect_nothing() {
@@ -158,7 +159,7 @@ async fn other_users_connect_nothing() {
     }
 }
 
-/// A page can be used once, in one browser, and in the expected order.
+/// Each page can be opened only once, in one browser, and in the expected order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_work_once() {
     let setup = TestServers::start().await;

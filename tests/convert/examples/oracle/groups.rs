@@ -1,32 +1,33 @@
-//! Documented differences from the recorded implementation, caused by later rules. Each group is recognised by the text
-//! of its refusals or losses; `docs/conversions.md` describes the rules.
+//! Documented groups of differences between the recorded conversions of an earlier implementation and the current
+//! conversions. Each group is caused by a rule that was added later, and is recognised by the text of its refusals or
+//! losses; `docs/conversions.md` describes the rules.
 
 use serde_json::Value;
 
 /// Kind of a difference between the recorded outcome and the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The outcome is equal apart from its text.
+    /// The outcomes differ only in the texts of the refusal or of the losses.
     Words,
-    /// The refusal has another JSON pointer.
+    /// Both outcomes are refusals, with different JSON pointers.
     Refusal,
-    /// The recorded outcome is a refusal, the current outcome is a conversion.
+    /// The recorded outcome is a refusal, and the current outcome is a conversion.
     Converted,
-    /// The recorded outcome is a conversion, the current outcome is a refusal.
+    /// The recorded outcome is a conversion, and the current outcome is a refusal.
     Refused,
-    /// The outputs differ.
+    /// Both outcomes are conversions, with different outputs.
     Output,
-    /// The outputs are equal and the losses differ.
+    /// Both outcomes are conversions, with equal outputs and different losses.
     Losses,
 }
 
-/// A difference between the recorded outcome and the current one.
+/// Difference between the recorded and the current outcome of one conversion.
 pub struct Difference<'d> {
     /// Kind of the difference.
     pub kind: Kind,
-    /// Recorded outcome.
+    /// Outcome that the recording contains.
     pub recorded: &'d Value,
-    /// Current outcome.
+    /// Outcome of the current implementation.
     pub current: &'d Value,
     /// Name of the definition or the method.
     pub name: &'d str,
@@ -34,7 +35,7 @@ pub struct Difference<'d> {
     pub target: &'d str,
 }
 
-/// Texts of refusals that only the current implementation has, and their groups.
+/// Parts of texts of refusals that only the current implementation has, each with the group of the difference.
 const REFUSED: &[(&str, &str)] = &[
     ("has no form before 2026-07-28", UNFINISHED_RESULTS),
     ("asks for input and is not finished", UNFINISHED_RESULTS),
@@ -44,7 +45,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("has no tasks, and a handle is no result", TASKS),
 ];
 
-/// Texts of refusals that only the recorded implementation had, and their groups.
+/// Parts of texts of refusals that only the recorded implementation had, each with the group of the difference.
 const NOT_REFUSED: &[(&str, &str)] = &[
     ("sampling has no tools up to 2025-06-18, and", ABSENCE),
     ("a result asks for input (`input_required`)", CODES),
@@ -54,7 +55,7 @@ const NOT_REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Texts of losses that only the current implementation has, and their groups.
+/// Parts of texts of losses that only the current implementation has, each with the group of the difference.
 const LOSSES: &[(&str, &str)] = &[
     (
         "free before, reserved now",
@@ -73,25 +74,25 @@ const LOSSES: &[(&str, &str)] = &[
     ("it says what absence says", ABSENCE),
 ];
 
-/// Group of refusals of unfinished results.
+/// Group of differences that concern refusals of unfinished results.
 const UNFINISHED_RESULTS: &str = "results that are not finished are refused";
-/// Group of refusals of input responses and request states.
+/// Group of differences that concern refusals of input responses and request states.
 const INPUT_RESPONSES: &str = "answers of the user and states of retries are refused";
-/// Group of refusals and losses of tasks.
+/// Group of differences that concern refusals and losses of tasks.
 const TASKS: &str = "tasks are refused or reported";
-/// Group of values with the same meaning as absence.
+/// Group of differences that concern values with the same meaning as absence.
 const ABSENCE: &str = "what says the same as absence is no loss";
-/// Group of error codes.
+/// Group of differences that concern error codes.
 const CODES: &str = "codes of errors keep their meaning";
-/// Group of elicitation modes.
+/// Group of differences that concern elicitation modes.
 const MODES: &str = "modes of elicitation are not taken for forms";
-/// Group of revision identifiers in `initialize` messages.
+/// Group of differences that concern revision identifiers in `initialize` messages.
 const INITIALIZE: &str = "initialize names the revision of the message";
-/// Group of newer members that determine the meaning of a message.
+/// Group of differences that concern newer members that determine the meaning of a message.
 const HINTS: &str = "newer members that decide the meaning do not stay";
 
-/// Definitions that contain `initialize`, and its method: their text was unchanged and unparsed between the first three
-/// revisions.
+/// Names of the definitions that contain an `initialize` message, and its method. The recorded implementation passed
+/// their text between the first three revisions unchanged and unparsed.
 const WITH_INITIALIZE: [&str; 7] = [
     "initialize",
     "ClientRequest",
@@ -103,7 +104,7 @@ const WITH_INITIALIZE: [&str; 7] = [
 ];
 
 impl Difference<'_> {
-    /// Returns the documented group of the difference.
+    /// Returns the documented group of the difference; `None` if the difference is not documented.
     pub fn group(&self) -> Option<&'static str> {
         let named = |table: &[(&'static str, &'static str)], text: &str| {
             let row = table.iter().find(|(words, _)| text.contains(words));
@@ -126,7 +127,8 @@ impl Difference<'_> {
         }
     }
 
-    /// Returns the group of values of formerly unchanged types, which were not parsed and are parsed now.
+    /// Returns the group of a refusal of a value that the recorded implementation passed unparsed and that the current
+    /// implementation parses; `current` is the reason of the refusal.
     fn newly_parsed_group(&self, current: &str) -> Option<&'static str> {
         let passed = self.recorded[0] == "same" && losses(self.recorded).is_empty();
         // The recorded implementation added absent params.
@@ -141,16 +143,16 @@ impl Difference<'_> {
         (passed && is_initialize).then_some(INITIALIZE)
     }
 
-    /// Recognises a refusal with another first error. A union that becomes one definition is decoded again in the
-    /// target revision; if that fails, the current error is the first in the order of the text, and the recorded error
-    /// is the first in the order of the schema.
+    /// Returns the group of refusals that report another one of several errors. A union that becomes one definition is
+    /// decoded again in the target revision; if the decoding fails, the current refusal reports the first error in the
+    /// order of the text, and the recorded refusal the first error in the order of the schema.
     fn text_order_group(&self) -> Option<&'static str> {
         let is_one = self.name == "ClientNotification" && self.target == "2026-07-28";
         is_one.then_some("the first error in the order of the text is the reason")
     }
 
-    /// Recognises a value that the source revision does not define and that violates a rule of the target revision: the
-    /// recorded implementation refused the message.
+    /// Returns the group of conversions that the recorded implementation refused because a value, which the source
+    /// revision does not define, violates a rule of the target revision.
     fn lenient_group(&self) -> Option<&'static str> {
         let is_reported = losses(self.current)
             .iter()
@@ -158,15 +160,15 @@ impl Difference<'_> {
         is_reported.then_some("unknown values that break a rule stay or are left out")
     }
 
-    /// Returns the losses that only the current outcome has.
+    /// Returns the losses that the current outcome has and the recorded outcome has not.
     fn added_values(&self) -> Vec<&Value> {
         let recorded = losses(self.recorded);
         let current = losses(self.current).iter();
         current.filter(|loss| !recorded.contains(loss)).collect()
     }
 
-    /// Returns true if each loss has a recorded one with the same pointer, and no text is new except that of a moved
-    /// title.
+    /// Returns true if the current outcome has fewer losses than the recorded outcome, and only at JSON pointers of
+    /// recorded losses.
     fn has_fewer_repetitions(&self) -> bool {
         let recorded = losses(self.recorded);
         let current = losses(self.current);
@@ -175,12 +177,12 @@ impl Difference<'_> {
     }
 }
 
-/// Returns the reason of a refusal or a loss.
+/// Returns the text that explains a refusal or a loss in its recorded form.
 fn reason(of: &Value) -> &str {
     of[2].as_str().unwrap_or_default()
 }
 
-/// Returns the losses of an outcome; empty for a refusal.
+/// Returns the losses of a recorded or current outcome; empty for a refusal.
 fn losses(outcome: &Value) -> &[Value] {
     let of = if outcome[0] == "same" {
         &outcome[1]

@@ -2,9 +2,9 @@
 //!
 //! `oracle record [SEED] > FILE` writes one line per conversion. Inputs are valid, valid in the other revision, invalid
 //! by one rule, or malformed, for all ordered pairs of revisions, all definitions and all methods. `oracle check
-//! FILE...` repeats each conversion. Recordings of the typed implementation are the reference (`cargo xtask nightly
-//! oracle`): each difference in output, losses or refusal must belong to a group of `oracle.txt`, with the number of
-//! conversions in that file. `UPDATE_EXPECT=1` rewrites the file.
+//! FILE...` repeats each conversion. Recordings of an earlier implementation, which decoded messages into types, are
+//! the reference (`cargo xtask nightly oracle`): each difference in output, losses or refusal must belong to a group of
+//! `oracle.txt`, with the number of conversions in that file. `UPDATE_EXPECT=1` rewrites the file.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -44,9 +44,9 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// A conversion, as recorded in a line.
+/// Conversion that one line of a recording describes.
 struct Case<'c> {
-    /// `type`, `request`, `result`, `notification` or `error`.
+    /// Kind of the converted text: `type`, `request`, `result`, `notification` or `error`.
     kind: &'c str,
     /// Name of the definition or the method.
     name: &'c str,
@@ -56,9 +56,10 @@ struct Case<'c> {
     from: KnownRevision,
     /// Target revision.
     to: KnownRevision,
-    /// Bit set: newer members are kept, the request id is known, request metadata is known.
+    /// Three bits of the conversion context, lowest first: newer members are kept; the request id is known; the request
+    /// metadata is known.
     context: u64,
-    /// Text to convert.
+    /// Text to convert; `None` for absent params.
     text: Option<&'c str>,
 }
 
@@ -79,7 +80,7 @@ impl Case<'_> {
         cx
     }
 
-    /// Returns the output or the refusal, and the losses.
+    /// Converts the text, and returns the outcome in its recorded form: the output and the losses, or the refusal.
     fn run(&self) -> Value {
         let mut cx = self.context();
         let out = match (self.kind, self.text) {
@@ -108,7 +109,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the part of a message that the text represents.
+    /// Describes the message part that the text contains: kind, method and sender.
     fn root(&self) -> Payload<'_> {
         Payload {
             kind: match self.kind {
@@ -125,7 +126,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the recorded line.
+    /// Returns the line of the recording, which contains the conversion and its outcome.
     fn line(&self) -> Value {
         let (from, to) = (self.from.as_str(), self.to.as_str());
         json!([
@@ -141,7 +142,8 @@ impl Case<'_> {
     }
 }
 
-/// Writes the conversions between all ordered pairs of revisions.
+/// Writes the conversions between all ordered pairs of revisions to standard output; equal seeds produce equal
+/// conversions.
 fn record_conversions(seed: u64) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(seed);
@@ -155,7 +157,7 @@ fn record_conversions(seed: u64) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes conversions of all definitions.
+/// Writes conversions of texts of each definition that the source revision has.
 fn record_definitions(
     from: &Revision,
     to: &Revision,
@@ -182,7 +184,8 @@ fn record_definitions(
     Ok(())
 }
 
-/// Returns texts for a definition: valid, valid in the other revision, invalid by one rule, and malformed.
+/// Returns up to `count` texts for the definition `name`: valid, valid in the other revision, invalid by one rule, and
+/// malformed; `target` is the matching definition of the other revision.
 fn inputs(
     from: &Revision,
     to: &Revision,
@@ -216,7 +219,8 @@ fn inputs(
     texts
 }
 
-/// Returns a malformed text: truncated, with a changed byte, with a repeated part, or deeply nested.
+/// Returns a variant of the text that is malformed or unusual: truncated, with a changed byte, with a repeated part,
+/// with a deeply nested value, or with repeated or invalid members.
 fn malformed_text(text: &str, rng: &mut Rng) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = rng.below(bytes.len().max(1));
@@ -248,7 +252,7 @@ fn malformed_text(text: &str, rng: &mut Rng) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Writes conversions of all methods.
+/// Writes conversions of params and results of each method that any revision has.
 fn record_methods(
     from: &Revision,
     to: &Revision,
@@ -286,7 +290,8 @@ fn record_methods(
     Ok(())
 }
 
-/// Returns parts of a method's messages, taken from instances of definitions with the same shape.
+/// Returns params or results for messages of a method, taken from instances of the definitions whose names match the
+/// method.
 fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Vec<Option<String>> {
     let mut texts = vec![None, Some("{}".to_owned()), Some(" [] ".to_owned())];
     let camel: String = method
@@ -333,7 +338,7 @@ fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Ve
     texts
 }
 
-/// Writes conversions of errors.
+/// Writes conversions of error objects with different codes and data.
 fn record_errors(
     from: &Revision,
     to: &Revision,
@@ -367,16 +372,16 @@ fn record_errors(
 /// Result of comparing recorded with current conversions.
 #[derive(Default)]
 struct Tally {
-    /// Number of equal outcomes.
+    /// Number of conversions with equal outcomes.
     equal_count: usize,
-    /// Number of conversions per group of documented differences.
+    /// Number of conversions with a difference of each documented group.
     groups: BTreeMap<&'static str, usize>,
-    /// Differences without a group, with their number and the first conversion.
+    /// Differences without a group, by description, with their number and the line of the first one.
     unexplained: BTreeMap<String, (usize, String)>,
 }
 
 impl Tally {
-    /// Returns the text of `oracle.txt`.
+    /// Returns the text of `oracle.txt`: the number of conversions in each group.
     fn to_text(&self) -> String {
         let mut page = "Conversions that differ from the recorded ones by a documented change; \
                         `cargo xtask nightly oracle` compares them.\n\n"
@@ -389,7 +394,8 @@ impl Tally {
     }
 }
 
-/// Compares all recorded conversions with current conversions, and the numbers with `oracle.txt`.
+/// Compares all recorded conversions with current conversions, and the numbers in each group with `oracle.txt`; ends
+/// the process with exit code 1 if they differ.
 fn check_recordings(files: &[String]) -> io::Result<()> {
     let mut tally = Tally::default();
     for file in files {
@@ -417,7 +423,8 @@ fn check_recordings(files: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a recorded conversion, and counts its difference.
+/// Repeats a recorded conversion, and counts it in `tally` as equal, as a documented difference or as an unexplained
+/// difference.
 fn compare(line: &str, tally: &mut Tally) {
     let case: Value = serde_json::from_str(line).expect("a recorded line is JSON");
     let text = |at: usize| case[at].as_str().unwrap_or_default();
@@ -458,7 +465,8 @@ fn compare(line: &str, tally: &mut Tally) {
     tally.unexplained.entry(what).or_insert_with(example).0 += 1;
 }
 
-/// Returns the difference between two outcomes; outputs are compared as JSON, losses in any order.
+/// Returns the kind of difference between two outcomes, `None` if they are equal; outputs are compared as JSON, losses
+/// in any order.
 fn difference(recorded: &Value, current: &Value, input: Option<&str>) -> Option<Kind> {
     let refused = |outcome: &Value| outcome[0] == "refused";
     match (refused(recorded), refused(current)) {
@@ -507,7 +515,7 @@ fn difference(recorded: &Value, current: &Value, input: Option<&str>) -> Option<
 }
 
 /// Returns JSON without white space, with sorted members, unescaped strings, and unchanged numbers. Repeated members
-/// are kept, which untyped JSON allows.
+/// are kept.
 fn canonical(text: &str) -> Option<String> {
     let json: mcp_exact_wire::Json = mcp_exact_wire::from_str(text).ok()?;
     Some(sorted_json(json.view()))

@@ -4,7 +4,8 @@
 use mcp_exact_convert::Loss;
 use serde_json::Value;
 
-/// Returns the JSON pointers of all differences in the value before, or in the value after for added values.
+/// Returns the JSON pointers of all differences between two values; the pointer of an added value refers to the value
+/// after the conversion.
 pub fn find_differences(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(before, after, &mut String::new(), &mut found);
@@ -46,7 +47,8 @@ fn at_segment(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
     place.truncate(length);
 }
 
-/// Returns the differences without a loss at their pointer, above it or below it.
+/// Returns the JSON pointers of the differences that no loss explains. A loss explains the differences at its own
+/// pointer, above it and below it.
 pub fn unreported_differences(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String> {
     let mut differences = find_differences(before, after);
     differences.retain(|place| {
@@ -57,7 +59,7 @@ pub fn unreported_differences(before: &Value, after: &Value, losses: &[Loss]) ->
     differences
 }
 
-/// Returns true if a pointer equals `place` or refers to a value inside it.
+/// Returns true if a JSON pointer equals the pointer `place` or refers to a value within the value at `place`.
 pub fn is_below(pointer: &str, place: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -81,6 +83,7 @@ mod tests {
         }
     }
 
+    /// Changed, removed and added values are found, as are arrays of different lengths.
     #[test]
     fn every_kind_of_difference_is_found() {
         let before = json!({"a": 1, "b": [1, {"c": 2}], "d": null, "e/f": 1});
@@ -91,6 +94,8 @@ mod tests {
         assert_eq!(find_differences(&before, &before), [""; 0]);
     }
 
+    /// A loss explains differences at its own pointer and below, but not at a pointer that only begins with the same
+    /// characters.
     #[test]
     fn losses_explain_only_their_location() {
         let (before, after) = (json!({"a": {"b": 1}, "ab": 1}), json!({"a": {}}));

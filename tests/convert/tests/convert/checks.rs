@@ -1,4 +1,5 @@
-//! Checks of texts against the types of a revision, by method and by the name of the type.
+//! Tests of `check` and `check_type`, which check a text against the types of a revision, by method or by the name of
+//! the type, without a conversion.
 
 use mcp_exact_convert::{
     Context, KnownRevision, MessageKind, Payload, Role, check, check_type, convert,
@@ -26,6 +27,7 @@ fn check_refusal(kind: MessageKind, method: &str, text: Option<&str>, expected: 
     assert_eq!(check_payload(kind, method, text), Err(expected.to_owned()));
 }
 
+/// `check` accepts valid parts of messages, and reports the reason and the JSON pointer of each invalid part.
 #[test]
 fn unchanged_text_is_validated() {
     use MessageKind::{Error, Notification, Request, Result};
@@ -48,8 +50,9 @@ fn unchanged_text_is_validated() {
     check_refusal(Notification, "vendor/x", Some("nonsense"), reason);
 }
 
+/// A notification that both clients and servers send is converted for either sender.
 #[test]
-fn methods_of_both_sides_are_checked() {
+fn shared_notifications_convert_for_both_senders() {
     let text = Some(r#"{"requestId":1}"#);
     for sender in [Role::Client, Role::Server] {
         let root = Payload {
@@ -69,6 +72,7 @@ fn methods_of_both_sides_are_checked() {
     }
 }
 
+/// `check_type` accepts a valid text, and reports an invalid text and an unknown type name.
 #[test]
 fn types_are_checked_by_name() {
     let check =

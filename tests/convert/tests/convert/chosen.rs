@@ -9,7 +9,7 @@ pub const V2025_06_18: &str = "2025-06-18";
 pub const V2025_11_25: &str = "2025-11-25";
 pub const V2026_07_28: &str = "2026-07-28";
 
-/// `docs/conversions.md` refers from each manual conversion to its test.
+/// Each manual conversion in `schema/conversions.toml` names an existing test.
 #[test]
 fn manual_conversions_name_their_tests() {
     let files = [
@@ -61,7 +61,8 @@ pub fn convert_value(
     (out, losses.collect())
 }
 
-/// Checks the output and the losses of a conversion.
+/// Checks that the conversion of a value of the type `name` has this output and these losses, each written as kind and
+/// JSON pointer.
 #[track_caller]
 fn check(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
     let (out, found) = convert_value(revisions, name, &input, Context::new());
@@ -69,7 +70,8 @@ fn check(revisions: (&str, &str), name: &str, input: Value, output: Value, losse
     assert_eq!(found, losses);
 }
 
-/// Checks pointer and reason of a refusal.
+/// Checks that the conversion of a value of the type `name` is refused at this JSON pointer, with a reason that
+/// contains `words`.
 #[track_caller]
 pub fn check_refusal(
     revisions: (&str, &str),
@@ -84,6 +86,8 @@ pub fn check_refusal(
     assert!(reason.contains(words), "{reason}");
 }
 
+/// 2024-11-05 has no audio: a tool result carries audio as an embedded resource, which becomes audio again in later
+/// revisions.
 #[test]
 fn audio_becomes_a_resource_and_back() {
     let audio =
@@ -114,6 +118,7 @@ fn audio_becomes_a_resource_and_back() {
     );
 }
 
+/// A sampling message with audio is refused for 2024-11-05, which has no audio.
 #[test]
 fn audio_in_sampling_is_refused() {
     let message = json!({"role": "user", "content": {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}});
@@ -127,6 +132,8 @@ fn audio_in_sampling_is_refused() {
     );
 }
 
+/// Up to 2025-03-26 tool results have no `structuredContent`: a text block with its JSON replaces it, unless the
+/// content already has the same JSON as text.
 #[test]
 fn structured_content_becomes_text() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
@@ -150,6 +157,7 @@ fn structured_content_becomes_text() {
     );
 }
 
+/// If newer members are kept, the output has both `structuredContent` and the text block with its JSON.
 #[test]
 fn structured_content_stays_with_newer_members() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
@@ -164,6 +172,7 @@ fn structured_content_stays_with_newer_members() {
     );
 }
 
+/// Up to 2025-11-25 `structuredContent` must be an object: a text block replaces any other value.
 #[test]
 fn non_object_structured_content_becomes_text() {
     let result = json!({"content": [], "resultType": "complete", "structuredContent": [1]});
@@ -182,6 +191,8 @@ fn non_object_structured_content_becomes_text() {
     );
 }
 
+/// Up to 2025-03-26 there are no resource links: a text block with the name, the URI and the description replaces a
+/// link.
 #[test]
 fn resource_links_become_text() {
     let link = json!({"type": "resource_link", "name": "n", "uri": "file:///a", "mimeType": "text/plain", "description": "d"});
@@ -195,6 +206,7 @@ fn resource_links_become_text() {
     );
 }
 
+/// The title of a tool moves between the member `title` and the annotation `title`, which older revisions have.
 #[test]
 fn tool_titles_move_to_annotations() {
     let tool = json!({"name": "n", "title": "t", "inputSchema": {"type": "object"}});
@@ -229,6 +241,8 @@ fn tool_titles_move_to_annotations() {
     );
 }
 
+/// A sampling message whose content is an array becomes one message for each content, for revisions in which a message
+/// has a single content.
 #[test]
 fn sampling_messages_with_several_contents_split() {
     let text = |text: &str| json!({"type": "text", "text": text});
@@ -261,6 +275,7 @@ fn sampling_messages_with_several_contents_split() {
     );
 }
 
+/// The content array of a sampling result is replaced by its element if there is exactly one, and refused otherwise.
 #[test]
 fn only_single_sampling_contents_are_unwrapped() {
     let text = |text: &str| json!({"type": "text", "text": text});
@@ -283,6 +298,7 @@ fn only_single_sampling_contents_are_unwrapped() {
     );
 }
 
+/// Up to 2025-06-18 sampling has no tools: a request with tools and a result that uses a tool are refused.
 #[test]
 fn sampling_with_tools_is_refused() {
     let tool = json!({"name": "n", "inputSchema": {"type": "object"}});
@@ -305,6 +321,8 @@ fn sampling_with_tools_is_refused() {
     );
 }
 
+/// An elicitation by URL is refused for revisions without this mode, and gets a reproducible `elicitationId` for
+/// 2025-11-25.
 #[test]
 fn url_elicitation_is_refused_or_identified() {
     let params = json!({"mode": "url", "message": "m", "url": "https://example.com/"});
@@ -339,6 +357,8 @@ fn url_elicitation_is_refused_or_identified() {
     );
 }
 
+/// An enum with a title for each value becomes an enum with `enumNames` in older revisions; an enum with several
+/// selected values is refused.
 #[test]
 fn titled_enums_become_enum_names() {
     let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "A"}], "title": "t"});
@@ -380,6 +400,8 @@ fn titled_enums_become_enum_names() {
     );
 }
 
+/// From 2026-07-28 on a result has `resultType`, and a list result has cache members: a conversion adds or removes
+/// them, and reports cache members that differ from the defaults.
 #[test]
 fn results_get_type_and_cache_members() {
     let bare = json!({"tools": []});
@@ -423,6 +445,7 @@ fn results_get_type_and_cache_members() {
     );
 }
 
+/// A result of a type other than `complete` has no form before 2026-07-28 and is refused.
 #[test]
 fn incomplete_results_are_refused() {
     let result = json!({"content": [], "resultType": "vendor/later"});
@@ -435,6 +458,7 @@ fn incomplete_results_are_refused() {
     );
 }
 
+/// 2026-07-28 limits a completion to 100 values: further values are dropped, and `hasMore` is set.
 #[test]
 fn completions_are_limited_to_a_hundred() {
     let values: Vec<String> = (0..102).map(|n| n.to_string()).collect();
@@ -459,6 +483,7 @@ fn completions_are_limited_to_a_hundred() {
     assert_eq!(losses, expected);
 }
 
+/// Before 2026-07-28 a property schema must be an object: `true` becomes `{}`, and `false` becomes `{"not":{}}`.
 #[test]
 fn boolean_property_schemas_become_objects() {
     let tool = |properties: Value| json!({"name": "n", "inputSchema": {"type": "object", "properties": properties}});
@@ -475,6 +500,8 @@ fn boolean_property_schemas_become_objects() {
     );
 }
 
+/// From 2025-11-25 on the type of a request includes its id: a conversion adds the id of the context, and is refused
+/// without one.
 #[test]
 fn request_ids_come_from_the_context() {
     let bare = json!({"method": "tools/call", "params": {"name": "n"}});
@@ -503,6 +530,7 @@ fn request_ids_come_from_the_context() {
     );
 }
 
+/// A request for 2026-07-28 gets the client's metadata from the context, and the target revision as default.
 #[test]
 fn requests_get_session_metadata() {
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": {"roots": {}}, "io.modelcontextprotocol/clientInfo": {"name": "n", "version": "1"}});
@@ -531,6 +559,8 @@ fn requests_get_session_metadata() {
     );
 }
 
+/// A member that only the target revision defines is kept if its value is valid there, and otherwise dropped and
+/// reported.
 #[test]
 fn mismatching_unknown_members_are_reported() {
     let tool = json!({"name": "n", "inputSchema": {"type": "object"}, "icons": 5, "title": 6});

@@ -13,7 +13,7 @@ fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
-/// Returns the params of a request as the part to convert.
+/// Describes the params of a request of this method and sender as the message part to convert.
 fn request(method: &str, sender: Role) -> Payload<'_> {
     Payload {
         kind: MessageKind::Request,
@@ -22,7 +22,8 @@ fn request(method: &str, sender: Role) -> Payload<'_> {
     }
 }
 
-/// Converts a text; returns the output, and the losses as text.
+/// Converts a message part from the first to the second revision; returns the output, and each loss as kind and JSON
+/// pointer.
 fn convert_payload<'t>(
     root: Payload<'_>,
     text: Option<&'t str>,
@@ -53,6 +54,7 @@ fn check_unchanged(root: Payload<'_>, text: &str, revisions: (&str, &str)) {
     assert_eq!(losses, [""; 0]);
 }
 
+/// If the types of both revisions are identical, the output is the unparsed input, even if the input is invalid.
 #[test]
 fn identical_types_are_not_parsed() {
     let get = request("prompts/get", Role::Client);
@@ -67,9 +69,10 @@ fn identical_types_are_not_parsed() {
     check_unchanged(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
-/// The conversion searches only for names of members that a step changes, in every spelling of RFC 8259, section 7.
+/// `params_change` predicts whether a conversion changes the params: it searches the text only for names of members
+/// that a conversion step changes, in every spelling of RFC 8259, section 7.
 #[test]
-fn names_tell_how_params_change() {
+fn member_names_predict_params_change() {
     let call = request("tools/call", Role::Client);
     let (from, to) = (known_revision("2025-06-18"), known_revision("2025-11-25"));
     let change = |text: &str| params_change(call, text, from, to, &|_| false);
@@ -87,7 +90,8 @@ fn names_tell_how_params_change() {
 }
 
 /// JSON-RPC over stdio: "Messages are delimited by newlines, and MUST NOT contain embedded newlines" (2025-06-18,
-/// basic/transports). A line break between tokens leaves as a space, in strings it is an escape sequence.
+/// basic/transports). A line break between tokens becomes a space; within strings a line break is an escape sequence
+/// and stays unchanged.
 #[test]
 fn line_breaks_become_spaces() {
     let tool = "{\"name\":\r\n\"a\", \"description\":\"b\\n\",\"inputSchema\":{\n\"type\":\"object\"}TITLE}";
@@ -114,7 +118,7 @@ fn line_breaks_become_spaces() {
     }
 }
 
-/// Returns params of a method without optional members.
+/// Returns the smallest valid params of a method: only the required members.
 fn least_params(method: &str) -> Value {
     match method {
         "tools/call" | "prompts/get" => json!({ "name": "a" }),
@@ -172,6 +176,7 @@ fn metadata_is_equal_for_all_methods() {
     assert_eq!(count, 7 * 4 + 2);
 }
 
+/// A conversion to a revision that does not define the method of the request is refused.
 #[test]
 fn undefined_methods_are_refused() {
     let cases = [
@@ -207,6 +212,8 @@ fn undefined_methods_are_refused() {
     }
 }
 
+/// The result of a request is converted by the rules of its method, and is refused if the target revision cannot
+/// express it.
 #[test]
 fn results_are_converted_by_request_method() {
     let root = Payload {
@@ -232,6 +239,8 @@ fn results_are_converted_by_request_method() {
     assert_eq!(refused.reason(), "a result has to be there");
 }
 
+/// Absent params get the metadata that the target revision requires, and params with only metadata become absent in the
+/// other direction.
 #[test]
 fn params_follow_the_target_revision() {
     let list = request("tools/list", Role::Client);
@@ -250,6 +259,8 @@ fn params_follow_the_target_revision() {
     assert_eq!(kept, None);
 }
 
+/// A value of the wrong type, malformed JSON, an unknown type and a type without a counterpart are refused with a
+/// reason; wrong values also with a JSON pointer.
 #[test]
 fn mismatches_are_refused_with_pointer() {
     let call = request("tools/call", Role::Client);
@@ -284,8 +295,8 @@ fn mismatches_are_refused_with_pointer() {
     assert_eq!(gone.expect_err("refused").reason(), reason);
 }
 
-/// The tables validate the envelope of a message with an unknown method like the types of its revision: by JSON-RPC
-/// 2.0, sections 4 and 4.1, a request has an id and a notification has none.
+/// The conversion tables validate the envelope of a message with an unknown method as strictly as the types of its
+/// revision do: a request has an id, and a notification has none (JSON-RPC 2.0, sections 4 and 4.1).
 #[test]
 fn unknown_methods_need_a_valid_envelope() {
     let whole = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x"}"#;
@@ -368,7 +379,8 @@ fn unknown_requests_need_an_id() {
     }
 }
 
-/// Returns the converted error, and the losses.
+/// Converts an error object in answer to a request of this method; returns the output, and each loss as kind and JSON
+/// pointer.
 fn convert_error_text(
     method: &str,
     text: &str,
@@ -383,6 +395,8 @@ fn convert_error_text(
     Ok((out.expect("an error").into_owned(), losses))
 }
 
+/// An error code whose meaning differs between the lifecycles is replaced by the code of the target revision; other
+/// codes are unchanged.
 #[test]
 fn error_codes_follow_the_lifecycle() {
     let (d, e) = ("2025-11-25", "2026-07-28");
@@ -432,6 +446,7 @@ fn error_codes_follow_the_lifecycle() {
     assert!(convert_error_text("tools/call", "{}", (d, e)).is_err());
 }
 
+/// Each known revision has the id, the properties and the lifecycle of the revision table.
 #[test]
 fn known_revisions_have_a_spec() {
     for (revision, spec) in KnownRevision::ALL.iter().zip(mcp_exact_revisions::all()) {

@@ -1,5 +1,5 @@
-//! Values that are invalid in their own revision are refused or returned by a conversion, without panics or unbounded
-//! memory.
+//! Conversions of values that are invalid in their own revision are refused or return an output, without panics or
+//! unbounded memory.
 
 use mcp_exact_convert::{Context, NewerMembers, convert_type};
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
@@ -10,6 +10,7 @@ use crate::revisions::revisions;
 /// Seed of the random mutants.
 const SEED: u64 = 20_251_125;
 
+/// A conversion of an invalid value returns JSON, the unchanged text or a refusal with a reason.
 #[test]
 fn mutants_never_panic() {
     let mut rng = Rng::new(SEED);
@@ -46,6 +47,7 @@ fn mutants_never_panic() {
     );
 }
 
+/// Deeply nested values and large arrays are converted or refused without a stack overflow.
 #[test]
 fn depth_and_width_are_limited() {
     let [older, .., newer] = revisions() else {

@@ -1,4 +1,4 @@
-//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. A
+//! A document that would be valid in the target revision with another meaning is converted, refused or reported. A
 //! value with the same meaning as its absence is neither refused nor reported.
 
 use mcp_exact_convert::{Context, MessageKind, NewerMembers, Payload, Role, convert, convert_type};
@@ -9,7 +9,7 @@ use crate::chosen::{
     known_revision,
 };
 
-/// Returns the output, and the lossy losses as kind and pointer.
+/// Converts a value of the type `name`; returns the output, and each loss of information as kind and JSON pointer.
 fn convert_with_losses(revisions: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
     let (out, losses) = convert_value(revisions, name, input, Context::new());
     let out = out.unwrap_or_else(|(pointer, reason)| panic!("{reason} at {pointer:?}"));
@@ -18,7 +18,7 @@ fn convert_with_losses(revisions: (&str, &str), name: &str, input: &Value) -> (V
     (out, losses.into_iter().filter(is_lossy).collect())
 }
 
-/// Checks the output of a conversion, and its lossy losses.
+/// Checks the output of a conversion, and its losses of information, each written as kind and JSON pointer.
 #[track_caller]
 fn check_losses(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
     let (out, found) = convert_with_losses(revisions, name, &input);
@@ -26,7 +26,7 @@ fn check_losses(revisions: (&str, &str), name: &str, input: Value, output: Value
     assert_eq!(found, losses);
 }
 
-/// Creates a task.
+/// Creates a task with the status `working`.
 fn task() -> Value {
     json!({"taskId": "t", "status": "working", "createdAt": "2025-11-25T00:00:00Z",
         "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": null})
@@ -97,6 +97,7 @@ fn task_handles_are_not_results() {
     );
 }
 
+/// The loss that reports a dropped `execution` member states whether the tool requires task execution.
 #[test]
 fn dropped_task_execution_states_its_effect() {
     let tool = |execution: Value| json!({"name": "n", "inputSchema": {"type": "object"}, "execution": execution});
@@ -152,6 +153,8 @@ fn dropped_task_execution_states_its_effect() {
     );
 }
 
+/// An elicitation of another mode, and a capability for another mode, never becomes one by form in 2025-06-18, which
+/// supports only forms.
 #[test]
 fn url_elicitation_never_becomes_a_form() {
     let params = |mode: &str| json!({"mode": mode, "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
@@ -229,6 +232,8 @@ fn input_responses_are_not_lost() {
     assert_eq!(out, Ok(json!({"name": "n"})));
 }
 
+/// Members of `_meta` that 2026-07-28 reserves have no meaning in older requests: a conversion to 2026-07-28 drops
+/// their values and reports the loss.
 #[test]
 fn reserved_metadata_of_older_requests_drops() {
     let reserved = "io.modelcontextprotocol/clientCapabilities";
@@ -243,6 +248,8 @@ fn reserved_metadata_of_older_requests_drops() {
     }
 }
 
+/// The `protocolVersion` of `initialize` becomes the target revision if it names the source revision, and is unchanged
+/// otherwise.
 #[test]
 fn initialize_names_the_target_revision() {
     let request = |version: &str| json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}});
@@ -272,6 +279,8 @@ fn initialize_names_the_target_revision() {
     }
 }
 
+/// An error code that has a defined meaning in only one of the two revisions is replaced by -32603; -32042 is refused
+/// for 2026-07-28, where a result requests the input instead.
 #[test]
 fn revision_specific_error_codes_are_replaced() {
     let convert_code = |from: &str, to: &str, code: i64| {
@@ -341,6 +350,8 @@ fn revision_specific_error_codes_are_replaced() {
     }
 }
 
+/// If newer members are kept, `structuredContent` is kept with its text block, but the titles of an enum (`oneOf`) are
+/// replaced by `enumNames`.
 #[test]
 fn deciding_newer_members_are_not_kept() {
     let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "V2024_11_05"}]});
@@ -365,6 +376,7 @@ fn deciding_newer_members_are_not_kept() {
     assert_eq!(out["content"][0]["text"], "{\"a\":1}");
 }
 
+/// An empty `tools` array, which has the same meaning as an absent one, is removed without a loss.
 #[test]
 fn values_equal_to_absence_are_lossless() {
     let sampling = json!({"maxTokens": 1, "messages": [], "tools": []});
@@ -385,8 +397,8 @@ fn values_equal_to_absence_are_lossless() {
     }
 }
 
-/// The same rule applies to all values that a newer revision defines and an older revision keeps as unknown; see
-/// docs/conversions.md.
+/// An invalid value of a member that only the target revision defines is kept and reported if the member is a hint,
+/// dropped and reported if the member is optional, and refused if the member is required (docs/conversions.md).
 #[test]
 fn invalid_hints_are_kept_and_reported() {
     let content = |block: Value| json!({"content": [block]});

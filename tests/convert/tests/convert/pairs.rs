@@ -18,7 +18,7 @@ const SEED: u64 = 20_260_728;
 /// Number of instances of each family that are converted for each pair of revisions.
 const INSTANCES_PER_FAMILY: usize = 2_000;
 
-/// Returns the family of a definition, a group of similar definitions by its name.
+/// Returns the family of a definition: a group of definitions with similar names, such as all requests.
 fn family(name: &str) -> &'static str {
     let base = name.strip_suffix("Params").unwrap_or(name);
     if name.starts_with("JSONRPC") {
@@ -36,7 +36,7 @@ fn family(name: &str) -> &'static str {
     }
 }
 
-/// Numbers of conversions by outcome.
+/// Numbers of conversions by outcome, and the failed checks.
 #[derive(Default)]
 struct Tally {
     /// Number of successful conversions.
@@ -47,11 +47,11 @@ struct Tally {
     lossless: usize,
     /// Number of checked round trips.
     round_trips: usize,
-    /// Descriptions of failed checks.
+    /// Descriptions of the checks that have failed.
     failures: Vec<String>,
 }
 
-/// Conversion of one instance.
+/// Conversion of one generated instance from one revision to another.
 struct Case<'c> {
     /// Source revision.
     from: &'c Revision,
@@ -61,12 +61,12 @@ struct Case<'c> {
     name: &'c str,
     /// Name of the definition in the target revision.
     target: &'c str,
-    /// Value of the instance.
+    /// JSON value of the instance before the conversion.
     before: &'c Value,
-    /// Text of the instance, in a random spelling.
+    /// Text of the instance, with random white space, member order and escapes.
     text: &'c str,
-    /// True if the instance was generated for the other revision, so that it may have members that only that revision
-    /// defines.
+    /// True if the instance was generated for the target revision, so that it may have members that only the target
+    /// revision defines.
     is_of_other_revision: bool,
 }
 
@@ -76,7 +76,7 @@ fn context() -> Context {
 }
 
 impl Case<'_> {
-    /// Returns the description of a failed check.
+    /// Returns the description of a failed check: the check `what`, the conversion, and details.
     fn failure_text(&self, what: &str, detail: &str) -> String {
         let Self {
             from,
@@ -91,7 +91,7 @@ impl Case<'_> {
         )
     }
 
-    /// Converts the instance.
+    /// Converts the instance and returns the output.
     fn run(&self, cx: &mut Context) -> Result<String, ConvertError> {
         let out = convert_type(
             self.name,
@@ -103,7 +103,7 @@ impl Case<'_> {
         Ok(out.into_owned())
     }
 
-    /// Converts an instance and checks all invariants.
+    /// Converts the instance, and checks the output or the refusal, the losses and the round trip.
     fn check(&self, tally: &mut Tally) {
         let mut cx = context();
         let out = match self.run(&mut cx) {
@@ -166,8 +166,8 @@ impl Case<'_> {
         }
     }
 
-    /// Checks the round trip: exact if newer members are kept; otherwise only the losses of the conversion back are
-    /// missing.
+    /// Converts the output `up` back and compares it with the instance. If newer members are kept, both are equal;
+    /// otherwise only values that the losses report differ.
     fn check_round_trip(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
         // Values that the conversion to the newer revision could not keep are absent after the conversion back.
         let dropped = upwards
@@ -235,23 +235,24 @@ impl Case<'_> {
     }
 }
 
-/// Returns true if the input contains the value of a loss.
+/// Returns true if the loss has dropped or replaced a value of the input.
 fn has_input_value(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Dropped | LossKind::Replaced)
 }
 
-/// Returns true if one of the pointers explains a difference: it is above or below its location.
+/// Returns true if one of the JSON pointers equals `place`, or is above or below it.
 fn is_explained<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
     pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
 }
 
-/// Returns true if the conversion is to a newer revision.
+/// Returns true if `to` is a newer revision than `from`.
 fn is_up(from: &Revision, to: &Revision) -> bool {
     let place = |known| KnownRevision::ALL.iter().position(|other| *other == known);
     place(from.revision) < place(to.revision)
 }
 
-/// Returns true if `_meta` or params at a JSON pointer are absent or empty before and after the conversion.
+/// Returns true if the JSON pointer `place` refers to `_meta` or params that are absent or empty before and after the
+/// conversion.
 fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
     let empty = |value: Option<&Value>| {
         value.is_none_or(|value| {
@@ -269,8 +270,8 @@ fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
         && empty(after.pointer(place))
 }
 
-/// Returns instances of a definition: valid instances of the revision, and instances of the other revision that are
-/// also valid here, with members that only the other revision defines.
+/// Returns `count` or more valid instances of a definition, each with false if it was generated for `from`, and true if
+/// it was generated for `to` and may have members that only `to` defines.
 fn instances(
     from: &Revision,
     to: &Revision,
@@ -294,7 +295,7 @@ fn instances(
     docs
 }
 
-/// Checks conversions of all definitions from one revision to another; returns the failures.
+/// Checks conversions of all definitions from one revision to another; returns descriptions of the failures.
 fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     let mut names: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for name in from.revision.types() {
@@ -349,8 +350,8 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     failures
 }
 
-/// Returns the ordered pairs to test: all pairs, or the pairs of the revision in the environment variable with its
-/// neighbours.
+/// Returns the ordered pairs to test: all pairs, or only those of the revision in `MCP_EXACT_REVISION` with the next
+/// older and the next newer revision.
 fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
     let only = std::env::var("MCP_EXACT_REVISION").ok();
     let all = revisions();
@@ -366,6 +367,7 @@ fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
     wanted.map(|(from, to)| (&all[from], &all[to])).collect()
 }
 
+/// Every conversion of a valid instance has a valid output or a refusal with a reason, and a loss for every difference.
 #[test]
 fn every_difference_is_reported() {
     let pairs = ordered_pairs();

@@ -1,4 +1,5 @@
-//! Corrected schemas of all revisions that conversions support, without keywords that are not checked.
+//! Schemas of all revisions that conversions support, with errata applied and without the keywords that the validator
+//! does not check.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +9,17 @@ use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_support::{Oracle, without_unchecked};
 use serde_json::Value;
 
-/// A revision and its schema validator.
+/// Revision with its schema document and a validator.
 pub struct Revision {
-    /// The revision.
+    /// Revision that the conversions know by this value.
     pub revision: KnownRevision,
-    /// Corrected schema document.
+    /// Schema document with errata applied.
     pub document: &'static Value,
-    /// Validator of the schema.
+    /// Validator for instances of the definitions in the document.
     pub oracle: Oracle<'static>,
 }
 
-/// Returns all revisions, oldest first.
+/// Returns all revisions with their schemas, oldest first.
 pub fn revisions() -> &'static [Revision] {
     /// All revisions, which are read once.
     static ALL: LazyLock<Vec<Revision>> = LazyLock::new(|| {

@@ -23,13 +23,13 @@ use self::checker::{find_differences, is_below};
 use self::raw::{RawClient, RawServer};
 use self::revisions::{Revision, revisions};
 
-/// Seed of the random messages.
+/// Seed of the random messages and spellings.
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each request and result for each pair.
 const INSTANCE_COUNT: usize = 12;
 
-/// Methods, with the definitions of their requests and results.
+/// Tested methods, each with the names of the definitions of its request and its result.
 const METHODS: [(&str, &str, &str); 8] = [
     ("tools/list", "ListToolsRequest", "ListToolsResult"),
     ("tools/call", "CallToolRequest", "CallToolResult"),
@@ -53,7 +53,7 @@ const METHODS: [(&str, &str, &str); 8] = [
     ("completion/complete", "CompleteRequest", "CompleteResult"),
 ];
 
-/// Members of `_meta` that each side sets itself.
+/// Members of `_meta` that the bridge sets itself instead of forwarding them.
 const OWN_META: [&str; 6] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
@@ -75,7 +75,8 @@ fn meta_of_client(revision: &Revision) -> Vec<(String, Doc)> {
     members.to_vec()
 }
 
-/// Generates the params of a request that a client of this revision may send.
+/// Generates the params of a request that a client of this revision may send; `is_exotic` allows unusual spellings of
+/// numbers.
 fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
     let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
     let request = generator.instance(definition);
@@ -105,7 +106,7 @@ fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     Doc::Object(members)
 }
 
-/// Generates a result that a server of this revision may send.
+/// Generates a result that a server of this revision may send; `is_exotic` allows unusual spellings of numbers.
 fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
     let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
     let mut result = generator.instance(definition);
@@ -122,13 +123,14 @@ fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     result
 }
 
-/// Writes a document in a random spelling on one line.
+/// Writes a document on one line, with random white space and escapes.
 fn random_spelling(doc: &Doc, rng: &mut Rng) -> String {
     let text = doc.write(Style::ALL_VARIATIONS, rng);
     text.trim().replace(['\n', '\r'], " ")
 }
 
-/// Returns the members that the bridge does not own, each as written.
+/// Returns the names and the unchanged texts of the members that the bridge forwards; a member of `_meta` has the
+/// prefix `_meta/`.
 fn members_not_owned(text: &str) -> Vec<(String, String)> {
     let object: JsonObject = text.parse().expect(text);
     let mut members = Vec::new();
@@ -146,14 +148,14 @@ fn members_not_owned(text: &str) -> Vec<(String, String)> {
     members
 }
 
-/// Losses that the bridge has reported, with their methods.
+/// Losses that the bridge has reported, each with the method of the message.
 type ReportedLosses = Arc<Mutex<Vec<(String, Loss)>>>;
 
-/// A client and a server on both sides of a bridge.
+/// Client and server of two revisions that a bridge connects.
 struct Pair {
-    /// The server.
+    /// Server behind the bridge.
     upstream: RawServer,
-    /// The client.
+    /// Client of the bridge.
     downstream: RawClient,
     /// Losses that the bridge has reported.
     reported: ReportedLosses,
@@ -162,6 +164,7 @@ struct Pair {
 }
 
 impl Pair {
+    /// Connects a client of one revision and a server of another revision to a new bridge.
     async fn new(client: &'static Revision, server: &'static Revision) -> Self {
         let upstream = RawServer::new(server.revision.as_str());
         let reported = ReportedLosses::default();
@@ -188,7 +191,8 @@ impl Pair {
         reported.into_iter().map(|(_, loss)| loss).collect()
     }
 
-    /// Sends a request and responds to it; returns the params that arrived, if any, and the complete response.
+    /// Sends a request and responds to it; returns the params that the server received, if any, and the complete
+    /// response that the client received.
     async fn exchange(
         &mut self,
         method: &str,
@@ -201,7 +205,8 @@ impl Pair {
     }
 }
 
-/// Returns the losses of a conversion, and its output; `None` if it is refused.
+/// Converts a message part without the bridge; returns the output and the losses, or `None` if the conversion is
+/// refused.
 fn direct_conversion(
     kind: MessageKind,
     method: &str,
@@ -224,7 +229,8 @@ fn direct_conversion(
     Some((text, cx.losses().to_vec()))
 }
 
-/// Returns the locations of differences that neither a reported loss nor a change without a loss explains.
+/// Returns the JSON pointers of differences that neither a reported loss nor a change without a loss explains. The
+/// pointers of members that the bridge sets itself are omitted.
 fn unexplained_differences(
     before: &str,
     after: &str,
@@ -254,6 +260,7 @@ fn unexplained_differences(
     differences
 }
 
+/// Between a client and a server of the same revision, the bridge changes only the members that it sets itself.
 #[tokio::test]
 async fn equal_revisions_change_nothing() {
     let mut looked_at = 0;
@@ -297,7 +304,7 @@ async fn equal_revisions_change_nothing() {
     println!("{looked_at} requests and results between equal revisions");
 }
 
-/// Adds an unknown member to the params object.
+/// Returns a copy of the params object with an unknown member at a random position.
 fn with_unknown_member(params: &Doc, rng: &mut Rng) -> Doc {
     let Doc::Object(members) = params else {
         return params.clone();
@@ -309,6 +316,8 @@ fn with_unknown_member(params: &Doc, rng: &mut Rng) -> Doc {
     Doc::Object(members)
 }
 
+/// Between different revisions, a reported loss or a lossless change explains each difference between the sent and the
+/// received message.
 #[tokio::test]
 async fn every_difference_is_reported() {
     let (mut looked_at, mut refused, mut losses) = (0, 0, 0);
@@ -385,7 +394,7 @@ async fn every_difference_is_reported() {
     assert!(looked_at > 1000 && losses > 1000);
 }
 
-/// Returns the metadata of the client, as context of a direct conversion.
+/// Returns the metadata with which the client identifies itself, for the context of a direct conversion.
 fn client_meta() -> JsonObject {
     r#"{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1.0.0"}}"#
         .parse()

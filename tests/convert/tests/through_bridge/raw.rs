@@ -1,4 +1,4 @@
-//! A client and a server that write and read raw text without validation, apart from the start of a session.
+//! A client and a server that write and read JSON text without validation, apart from the negotiation of the revision.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,9 +21,9 @@ const MAX_BYTES: usize = 16 << 20;
 const CAPABILITIES: &str =
     r#"{"tools":{"listChanged":true},"prompts":{},"resources":{},"completions":{}}"#;
 
-/// Connection that writes messages unchanged.
+/// Connection that writes JSON texts as messages without a change.
 struct RawConnection {
-    /// Transport of the connection.
+    /// Transport in memory that carries the messages.
     transport: MemoryTransport,
     /// Received messages that were not returned.
     received: VecDeque<String>,
@@ -56,7 +56,7 @@ impl RawConnection {
         self.received.pop_front()
     }
 
-    /// Sends a message.
+    /// Sends a JSON text as a message without a change.
     async fn send(&mut self, message: &str) {
         self.transport
             .output()
@@ -81,16 +81,17 @@ pub struct RawServer {
     state: Arc<Mutex<State>>,
 }
 
-/// State that the test shares with the server.
+/// Result and params that the test shares with the server.
 #[derive(Default)]
 struct State {
-    /// Result with which the server responds.
+    /// Result with which the server responds to the next requests.
     result: String,
     /// Params of the last request.
     params: Option<String>,
 }
 
 impl RawServer {
+    /// Creates a server that responds with the empty result.
     pub fn new(revision: &'static str) -> Self {
         let state = State {
             result: "{}".to_owned(),
@@ -107,12 +108,12 @@ impl RawServer {
         result.clone_into(&mut self.state.lock().expect("a lock").result);
     }
 
-    /// Returns the params of the last request, as received.
+    /// Removes and returns the params of the last request, as received.
     pub fn take_params(&self) -> Option<String> {
         self.state.lock().expect("a lock").params.take()
     }
 
-    /// Responds to all requests of a connection.
+    /// Responds to the negotiation, and to every other request of a connection with the result of the state.
     async fn serve(self, mut connection: RawConnection) {
         while let Some(text) = connection.receive().await {
             let message: JsonObject = text.parse().expect(&text);
@@ -160,7 +161,7 @@ impl Upstream for RawServer {
     }
 }
 
-/// A client of one revision.
+/// Client of one revision that sends JSON texts to a bridge.
 pub struct RawClient {
     /// Connection to the bridge.
     connection: RawConnection,

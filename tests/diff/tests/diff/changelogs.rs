@@ -1,4 +1,5 @@
-//! Changes that the official changelogs name and a schema shows must be among the differences.
+//! Each change that an official changelog names and that is visible in the schemas must be among the computed
+//! differences.
 //!
 //! The table paraphrases `docs/specification/<revision>/changelog.mdx` of the official repository; `facts.rs` describes
 //! the format of the facts. A row whose revisions do not exist yet is skipped and counted.
@@ -8,7 +9,7 @@ use mcp_exact_model::diff;
 use crate::facts::facts;
 use crate::revisions;
 
-/// Change that a changelog names.
+/// Change that the official changelog of a revision names.
 struct ChangelogRow {
     /// Identifier of the older revision.
     from: &'static str,
@@ -16,11 +17,11 @@ struct ChangelogRow {
     to: &'static str,
     /// Paraphrase of the changelog's entry.
     statement: &'static str,
-    /// Facts that the difference must contain.
+    /// Facts that the computed difference between the two revisions must contain.
     facts: &'static [&'static str],
 }
 
-/// Creates a row of the table.
+/// Creates a row of the table; `steps` contains the older and the newer revision.
 const fn row(
     steps: (&'static str, &'static str),
     statement: &'static str,
@@ -34,16 +35,16 @@ const fn row(
     }
 }
 
-/// The first and the second revision.
+/// Step from the first to the second revision.
 const TO_2025_03_26: (&str, &str) = ("2024-11-05", "2025-03-26");
-/// The second and the third revision.
+/// Step from the second to the third revision.
 const TO_2025_06_18: (&str, &str) = ("2025-03-26", "2025-06-18");
-/// The third and the fourth revision.
+/// Step from the third to the fourth revision.
 const TO_2025_11_25: (&str, &str) = ("2025-06-18", "2025-11-25");
-/// The fourth and the fifth revision.
+/// Step from the fourth to the fifth revision.
 const TO_2026_07_28: (&str, &str) = ("2025-11-25", "2026-07-28");
 
-/// Changes with the facts that show them.
+/// Changes that the changelogs name, with the facts that must be computed for each.
 #[rustfmt::skip]
 const ROWS: &[ChangelogRow] = &[
     row(TO_2025_03_26, "batches", &[
@@ -175,7 +176,7 @@ const ROWS: &[ChangelogRow] = &[
     ]),
 ];
 
-/// Further changes that the changelogs name, with the reason why there is no row for them.
+/// Changes that the changelogs name but the schemas do not show, each with the reason.
 #[rustfmt::skip]
 const UNSHOWN_CHANGES: &[(&str, &str)] = &[
     ("2025-03-26: authorization, Streamable HTTP", "prose"),
@@ -187,6 +188,7 @@ const UNSHOWN_CHANGES: &[(&str, &str)] = &[
     ("2026-07-28: bounds of NumberSchema are numbers", "a correction of the files, and an erratum of ours"),
 ];
 
+/// The facts of every row are among the computed differences between its two revisions.
 #[test]
 fn changelog_entries_are_differences() {
     let (mut held, mut skipped, mut missing) = (0, 0, Vec::new());

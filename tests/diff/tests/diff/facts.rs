@@ -1,4 +1,4 @@
-//! Converts differences to a set of short facts, which tests can name.
+//! Converts the differences between two revisions to a set of facts, which are short texts.
 //!
 //! `+ method M`, `- method M`, `~ method M directions`; `+ type T`, `- type T`, `~ type T was U`, `~ type T named`; `+
 //! T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`; `+ T.member
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use mcp_exact_model::{ChangeKind, DefinitionDiff, Diff, MethodChangeKind, MethodDiff, Status};
 
-/// Returns all facts of a difference.
+/// Returns the texts of all facts about the difference between two revisions.
 pub fn facts(diff: &Diff) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
     for method in &diff.methods {
@@ -63,7 +63,7 @@ fn status_fact(definition: &DefinitionDiff) -> Option<String> {
     })
 }
 
-/// Returns the fact of a change at `place`, which is a definition and a path.
+/// Returns the fact of a change at `place`, which is the name of a definition and a path within the definition.
 fn change_fact(place: &str, kind: &ChangeKind) -> String {
     match kind {
         ChangeKind::MemberAdded { .. } => format!("+ {place}"),

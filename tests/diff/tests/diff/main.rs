@@ -1,4 +1,5 @@
-//! Compares the differences between neighbouring revisions with the official changelogs, and tests their HTML page.
+//! Compares the computed differences between neighbouring revisions with the official changelogs, and tests the HTML
+//! page that shows the differences.
 
 mod changelogs;
 mod facts;

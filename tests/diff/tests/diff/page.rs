@@ -1,4 +1,4 @@
-//! Output of the renderers for the real revisions.
+//! Tests of the Markdown, text and HTML output for the differences between the revisions of the workspace.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use mcp_exact_model::{Diff, Status, diff, render};
 
 use crate::revisions;
 
+/// The difference between the first two revisions is rendered as the expected Markdown file.
 #[test]
 fn first_step_renders_as_markdown() {
     let (Some(from), Some(to)) = (revisions::get("2024-11-05"), revisions::get("2025-03-26"))
@@ -17,7 +18,7 @@ fn first_step_renders_as_markdown() {
     expect_file!["../golden/2025-03-26.md"].assert_eq(&render::markdown(&diff(from, to)));
 }
 
-/// Returns the methods and definitions with one status.
+/// Returns the names of the methods and definitions with this status.
 fn names_with_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
     let methods = diff.methods.iter().filter(|m| m.status == status);
     let definitions = diff.definitions.iter().filter(|d| d.status == status);
@@ -25,6 +26,7 @@ fn names_with_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
     names.chain(methods.map(|m| m.method.as_str())).collect()
 }
 
+/// The names that a difference adds are the names that the reverse difference removes, and the reverse.
 #[test]
 fn reverse_diff_mirrors_added_and_removed() {
     for pair in revisions::all().windows(2) {
@@ -42,6 +44,7 @@ fn reverse_diff_mirrors_added_and_removed() {
     }
 }
 
+/// The difference between a revision and itself is empty.
 #[test]
 fn equal_revisions_do_not_differ() {
     for ir in revisions::all() {
@@ -50,6 +53,7 @@ fn equal_revisions_do_not_differ() {
     }
 }
 
+/// Text output contains colour escape sequences only on request.
 #[test]
 fn colours_are_optional() {
     for pair in revisions::all().windows(2) {
@@ -70,13 +74,15 @@ fn render_page() -> String {
     page.replace("&#x2f;", "/")
 }
 
-/// Returns the values of an attribute, in order.
+/// Returns the values of the attribute `name` of all elements of the page, in order.
 fn attribute_values<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
     let values = page.split(start.as_str()).skip(1);
     values.filter_map(|rest| rest.split('"').next()).collect()
 }
 
+/// Ids on the HTML page are unique, links and ARIA attributes refer to existing ids, and the page loads no other
+/// resources.
 #[test]
 fn page_links_and_ids_agree() {
     let page = render_page();
@@ -114,6 +120,7 @@ fn page_links_and_ids_agree() {
     }
 }
 
+/// The HTML page has a row for every method and every official definition.
 #[test]
 fn every_item_has_a_row() {
     let page = render_page();
@@ -130,7 +137,7 @@ fn every_item_has_a_row() {
     }
 }
 
-/// Returns the row of a method or a type, with its details.
+/// Returns the HTML text of the row for a method or a type, with its details.
 fn find_row<'p>(page: &'p str, id: &str) -> &'p str {
     let start = page
         .find(&format!("<tbody id=\"{id}\""))
@@ -139,6 +146,7 @@ fn find_row<'p>(page: &'p str, id: &str) -> &'p str {
     &rest[..rest.find("</tbody>").expect("the row ends")]
 }
 
+/// The row of a method shows the changes of the types that its messages contain.
 #[test]
 fn methods_show_changes_of_their_types() {
     let page = render_page();
@@ -153,6 +161,7 @@ fn methods_show_changes_of_their_types() {
     }
 }
 
+/// The number of changes in the label of each cell equals the number of displayed lines.
 #[test]
 fn counts_match_displayed_lines() {
     let page = render_page();
@@ -189,6 +198,7 @@ fn counts_match_displayed_lines() {
     }
 }
 
+/// The legend explains every colour class that the page uses.
 #[test]
 fn colours_match_compatibilities() {
     let page = render_page();
@@ -210,6 +220,7 @@ fn colours_match_compatibilities() {
     }
 }
 
+/// A page for two revisions contains only these revisions.
 #[test]
 fn two_revisions_have_a_separate_page() {
     let revisions = revisions::all();

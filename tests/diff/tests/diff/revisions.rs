@@ -1,4 +1,4 @@
-//! Representations of the revisions that the tests compare.
+//! Intermediate representations of the revisions that the tests compare.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 use codegen::Tables;
 use mcp_exact_model::Ir;
 
-/// Returns the revisions of the workspace, oldest first, or the revisions in the schema folders of `MCP_EXACT_SCHEMAS`,
-/// which are separated as in `PATH`.
+/// Returns the representations of the revisions, oldest first: from the schema folders in `MCP_EXACT_SCHEMAS`, which
+/// are separated as in `PATH`, or by default from the workspace.
 pub fn all() -> &'static [Ir] {
+    /// Representations of the revisions, which are read at the first call.
     static ALL: OnceLock<Vec<Ir>> = OnceLock::new();
     ALL.get_or_init(|| {
         let folders: Vec<PathBuf> = match std::env::var_os("MCP_EXACT_SCHEMAS") {
@@ -23,12 +24,12 @@ pub fn all() -> &'static [Ir] {
     })
 }
 
-/// Returns a revision, if it exists.
+/// Returns the representation of a revision; `None` if the revision does not exist.
 pub fn get(id: &str) -> Option<&'static Ir> {
     all().iter().find(|ir| ir.revision == id)
 }
 
-/// Reads the revisions of a schema folder.
+/// Reads the representations of the revisions in a schema folder.
 fn lower(folder: &Path) -> Vec<Ir> {
     let read = |name: &str| {
         let file = folder.join(name);

@@ -1,5 +1,5 @@
-//! Compares the verdicts of `mcp_exact_wire::Format` with the verdicts of `jsonschema` and of `base64`. Inputs are
-//! hand-written cases with expected verdicts, and seeded mutations of the valid cases.
+//! Compares the verdicts (valid or invalid) of `mcp_exact_wire::Format` with the verdicts of the libraries `jsonschema`
+//! and `base64`. Inputs are hand-written cases with expected verdicts, and seeded mutations of the valid cases.
 #![allow(
     clippy::print_stdout,
     reason = "how much was compared is worth reading"
@@ -14,11 +14,12 @@ use mcp_exact_wire::Format;
 use mutate::Mutator;
 use oracle::Oracle;
 
-/// Number of mutations for each format.
+/// Number of mutated texts that are tested for each format.
 const MUTATION_COUNT: usize = 250_000;
 /// Number of bytes in a mebibyte.
-const MEGABYTE: usize = 1 << 20;
+const MEBIBYTE: usize = 1 << 20;
 
+/// The name of each format identifies the format, and other names are unknown.
 #[test]
 fn names_round_trip() {
     for format in Cases::all().map(|cases| cases.format) {
@@ -37,57 +38,67 @@ fn names_round_trip() {
     }
 }
 
+/// `Format` and the other library accept and reject the hand-written `uri` texts as expected.
 #[test]
 fn uri_cases_have_expected_verdicts() {
     check_cases(&cases::uri::CASES);
 }
 
+/// `Format` and the other library accept and reject the hand-written `uri-template` texts as expected.
 #[test]
 fn uri_template_cases_have_expected_verdicts() {
     check_cases(&cases::uri_template::CASES);
 }
 
+/// `Format` and the other library accept and reject the hand-written `byte` texts as expected.
 #[test]
 fn byte_cases_have_expected_verdicts() {
     check_cases(&cases::byte::CASES);
 }
 
+/// `Format` and the other library accept and reject the hand-written `date` texts as expected.
 #[test]
 fn date_cases_have_expected_verdicts() {
     check_cases(&cases::date::CASES);
 }
 
+/// `Format` and the other library accept and reject the hand-written `date-time` texts as expected.
 #[test]
 fn date_time_cases_have_expected_verdicts() {
     check_cases(&cases::date_time::CASES);
 }
 
+/// `Format` and the other library have the same verdict on each mutation of a valid `uri` text.
 #[test]
 fn uri_mutations_agree() {
     check_mutations(&cases::uri::CASES, 0x3986);
 }
 
+/// `Format` and the other library have the same verdict on each mutation of a valid `uri-template` text.
 #[test]
 fn uri_template_mutations_agree() {
     check_mutations(&cases::uri_template::CASES, 0x6570);
 }
 
+/// `Format` and the other library have the same verdict on each mutation of a valid `byte` text.
 #[test]
 fn byte_mutations_agree() {
     check_mutations(&cases::byte::CASES, 0x4648);
 }
 
+/// `Format` and the other library have the same verdict on each mutation of a valid `date` text.
 #[test]
 fn date_mutations_agree() {
     check_mutations(&cases::date::CASES, 0x3339);
 }
 
+/// `Format` and the other library have the same verdict on each mutation of a valid `date-time` text.
 #[test]
 fn date_time_mutations_agree() {
     check_mutations(&cases::date_time::CASES, 0x5321);
 }
 
-/// Checks of long texts take linear time; otherwise this test would run for very long.
+/// Long texts are checked in linear time; a check in quadratic time would make this test run for very long.
 #[test]
 fn long_texts_take_linear_time() {
     let parts = [
@@ -111,14 +122,15 @@ fn long_texts_take_linear_time() {
         let oracle = Oracle::new(cases.format);
         for (head, part) in heads.iter().flat_map(|head| parts.map(|part| (head, part))) {
             for tail in tails {
-                let text = format!("{head}{}{tail}", part.repeat(MEGABYTE / 16 / part.len()));
+                let text = format!("{head}{}{tail}", part.repeat(MEBIBYTE / 16 / part.len()));
                 compare(cases.format, &oracle, &text);
             }
         }
     }
 }
 
-/// Every position of a complete chunk, and of the remainder after it, is checked.
+/// A single invalid character is found at every position, in each chunk of the vectorised check and in the remainder
+/// after the last chunk.
 #[test]
 fn byte_finds_single_bad_symbols() {
     let oracle = Oracle::new(Format::Byte);
@@ -135,7 +147,8 @@ fn byte_finds_single_bad_symbols() {
     }
 }
 
-/// Every last symbol is tested before every padding, because unused bits must be zero (RFC 4648, section 3.5).
+/// Unused bits of the last base64 symbol before the padding must be zero (RFC 4648, section 3.5): every symbol is
+/// tested before every padding.
 #[test]
 fn byte_checks_unused_bits() {
     let oracle = Oracle::new(Format::Byte);
@@ -189,7 +202,7 @@ fn leap_seconds_are_checked_in_utc() {
     assert!(accepted > 100, "{accepted} leap seconds were accepted");
 }
 
-/// Compares the expected verdict with the verdicts of `Format` and of the other library.
+/// Checks that `Format` and the other library agree with the expected verdict on each hand-written text.
 fn check_cases(cases: &Cases) {
     let oracle = Oracle::new(cases.format);
     let verdicts = [(cases.accepted, true), (cases.rejected, false)];
@@ -212,7 +225,8 @@ fn check_cases(cases: &Cases) {
     );
 }
 
-/// Compares the verdicts on mutations of the valid cases; enough mutations must be valid and enough invalid.
+/// Checks that `Format` and the other library agree on mutated texts, of which at least a twentieth must be valid and a
+/// twentieth invalid.
 fn check_mutations(cases: &Cases, seed: u64) {
     let oracle = Oracle::new(cases.format);
     let mut mutator = Mutator::new(cases, seed);
@@ -230,7 +244,7 @@ fn check_mutations(cases: &Cases, seed: u64) {
     );
 }
 
-/// Returns the verdict of `Format`; panics if that of the other library differs.
+/// Returns the verdict of `Format`; panics if the verdict of the other library differs.
 fn compare(format: Format, oracle: &Oracle, text: &str) -> bool {
     let ours = format.accepts(text);
     let start: String = text.chars().take(200).collect();

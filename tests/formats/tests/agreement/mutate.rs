@@ -12,9 +12,9 @@ const CONFUSABLE_CHARACTERS: &[char] = &[
     '\u{200b}', '\u{2028}', '\u{feff}', '０', '／', '\u{e000}', '\u{fffe}', '😀', '\u{10ffff}',
 ];
 
-/// Seeded generator of mutations of the valid cases.
+/// Seeded generator of texts that differ from the valid texts of a format by a few changes.
 pub(crate) struct Mutator<'a> {
-    /// Cases for the format.
+    /// Texts of the format to change.
     cases: &'a Cases,
     /// State of the random number generator.
     state: u64,
@@ -63,7 +63,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// Returns a random element.
+    /// Returns a random element of `choices`.
     fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.number_below(choices.len())]
     }

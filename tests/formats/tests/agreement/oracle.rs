@@ -7,9 +7,9 @@ use jsonschema::Validator;
 use mcp_exact_wire::Format;
 use serde_json::{Value, json};
 
-/// Oracle for one format.
+/// Validator from another library for one format.
 pub(crate) struct Oracle {
-    /// The format.
+    /// Format that the validator checks.
     format: Format,
     /// Validator of strings in the format.
     schema: Validator,
@@ -24,7 +24,8 @@ impl Oracle {
         Self { format, schema }
     }
 
-    /// Returns true if the text is in the format.
+    /// Returns true if the text is in the format according to the other library, after the correction of its known
+    /// defect.
     pub(crate) fn accepts(&self, text: &str) -> bool {
         match self.format {
             Format::Byte => STANDARD.decode(text).is_ok(),
@@ -52,7 +53,8 @@ fn has_accepted_non_digit(text: &str) -> bool {
         .any(|(at, byte)| matches!(byte, b'*'..=b'/') && !is_punctuation(at))
 }
 
-/// If this test fails, the oracle was repaired and `has_accepted_non_digit` can be removed.
+/// The library `jsonschema` still accepts `/` as a digit of a date. If this test fails, the library was repaired and
+/// `has_accepted_non_digit` can be removed.
 #[test]
 fn jsonschema_still_accepts_slash_digits() {
     let date = Oracle::new(Format::Date);

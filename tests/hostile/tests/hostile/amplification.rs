@@ -1,4 +1,5 @@
-//! Amplification: for small input, stored and reported data stay small.
+//! Amplification: the memory of decoded values and the size of reported errors have fixed limits or are proportional to
+//! the input.
 
 use mcp_2025_03_26 as batches;
 use mcp_2025_06_18 as mcp;
@@ -7,18 +8,18 @@ use mcp_exact_wire::{
     from_slice, from_str,
 };
 
-/// Maximum length of a pointer or message in a report, for any document.
+/// Maximum length in bytes of the pointer and of the message of an error or violation, for any document.
 const MAX_REPORTED_BYTES: usize = 2 * 1024;
 
 /// Length of long names and strings, in bytes.
 const LONG_LENGTH: usize = 5_000_000;
 
-/// Returns no method, because no request was sent.
+/// Returns no method for any request id, because no request was sent.
 fn no_method(_: &RequestId) -> Option<&'static str> {
     None
 }
 
-/// Checks that an error is short, and that its pointer begins with `start` and is truncated.
+/// Checks that the decode error of a text is short, and that its pointer begins with `start` and is truncated.
 #[track_caller]
 fn check_short_error<T: Decode>(text: &str, start: &str) {
     let error = from_str::<T>(text).map(|_| ()).expect_err("it is hostile");
@@ -32,8 +33,8 @@ fn check_short_error<T: Decode>(text: &str, start: &str) {
     assert!(error.pointer().ends_with('…'), "the cut shows");
 }
 
-/// Receivers of 2025-03-26 "MUST support receiving JSON-RPC batches": batches of any size are decoded, and their size
-/// is limited by the caller.
+/// A batch of more than [`MAX_BATCH`] messages is refused (receivers of 2025-03-26 "MUST support receiving JSON-RPC
+/// batches").
 #[test]
 fn batches_are_limited() {
     let batch = |item: &str, count: usize| {
@@ -66,6 +67,7 @@ fn long_batches_must_be_json() {
     }
 }
 
+/// The pointer of an error contains only the beginning of a long member name.
 #[test]
 fn long_names_are_cut_in_errors() {
     let name = "k".repeat(LONG_LENGTH);
@@ -78,7 +80,7 @@ fn long_names_are_cut_in_errors() {
     );
 }
 
-/// A defect below ten million levels of untyped JSON is reported with a bounded pointer.
+/// The pointer of a defect below millions of nested levels is truncated to a fixed length.
 #[test]
 fn deep_pointers_are_cut_in_errors() {
     for open in ["[", r#"{"a":"#, r#"[{"":"#] {
@@ -92,7 +94,7 @@ fn deep_pointers_are_cut_in_errors() {
     }
 }
 
-/// Pointers of values after deeply nested values are still correct.
+/// The pointer of a defect after deeply nested values contains only the path of the defect.
 #[test]
 fn pointers_after_deep_values_are_exact() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
@@ -104,7 +106,7 @@ fn pointers_after_deep_values_are_exact() {
     }
 }
 
-/// At most a hundred violations are listed, each with its pointer.
+/// The pointers of violations contain only the beginning of long names, and at most a hundred violations are listed.
 #[test]
 fn long_names_are_cut_in_violations() {
     let name = "k".repeat(LONG_LENGTH);
@@ -136,7 +138,7 @@ fn long_names_are_cut_in_violations() {
     }
 }
 
-/// Violations quote only a part of long values.
+/// The messages of violations quote only the beginning of long values.
 #[test]
 fn long_values_are_cut_in_violations() {
     let long = "k".repeat(LONG_LENGTH);

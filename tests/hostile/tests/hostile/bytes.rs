@@ -1,5 +1,5 @@
-//! Bytes that are not UTF-8, byte order marks, control characters, garbage after a document and empty documents yield
-//! an error with the reason and the position.
+//! Bytes that are not UTF-8, byte order marks, control characters, text after a document and empty documents give an
+//! error with the reason and the position.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};
@@ -22,7 +22,7 @@ const NOT_UTF8: [&[u8]; 12] = [
     b"\xff",
 ];
 
-/// Texts before and after the inserted bytes.
+/// Texts before and after the position at which a test inserts bytes.
 const SURROUNDINGS: [(&str, &str); 7] = [
     ("", ""),
     ("", r#"{"x":1}"#),
@@ -33,6 +33,7 @@ const SURROUNDINGS: [(&str, &str); 7] = [
     (r#"{"x":"#, r#"1}"#),
 ];
 
+/// Bytes that are not UTF-8 give the error `utf8` with their offset, in untyped JSON and in every type.
 #[test]
 fn invalid_utf8_is_refused() {
     for (before, after) in SURROUNDINGS {
@@ -55,6 +56,7 @@ fn invalid_utf8_is_refused() {
     }
 }
 
+/// A byte order mark before a document is refused.
 #[test]
 fn byte_order_marks_are_refused() {
     for document in [r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, "{}", ""] {
@@ -82,6 +84,7 @@ fn byte_order_marks_are_refused() {
     check_round_trip::<Json>("\"\u{feff}\"");
 }
 
+/// A control character that is not escaped is refused in every string.
 #[test]
 fn raw_control_characters_are_refused() {
     for control in '\0'..=' ' {
@@ -110,6 +113,7 @@ fn raw_control_characters_are_refused() {
     }
 }
 
+/// Escaped control characters are preserved in strings and names.
 #[test]
 fn escaped_control_characters_round_trip() {
     for text in [r#""\u0000""#, r#""\u001f\b\t\n\f\r""#] {
@@ -119,6 +123,7 @@ fn escaped_control_characters_round_trip() {
     }
 }
 
+/// Only space, tab, line feed and carriage return are accepted between tokens.
 #[test]
 fn only_four_characters_are_white_space() {
     for control in ('\0'..' ').chain([
@@ -148,6 +153,7 @@ fn only_four_characters_are_white_space() {
     }
 }
 
+/// Text after the end of a document is refused, except white space.
 #[test]
 fn trailing_garbage_is_refused() {
     for garbage in ["x", "{}", "1", ",", "]", "}", "\"", "\0", "//", "null", ":"] {
@@ -189,6 +195,7 @@ fn trailing_garbage_is_refused() {
     );
 }
 
+/// An empty document, or a document of only white space, is refused.
 #[test]
 fn empty_documents_are_refused() {
     for text in ["", " ", "\n", " \t\r\n "] {
@@ -222,6 +229,7 @@ fn empty_documents_are_refused() {
     }
 }
 
+/// Extensions of JSON, such as comments, trailing commas and unquoted names, are refused.
 #[test]
 fn other_json_dialects_are_refused() {
     for text in [

@@ -1,10 +1,11 @@
-//! Objects with a duplicate member yield an error at every typed level, and are preserved in untyped JSON.
+//! An object with two members of the same name is refused if its type is known, and is preserved in untyped JSON.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Validate, ViolationKind};
 
 use super::{check_round_trip, decode_error_of, error_at};
 
+/// Two members with the name of a known member are refused, even if one name is escaped.
 #[test]
 fn duplicate_known_members_are_refused() {
     for second in [
@@ -34,6 +35,7 @@ fn duplicate_known_members_are_refused() {
     );
 }
 
+/// Two unknown members with the same name are refused, even if one name is escaped.
 #[test]
 fn duplicate_unknown_members_are_refused() {
     for (first, second, pointer) in [
@@ -52,6 +54,7 @@ fn duplicate_unknown_members_are_refused() {
     }
 }
 
+/// Names that differ only by case, white space or Unicode normalisation are different names.
 #[test]
 fn different_names_are_not_duplicates() {
     check_round_trip::<mcp::Annotations>(
@@ -59,6 +62,7 @@ fn different_names_are_not_duplicates() {
     );
 }
 
+/// Two entries of a map with the same name are refused.
 #[test]
 fn duplicate_map_entries_are_refused() {
     for second in ["a", r"\u0061"] {
@@ -80,6 +84,7 @@ fn duplicate_map_entries_are_refused() {
     }
 }
 
+/// Two members of a message or of its typed parts with the same name are refused.
 #[test]
 fn duplicates_in_messages_are_refused() {
     for (text, pointer) in [
@@ -113,6 +118,7 @@ fn duplicates_in_messages_are_refused() {
     }
 }
 
+/// Two members that select the variant of a union are refused, even if the variant is unknown.
 #[test]
 fn duplicate_discriminants_are_refused() {
     for (text, pointer) in [
@@ -144,6 +150,7 @@ fn duplicate_discriminants_are_refused() {
     }
 }
 
+/// Duplicate members inside untyped JSON are preserved.
 #[test]
 fn untyped_json_keeps_duplicates() {
     let twice = r#"{"a":1,"b":{"a":1,"a":1},"a":2,"\u0061":3}"#;
@@ -159,6 +166,7 @@ fn untyped_json_keeps_duplicates() {
     check_round_trip::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{twice}}}"#));
 }
 
+/// Duplicate members of a JSON Schema document are preserved, and `validate` checks all of them.
 #[test]
 fn schema_documents_keep_and_validate_duplicates() {
     let tool: mcp::Tool = check_round_trip(

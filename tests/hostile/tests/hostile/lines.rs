@@ -10,7 +10,8 @@ use super::check_round_trip;
 /// Seed of the random documents.
 const SEED: u64 = 0x0a0d;
 
-/// Checks that a text is preserved by decoding and encoding; returns its line.
+/// Checks that a text is preserved by decoding and encoding, and that `to_line` writes the same JSON on one line;
+/// returns this line.
 fn check_line<T: Decode + Encode>(text: &str) -> String {
     let value: T = check_round_trip(text);
     let line = String::from_utf8(to_line(&value)).expect("it is text");
@@ -25,6 +26,7 @@ fn check_line<T: Decode + Encode>(text: &str) -> String {
     line
 }
 
+/// A message inside untyped JSON that contains line breaks cannot become a line of its own.
 #[test]
 fn lines_never_hold_second_messages() {
     let smuggled = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n}";
@@ -61,6 +63,7 @@ fn lines_never_hold_second_messages() {
     check_line::<mcp::Tool>(&format!(r#"{{"inputSchema":{smuggled},"name":"t"}}"#));
 }
 
+/// Line breaks around a document and between the tokens of a typed object are not written.
 #[test]
 fn surrounding_line_breaks_are_dropped() {
     let request: mcp::ClientRequest =
@@ -70,6 +73,7 @@ fn surrounding_line_breaks_are_dropped() {
     assert_eq!(json.text(), "[1]");
 }
 
+/// Escaped line breaks in strings are written as escapes.
 #[test]
 fn escaped_line_breaks_stay_escaped() {
     let text = "{\"x\":\"a\\nb\\r\\u000a\u{85}\u{2028}\u{2029}\"}";
@@ -82,6 +86,7 @@ fn escaped_line_breaks_stay_escaped() {
     );
 }
 
+/// `to_line` writes any untyped JSON on one line.
 #[test]
 fn untyped_json_fits_one_line() {
     let schema = serde_json::json!({"definitions": {"Any": {}}});

@@ -1,7 +1,7 @@
-//! Documents with unusual or malformed text: checks the outcomes that the crate `mcp-exact-wire` documents, in untyped
-//! JSON, in typed positions and in complete messages.
+//! Documents with unusual or malformed text: the outcomes must be those that the crate `mcp-exact-wire` documents, in
+//! untyped JSON, in typed values and in complete messages.
 //!
-//! Durations are printed and not asserted; they show whether a function is linear.
+//! The durations of decoding are printed and not asserted; they show whether a function takes linear time.
 #![allow(
     clippy::print_stdout,
     reason = "how long large documents take is worth reading"
@@ -21,7 +21,7 @@ mod surrogates;
 
 use mcp_exact_wire::{Decode, Encode, from_slice, to_string};
 
-/// Checks that a text is preserved by decoding and encoding; returns the value.
+/// Checks that encoding the decoded text gives the same text; returns the decoded value.
 fn check_round_trip<T: Decode + Encode>(text: &str) -> T {
     let value: T = match from_slice(text.as_bytes()) {
         Ok(value) => value,
@@ -31,7 +31,7 @@ fn check_round_trip<T: Decode + Encode>(text: &str) -> T {
     value
 }
 
-/// Returns the kind and pointer of the decode error of a text.
+/// Returns the kind and pointer of the error with which a text is refused; panics if the text is accepted.
 fn decode_error_of<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
     let text = text.as_ref();
     match from_slice::<T>(text) {
@@ -45,13 +45,13 @@ fn error_at(kind: &'static str, pointer: impl Into<String>) -> (&'static str, St
     (kind, pointer.into())
 }
 
-/// Returns the first characters of a text, for messages.
+/// Returns the first characters of a text, for failure messages.
 fn excerpt(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Runs `f` on a thread with a small stack, whose size is given in KiB; recursion that depends on the input would
-/// overflow it.
+/// Runs `f` on a thread with a stack of `kib` KiB, which would overflow if the depth of recursion depended on the
+/// input.
 fn with_stack(kib: usize, f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new()
         .stack_size(kib * 1024)

@@ -1,4 +1,4 @@
-//! Values that safe code can create are always written as the kind of message that their type represents.
+//! Every value that safe code can create is written as the kind of message that its type represents.
 //!
 //! JSON-RPC 2.0: a request has a method and an id, a notification a method and no id, and neither has a result or an
 //! error.
@@ -17,7 +17,7 @@ use super::{decode_error_of, error_at};
 /// Names of the members of the JSON-RPC envelope.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// Checks that no member of the envelope can be added.
+/// Checks that no member of the envelope can be added to the unknown members `extra`.
 #[track_caller]
 fn check_envelope_names_refused<T: Members>(mut extra: Extra<T>) {
     for name in ENVELOPE {
@@ -27,7 +27,7 @@ fn check_envelope_names_refused<T: Members>(mut extra: Extra<T>) {
     assert_eq!(extra.insert("x", true), Ok(None));
 }
 
-/// Members of the envelope cannot be added to a message, because they would change its kind.
+/// Members of the envelope cannot be added to a message, because they would change the kind of the message.
 #[test]
 fn messages_refuse_envelope_names() {
     let params = || mcp::CallToolRequestParams::new("t");
@@ -56,7 +56,8 @@ fn decode<T: Decode>(text: &str) -> T {
     from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Checks that a message is written as the kind that its type defines, with each member of the envelope at most once.
+/// Checks that a message is written as a message of the kind `kind` with the id `id`, and contains each member of the
+/// envelope at most once.
 #[track_caller]
 fn check_written_kind<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<&str>) {
     let text = to_string(message);
@@ -71,7 +72,7 @@ fn check_written_kind<D: Direction>(message: &Message<D>, kind: HeadKind, id: Op
 /// A message with all members of the envelope except params and error, and an unknown member.
 const COMPLETE_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
 
-/// A type without an envelope keeps all members of a complete message that is decoded as this type, unchanged.
+/// A request type without envelope keeps the envelope members of a complete message that was decoded as this type.
 #[test]
 fn complete_messages_round_trip_as_bare() {
     let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
@@ -83,7 +84,7 @@ fn complete_messages_round_trip_as_bare() {
     assert_eq!(to_string(&decode::<mcp::ClientRequest>(unknown)), unknown);
 }
 
-/// When such a value is sent in a message, only the message's own envelope is written.
+/// A decoded request that has kept its envelope is written with only the envelope of the message in which it is sent.
 #[test]
 fn known_requests_get_one_envelope() {
     let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
@@ -92,6 +93,8 @@ fn known_requests_get_one_envelope() {
     assert!(to_string(&message).contains(r#""x":1"#));
 }
 
+/// A request of an unknown method that has kept its envelope is written with only the envelope of the message in which
+/// it is sent.
 #[test]
 fn unknown_requests_get_one_envelope() {
     for text in [
@@ -107,6 +110,7 @@ fn unknown_requests_get_one_envelope() {
     }
 }
 
+/// A notification that was decoded from a text with an id or error is written as a notification.
 #[test]
 fn notifications_stay_notifications() {
     for text in [
@@ -122,7 +126,8 @@ fn notifications_stay_notifications() {
     check_written_kind(&message, HeadKind::Notification, None);
 }
 
-/// Requests of 2025-11-25 include their envelope; requests of unknown methods must have it, too.
+/// In 2025-11-25, whose request types include the envelope, a request of an unknown method without a valid envelope is
+/// refused.
 #[test]
 fn unknown_methods_need_their_envelope() {
     let request = r#"{"jsonrpc":"2.0","id":5,"method":"x/y"}"#;
@@ -162,13 +167,13 @@ fn unknown_methods_need_their_envelope() {
     );
 }
 
-/// Returns the type of a variant's argument.
+/// Returns the type of the argument of a variant's constructor.
 fn argument_type<A: 'static, U>(_: fn(A) -> U) -> TypeId {
     TypeId::of::<A>()
 }
 
-/// An unknown variant can be used only in the union that has decoded it, because another union may know its
-/// discriminant.
+/// The types of unknown variants differ between unions, so that an unknown variant cannot be moved to a union that may
+/// know its discriminant.
 #[test]
 fn unknown_variants_stay_in_their_union() {
     let content = argument_type(mcp::ContentBlock::Unrecognized);
@@ -177,14 +182,14 @@ fn unknown_variants_stay_in_their_union() {
     assert_ne!(request, argument_type(newer::ClientRequest::Unrecognized));
 }
 
-/// An unknown value of a string enum can be used only in the enum that has decoded it.
+/// The types of unknown values differ between string enums, so that an unknown value cannot be moved to another enum.
 #[test]
 fn unknown_names_stay_in_their_enum() {
     let level = argument_type(mcp::LoggingLevel::Unrecognized);
     assert_ne!(level, argument_type(mcp::Role::Unrecognized));
 }
 
-/// An id is written once, regardless of the members of the request inside the envelope.
+/// A request that has kept its own id is written with only the id of its message.
 #[test]
 fn request_ids_are_written_once() {
     let request: mcp::ClientRequest = decode(r#"{"id":5,"method":"ping"}"#);

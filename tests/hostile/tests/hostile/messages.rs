@@ -1,5 +1,5 @@
-//! Hostile texts as complete messages, which are decoded in one pass with their envelope: they are preserved, or yield
-//! an error with the id.
+//! Hostile texts as complete messages, whose envelope and contents are decoded in one pass: a message is preserved, or
+//! gives an error that contains the id of the request.
 //!
 //! The order of the envelope's members never changes the outcome.
 
@@ -34,7 +34,8 @@ fn from_server(text: impl AsRef<[u8]>) -> Result<ServerMessage, MessageError> {
     decode_message::<FromServer>(text.as_ref(), &method_tools_list)
 }
 
-/// Returns the kind of the message error, and the kind and pointer of the decode error.
+/// Returns the kind of the error with which a client's message is refused, and the kind and pointer of its decode
+/// error.
 fn decode_error_of(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, String) {
     let error = from_client(text).expect_err("it is hostile");
     let cause = error.decode_error();
@@ -68,7 +69,7 @@ fn all_member_orders(members: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Returns deeply nested values.
+/// Returns arrays, objects and mixed values, each with [`LEVELS`] nested levels.
 fn nested_values() -> Vec<String> {
     let tower = |open: &str, close: &str| open.repeat(LEVELS) + "1" + &close.repeat(LEVELS);
     vec![
@@ -78,6 +79,7 @@ fn nested_values() -> Vec<String> {
     ]
 }
 
+/// Messages with deeply nested untyped JSON are preserved.
 #[test]
 fn deep_nesting_round_trips() {
     with_stack(256, || {
@@ -99,6 +101,7 @@ fn deep_nesting_round_trips() {
     });
 }
 
+/// The error for a message with a deeply nested value of the wrong type contains the id of the request.
 #[test]
 fn misplaced_nesting_errors_have_the_id() {
     with_stack(256, || {
@@ -122,6 +125,7 @@ fn misplaced_nesting_errors_have_the_id() {
     });
 }
 
+/// A message with two envelope members of the same name is refused, in every order of its members.
 #[test]
 fn duplicate_envelope_members_are_refused() {
     let call = [
@@ -153,6 +157,7 @@ fn duplicate_envelope_members_are_refused() {
     println!("{checked} orders of members");
 }
 
+/// Escaped member names and methods are equal to their unescaped spelling.
 #[test]
 fn escaped_names_equal_plain_names() {
     let params = r#""params":{"name":"t"}"#;
@@ -175,6 +180,8 @@ fn escaped_names_equal_plain_names() {
     }
 }
 
+/// Unusual but valid text is preserved; the error for invalid text contains the id of the request, if the id is
+/// readable.
 #[test]
 fn invalid_text_errors_have_the_id() {
     let with = |id: &str, method: &str, params: &str| {
@@ -244,6 +251,7 @@ fn invalid_text_errors_have_the_id() {
     assert_eq!(decode_error_of(broken), (Parse, "utf8", String::new()));
 }
 
+/// Line breaks inside the untyped JSON of a message are written as spaces.
 #[test]
 fn line_breaks_are_written_as_spaces() {
     let smuggled = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n}";
@@ -263,6 +271,7 @@ fn line_breaks_are_written_as_spaces() {
     }
 }
 
+/// A message with many unknown members is preserved.
 #[test]
 fn large_objects_round_trip() {
     let mut members = String::new();
@@ -282,6 +291,7 @@ fn large_objects_round_trip() {
     println!("{} bytes of members", members.len());
 }
 
+/// Arrays are refused in revisions without batches, even if they have very many items or levels.
 #[test]
 fn batches_with_invalid_json_are_refused() {
     with_stack(256, || {

@@ -1,4 +1,5 @@
-//! Values with 100,000 levels, complete and truncated, are preserved as untyped JSON and yield errors everywhere else.
+//! Values with 100,000 nested levels: complete values are preserved as untyped JSON; truncated values, and nested
+//! values of known types, give errors.
 //!
 //! The tests run on small stacks, so that recursion that depends on the input would overflow.
 
@@ -24,7 +25,7 @@ struct Nesting {
     open: &'static str,
     /// Text that closes a level.
     close: &'static str,
-    /// Part of the JSON pointer for a level.
+    /// Part of the JSON pointer that one level adds.
     pointer: &'static str,
 }
 
@@ -46,8 +47,8 @@ const MIXED_NESTING: Nesting = Nesting {
     close: "}]",
     pointer: "/0/a",
 };
-/// Objects in the fourth item of arrays.
-const NESTED_SECOND_ITEMS: Nesting = Nesting {
+/// Objects in the fourth item of arrays, with other items before and after.
+const NESTED_FOURTH_ITEMS: Nesting = Nesting {
     open: r#"[[],{},{"b":[]},{"":"]","a":"#,
     close: "},{},[0]]",
     pointer: "/3/a",
@@ -57,21 +58,22 @@ const NESTINGS: [Nesting; 4] = [
     NESTED_ARRAYS,
     NESTED_OBJECTS,
     MIXED_NESTING,
-    NESTED_SECOND_ITEMS,
+    NESTED_FOURTH_ITEMS,
 ];
 
 impl Nesting {
-    /// Returns a complete value with all levels.
+    /// Returns a complete value with [`LEVELS`] levels.
     fn closed_text(self) -> String {
         self.unclosed_text() + "1" + &self.close.repeat(LEVELS)
     }
 
-    /// Returns only the opening text of all levels.
+    /// Returns only the opening text of [`LEVELS`] levels.
     fn unclosed_text(self) -> String {
         self.open.repeat(LEVELS)
     }
 }
 
+/// Deeply nested untyped JSON is preserved.
 #[test]
 fn untyped_json_round_trips() {
     with_stack(SMALL_STACK_KIB, || {
@@ -83,6 +85,7 @@ fn untyped_json_round_trips() {
     });
 }
 
+/// The members of a deeply nested untyped object can be read and added.
 #[test]
 fn untyped_objects_are_read_by_member() {
     with_stack(SMALL_STACK_KIB, || {
@@ -99,6 +102,7 @@ fn untyped_objects_are_read_by_member() {
     });
 }
 
+/// Messages with deeply nested untyped JSON are preserved.
 #[test]
 fn untyped_json_in_messages_round_trips() {
     with_stack(TYPED_VALUE_STACK_KIB, || {
@@ -119,6 +123,7 @@ fn untyped_json_in_messages_round_trips() {
     });
 }
 
+/// JSON Schema documents with deeply nested values are preserved, and their validation does not overflow the stack.
 #[test]
 fn schema_documents_round_trip_and_validate() {
     with_stack(TYPED_VALUE_STACK_KIB, || {
@@ -137,7 +142,7 @@ fn schema_documents_round_trip_and_validate() {
     });
 }
 
-/// Returns a pointer as errors contain it: truncated if it is too long. The pointer must be ASCII.
+/// Returns an ASCII pointer as errors contain it: truncated if it is too long.
 fn cut_pointer(mut pointer: String) -> String {
     if pointer.len() > MAX_POINTER {
         pointer.truncate(MAX_POINTER);
@@ -146,6 +151,7 @@ fn cut_pointer(mut pointer: String) -> String {
     pointer
 }
 
+/// The error for a nested value that is not closed contains the pointer of the innermost value.
 #[test]
 fn unclosed_values_are_reported_with_position() {
     with_stack(SMALL_STACK_KIB, || {
@@ -165,6 +171,7 @@ fn unclosed_values_are_reported_with_position() {
     });
 }
 
+/// The error for a message with a nested value that is not closed contains the pointer of the innermost value.
 #[test]
 fn unclosed_values_in_messages_are_reported() {
     with_stack(TYPED_VALUE_STACK_KIB, || {
@@ -192,11 +199,12 @@ fn unclosed_values_in_messages_are_reported() {
     });
 }
 
-/// Returns the expected kind of error: a schema document must be an object, so that a nested array has the wrong type.
+/// Returns the kind of the error for a nested value that is not closed in a JSON Schema document.
 fn document_error_kind(_: Nesting) -> &'static str {
     "syntax"
 }
 
+/// A closing bracket of the wrong kind is reported with its offset.
 #[test]
 fn wrong_closing_brackets_are_errors() {
     with_stack(SMALL_STACK_KIB, || {
@@ -210,6 +218,8 @@ fn wrong_closing_brackets_are_errors() {
     });
 }
 
+/// A deeply nested value in the place of a string, number or other known type is refused with the pointer of its first
+/// level.
 #[test]
 fn typed_positions_refuse_nested_values() {
     with_stack(TYPED_VALUE_STACK_KIB, || {
@@ -250,6 +260,7 @@ fn typed_positions_refuse_nested_values() {
     });
 }
 
+/// A map accepts deeply nested values only if the type of its values is untyped JSON.
 #[test]
 fn typed_maps_refuse_typed_nesting() {
     with_stack(SMALL_STACK_KIB, || {
@@ -270,6 +281,7 @@ fn typed_maps_refuse_typed_nesting() {
     });
 }
 
+/// Deeply nested untyped JSON is preserved when serde_json decodes and encodes it.
 #[test]
 fn serde_json_handles_untyped_json() {
     with_stack(TYPED_VALUE_STACK_KIB, || {
@@ -282,7 +294,7 @@ fn serde_json_handles_untyped_json() {
     });
 }
 
-/// Recursive type, which no message of the protocol contains so far.
+/// Recursive type: an array of values of the same type.
 struct Tree(Vec<Tree>);
 
 impl Decode for Tree {
@@ -297,7 +309,7 @@ impl Encode for Tree {
     }
 }
 
-/// Recursive type that alternates between arrays and maps, and contains the number of levels.
+/// Recursive type that alternates between arrays and maps; the field is the number of levels.
 struct Chain(usize);
 
 impl Decode for Chain {
@@ -308,6 +320,7 @@ impl Decode for Chain {
     }
 }
 
+/// A value of a recursive type is refused if it has more than [`MAX_DEPTH`] levels.
 #[test]
 fn typed_nesting_is_limited() {
     /// Maximum number of typed levels.

@@ -1,6 +1,6 @@
 //! Numbers of every length and spelling are preserved, and malformed numbers yield errors.
 //!
-//! `decimals.rs` compares numbers by value.
+//! The values of numbers are tested in `decimals.rs`.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, Map, Number};
@@ -74,7 +74,7 @@ const MALFORMED_NUMBERS: [&str; 24] = [
     "1..2",
 ];
 
-/// Returns numbers with 10,000 digits or more; only integers if `whole` is true.
+/// Returns numbers with at least 10,000 digits: only integers if `whole` is true.
 fn long_numbers(whole: bool) -> Vec<String> {
     let nines = "9".repeat(10_000);
     let zeros = "0".repeat(10_000);
@@ -99,13 +99,14 @@ fn long_numbers(whole: bool) -> Vec<String> {
     }
 }
 
-/// Returns short and long numbers; only integers if `whole` is true, otherwise numbers with fractions.
+/// Returns short and long numbers: integers if `whole` is true, otherwise numbers with fractions.
 fn all_numbers(whole: bool) -> Vec<String> {
     let short: &[&str] = if whole { &INTEGERS } else { &FRACTIONS };
     let short = short.iter().map(|text| (*text).to_owned());
     short.chain(long_numbers(whole)).collect()
 }
 
+/// The spelling of a number in untyped JSON is preserved.
 #[test]
 fn untyped_numbers_keep_their_spelling() {
     for text in all_numbers(true).into_iter().chain(all_numbers(false)) {
@@ -118,6 +119,7 @@ fn untyped_numbers_keep_their_spelling() {
     }
 }
 
+/// The spelling of a `Number` is preserved.
 #[test]
 fn typed_numbers_keep_their_spelling() {
     for text in all_numbers(true).into_iter().chain(all_numbers(false)) {
@@ -130,6 +132,7 @@ fn typed_numbers_keep_their_spelling() {
     }
 }
 
+/// The spelling of an `Integer` is preserved.
 #[test]
 fn typed_integers_keep_their_spelling() {
     for text in all_numbers(true) {
@@ -145,6 +148,7 @@ fn typed_integers_keep_their_spelling() {
     }
 }
 
+/// A number with a fraction is refused where an integer is required.
 #[test]
 fn typed_integers_refuse_fractions() {
     for text in all_numbers(false) {
@@ -171,6 +175,7 @@ fn typed_integers_refuse_fractions() {
     }
 }
 
+/// Texts that only resemble numbers are refused as untyped JSON, numbers and integers.
 #[test]
 fn malformed_numbers_are_not_json() {
     for text in MALFORMED_NUMBERS {
@@ -209,6 +214,7 @@ fn malformed_numbers_are_not_json() {
     }
 }
 
+/// A number is refused where a string is required, and a string where a number is required.
 #[test]
 fn numbers_are_not_strings() {
     for text in all_numbers(true).into_iter().chain(all_numbers(false)) {

@@ -38,17 +38,18 @@ fn message<D: Direction>(text: &str) -> Result<Message<D>, MessageError> {
     decode_message::<D>(text.as_bytes(), &|_| Some("vendor/method"))
 }
 
-/// Returns the kind and pointer of a decode error.
+/// Returns the kind and the pointer of a decode error.
 fn kind_and_pointer(error: &DecodeError) -> (&'static str, String) {
     (error.kind().name(), error.pointer().to_owned())
 }
 
-/// Parses like a peer that keeps the last of several members with the same name.
+/// Parses a text with serde_json, which keeps the last of several members with the same name, as many peers do.
 fn parse_last_duplicate(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("serde_json takes it")
 }
 
-/// Checks that decoding and [`MessageHead`] refuse a message for the same reason.
+/// Checks that [`MessageHead`] and the decoding of the complete message refuse a text with the same kind of error and
+/// pointer.
 #[track_caller]
 fn check_both_refuse(text: &str, expected: (&'static str, &str)) {
     let expected = error_at(expected.0, expected.1);
@@ -62,7 +63,8 @@ fn check_both_refuse(text: &str, expected: (&'static str, &str)) {
     assert_eq!(kind_and_pointer(&head), expected, "the head of {text}");
 }
 
-/// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers use the last value.
+/// A message with two envelope members of the same name is refused: "The names within an object SHOULD be unique" (RFC
+/// 8259, section 4), and most peers use the last value.
 #[test]
 fn duplicate_envelope_members_are_refused() {
     for (again, pointer) in [
@@ -127,7 +129,8 @@ fn duplicate_results_and_errors_are_refused() {
     }
 }
 
-/// [`MessageHead`] does not check members outside of the envelope; decoding refuses them at typed levels.
+/// [`MessageHead`] ignores duplicate members outside of the envelope; the decoding of the complete message refuses
+/// duplicate members at typed levels.
 #[test]
 fn message_head_allows_unknown_duplicates() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}"#;
@@ -197,8 +200,8 @@ fn lone_surrogates_are_not_replaced() {
     assert!(message::<FromClient>(replacement).is_ok());
 }
 
-/// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": the string, not its
-/// spelling.
+/// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": an escaped spelling of
+/// the string is accepted, too.
 #[test]
 fn escaped_versions_are_accepted() {
     for version in [r"2.\u0030", r"\u0032.0", r"2\u002E0"] {
@@ -284,7 +287,8 @@ fn json_extensions_are_refused() {
     }
 }
 
-/// Implements serde's string-or-struct pattern: the visitor passes a map to another type as a deserialiser.
+/// Value that is deserialised by serde's string-or-struct pattern: from a string, or by passing the map to another
+/// type's deserialisation.
 struct StringOrStruct<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
@@ -346,7 +350,7 @@ fn smuggled_raw_text_is_checked() {
 /// Raw text from a serialiser is validated before it becomes JSON.
 #[test]
 fn serialized_raw_text_is_checked() {
-    /// Value that serialises text which is not JSON as a raw value.
+    /// Value that serialises a text as a raw value, although the text is not JSON.
     struct InvalidRawText;
     impl serde::Serialize for InvalidRawText {
         fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

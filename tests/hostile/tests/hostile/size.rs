@@ -22,11 +22,11 @@ enum NameOrder {
     Descending,
     /// The names have a random order.
     Random,
-    /// The names have a common prefix of 2,000 bytes, which every comparison of names must pass.
+    /// The names have a common prefix of 2,000 bytes, so that every comparison of two names reads the prefix.
     LongPrefix,
 }
 
-/// Returns the members of an object without braces, with about the given number of bytes.
+/// Returns the text of about `bytes` bytes of members, without the braces of their object.
 fn members(bytes: usize, names: NameOrder) -> String {
     let mut out = String::with_capacity(bytes + 4096);
     let prefix = "p".repeat(2000);
@@ -48,14 +48,15 @@ fn members(bytes: usize, names: NameOrder) -> String {
     out
 }
 
-/// Decodes a text; returns the value and the duration.
+/// Decodes a text and checks that encoding gives the same text; returns the value and the duration of both.
 fn decode_timed<T: Decode + Encode>(text: &str) -> (T, Duration) {
     let from = Instant::now();
     let value = check_round_trip(text);
     (value, from.elapsed())
 }
 
-/// Decodes a quarter of the members and all members, wrapped by `wrap`, and prints the durations.
+/// Decodes a quarter of the members and then all members, each wrapped by `wrap`; prints the durations and returns the
+/// value with all members.
 fn compare<T: Decode + Encode>(what: &str, names: NameOrder, wrap: impl Fn(&str) -> String) -> T {
     let (_, quarter) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES / 4, names)));
     let (value, all) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES, names)));
@@ -66,6 +67,7 @@ fn compare<T: Decode + Encode>(what: &str, names: NameOrder, wrap: impl Fn(&str)
     value
 }
 
+/// A large object of untyped JSON is preserved.
 #[test]
 fn large_untyped_objects_round_trip() {
     let object: JsonObject = compare("untyped JSON", NameOrder::Ascending, |m| format!("{{{m}}}"));
@@ -76,6 +78,7 @@ fn large_untyped_objects_round_trip() {
     ));
 }
 
+/// Many unknown members of a typed object are preserved.
 #[test]
 fn many_unknown_members_round_trip() {
     for names in [
@@ -93,6 +96,7 @@ fn many_unknown_members_round_trip() {
     }
 }
 
+/// A large map with typed values is preserved.
 #[test]
 fn large_typed_maps_round_trip() {
     let map: Map<Json> = compare("a typed map", NameOrder::Random, |m| format!("{{{m}}}"));
@@ -101,6 +105,7 @@ fn large_typed_maps_round_trip() {
     assert_eq!(again.len(), length);
 }
 
+/// A large message is preserved.
 #[test]
 fn large_messages_round_trip() {
     compare::<mcp::ClientRequest>("arguments of a call", NameOrder::Random, |m| {
@@ -114,6 +119,7 @@ fn large_messages_round_trip() {
     });
 }
 
+/// One duplicate member among many distinct members is found, even if its name is escaped.
 #[test]
 fn single_duplicate_is_found() {
     let members = members(DOCUMENT_BYTES / 4, NameOrder::Random);
@@ -135,6 +141,7 @@ fn single_duplicate_is_found() {
     check_round_trip::<JsonObject>(&escaped);
 }
 
+/// Long strings and arrays are preserved.
 #[test]
 fn long_strings_and_arrays_round_trip() {
     let plain = "x".repeat(DOCUMENT_BYTES);

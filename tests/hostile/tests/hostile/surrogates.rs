@@ -21,6 +21,7 @@ const LONE_SURROGATES: [&str; 12] = [
     r"\ud83d\ude00\ude00",
 ];
 
+/// An escaped pair of surrogates is decoded as one character.
 #[test]
 fn surrogate_pairs_are_characters() {
     for (text, character) in [
@@ -35,6 +36,7 @@ fn surrogate_pairs_are_characters() {
     }
 }
 
+/// A lone surrogate is refused in every string of a known type.
 #[test]
 fn typed_strings_refuse_lone_surrogates() {
     for lone in LONE_SURROGATES {
@@ -60,6 +62,7 @@ fn typed_strings_refuse_lone_surrogates() {
     }
 }
 
+/// A lone surrogate in a string enum, discriminant or method is refused and is not equal to any known value.
 #[test]
 fn lone_surrogates_equal_no_name() {
     for lone in LONE_SURROGATES {
@@ -86,6 +89,7 @@ fn lone_surrogates_equal_no_name() {
     }
 }
 
+/// A lone surrogate is refused in the member names of typed objects and maps.
 #[test]
 fn typed_names_refuse_lone_surrogates() {
     for lone in LONE_SURROGATES {
@@ -107,6 +111,7 @@ fn typed_names_refuse_lone_surrogates() {
     }
 }
 
+/// Lone surrogates inside untyped JSON are preserved.
 #[test]
 fn untyped_json_keeps_lone_surrogates() {
     for lone in LONE_SURROGATES {
@@ -127,6 +132,7 @@ fn untyped_json_keeps_lone_surrogates() {
     }
 }
 
+/// Incomplete and unknown escape sequences are refused.
 #[test]
 fn malformed_escapes_are_refused() {
     for broken in [

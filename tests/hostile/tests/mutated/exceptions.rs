@@ -1,7 +1,7 @@
-//! Reasons why `serde_json::Value` refuses a valid JSON text or has another value: the four exceptions of the
+//! Reasons why `serde_json::Value` refuses a valid JSON text or decodes a different value: the four exceptions of the
 //! comparison.
 //!
-//! They are determined from the text alone, without the verdicts.
+//! The exceptions are determined from the text alone, not from the outcomes of the two decoders.
 
 use serde_json::Value;
 
@@ -11,21 +11,22 @@ const SERDE_JSON_MAX_DEPTH: usize = 127;
 /// Names of the members that `serde_json` uses internally for numbers and raw values.
 const PRIVATE_NAMES: &str = "$serde_json::private::";
 
-/// Reason why `serde_json::Value` cannot be compared for a document.
+/// Reasons why a valid document is not compared with `serde_json::Value`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exceptions {
     /// A number exceeds the range of `f64`; `Value` refuses it without the feature `arbitrary_precision`.
     pub(crate) number_out_of_range: bool,
     /// A string contains a lone surrogate, which a Rust `String` cannot represent; untyped JSON keeps it.
     pub(crate) lone_surrogate: bool,
-    /// The nesting exceeds the recursion limit of serde_json; untyped JSON has no limit.
+    /// The nesting exceeds the recursion limit of serde_json; untyped JSON has no recursion limit.
     pub(crate) too_deep: bool,
-    /// An object has an internal member name of serde_json, which serde_json interprets as a number or raw value.
+    /// An object contains a member with an internal name of serde_json, so that serde_json decodes a number or raw
+    /// value.
     pub(crate) private_name: bool,
 }
 
 impl Exceptions {
-    /// Returns the exceptions that apply to a valid JSON text.
+    /// Returns the exceptions that apply to a valid JSON text, determined from the text alone.
     pub(crate) fn of(text: &str) -> Self {
         let mut found = Self::default();
         let mut depth = 0;
@@ -73,7 +74,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// Decodes a string to UTF-16 and checks for lone surrogates.
+/// Returns true if the contents of a JSON string contain an escaped lone surrogate.
 fn has_lone_surrogate(inside: &str) -> bool {
     let mut units = Vec::new();
     let mut rest = inside.chars();
@@ -91,7 +92,7 @@ fn has_lone_surrogate(inside: &str) -> bool {
     char::decode_utf16(units).any(|c| c.is_err())
 }
 
-/// Returns true if a number exceeds `f64`, unless serde_json keeps numbers as text in this build.
+/// Returns true if a number exceeds `f64`, and serde_json decodes numbers as `f64` in this build.
 fn is_out_of_range(number: &str) -> bool {
     let keeps_text = serde_json::from_str::<serde_json::Number>("1e400").is_ok();
     !keeps_text && number.parse::<f64>().is_ok_and(f64::is_infinite)
@@ -102,6 +103,7 @@ fn refused_by_value(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_err()
 }
 
+/// A document has the exception exactly if it contains a number that `Value` refuses.
 #[test]
 fn numbers_out_of_range_are_detected() {
     for (text, beyond) in [
@@ -120,6 +122,7 @@ fn numbers_out_of_range_are_detected() {
     }
 }
 
+/// A document has the exception exactly if one of its strings contains a lone surrogate.
 #[test]
 fn lone_surrogates_are_detected() {
     for (text, lone) in [
@@ -136,6 +139,7 @@ fn lone_surrogates_are_detected() {
     }
 }
 
+/// A document has the exception exactly if its nesting exceeds the recursion limit of serde_json.
 #[test]
 fn deep_nesting_is_detected() {
     for (levels, deep) in [(127, false), (128, true), (1000, true)] {
@@ -147,6 +151,7 @@ fn deep_nesting_is_detected() {
     }
 }
 
+/// A document has the exception exactly if it contains an internal member name of serde_json.
 #[test]
 fn private_names_are_detected() {
     let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;

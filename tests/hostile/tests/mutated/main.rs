@@ -1,4 +1,4 @@
-//! Compares the reader with serde_json on a million seeded mutations of small documents.
+//! Compares the JSON reader of `mcp-exact-wire` with serde_json on a million seeded mutations of small documents.
 //!
 //! Both must accept the same documents with the same values, except for the exceptions in `exceptions.rs`, which must
 //! explain every difference.
@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 /// Seed of the random documents.
 const SEED: u64 = 0x8259;
-/// Number of random documents.
+/// Number of generated documents.
 const DOCUMENT_COUNT: usize = 1_000_000;
 
 /// Number of documents with each outcome.
@@ -52,13 +52,14 @@ struct Counts {
     typed_arrays: usize,
 }
 
+/// Each mutated document is accepted and decoded as by serde_json, in untyped JSON and in the types of the wire crate.
 #[test]
 fn mutated_documents_agree_with_serde_json() {
     let mut mutator = Mutator::new(SEED);
     let mut counts = Counts::default();
     for _ in 0..DOCUMENT_COUNT {
         let bytes = mutator.document();
-        check_open(bytes, &mut counts);
+        check_untyped_json(bytes, &mut counts);
         check_string(bytes, &mut counts);
         check_number(bytes, &mut counts);
         check_boolean(bytes, &mut counts);
@@ -71,8 +72,8 @@ fn mutated_documents_agree_with_serde_json() {
     assert!(counts.rejected > DOCUMENT_COUNT / 10);
 }
 
-/// Compares decoding as untyped JSON with `RawValue` and `Value`.
-fn check_open(bytes: &[u8], counts: &mut Counts) {
+/// Checks that a document is accepted as untyped JSON exactly if serde_json accepts it, with the same value.
+fn check_untyped_json(bytes: &[u8], counts: &mut Counts) {
     let json = from_slice::<Json>(bytes);
     let raw = serde_json::from_slice::<&RawValue>(bytes);
     assert_eq!(json.is_ok(), raw.is_ok(), "{}", excerpt(bytes));
@@ -104,7 +105,7 @@ fn check_open(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
-/// Compares decoding as a string.
+/// Checks that a document is decoded as a string exactly as by serde_json.
 fn check_string(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<String>(bytes).ok();
     let theirs = serde_json::from_slice::<String>(bytes).ok();
@@ -116,7 +117,7 @@ fn check_string(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
-/// Compares decoding as a number.
+/// Checks that a document is decoded as a number exactly as by serde_json.
 fn check_number(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Number>(bytes).ok();
     let theirs = serde_json::from_slice::<serde_json::Number>(bytes).ok();
@@ -152,7 +153,7 @@ fn check_number(bytes: &[u8], counts: &mut Counts) {
     );
 }
 
-/// Compares decoding as a boolean.
+/// Checks that a document is decoded as a boolean exactly as by serde_json.
 fn check_boolean(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<bool>(bytes).ok();
     let theirs = serde_json::from_slice::<bool>(bytes).ok();
@@ -160,7 +161,7 @@ fn check_boolean(bytes: &[u8], counts: &mut Counts) {
     counts.typed_booleans += usize::from(ours.is_some());
 }
 
-/// Compares decoding as an object of untyped JSON.
+/// Checks that a document is decoded as an object of untyped JSON with the members that serde_json finds.
 fn check_object(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Map<Json>>(bytes).ok();
     let theirs = serde_json::from_slice::<Members>(bytes).ok();
@@ -175,7 +176,7 @@ fn check_object(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
-/// Compares decoding as an array of untyped JSON.
+/// Checks that a document is decoded as an array of untyped JSON with the items that serde_json finds.
 fn check_array(bytes: &[u8], counts: &mut Counts) {
     let ours = from_slice::<Vec<Json>>(bytes).ok();
     let theirs = serde_json::from_slice::<Vec<&RawValue>>(bytes).ok();
@@ -187,7 +188,7 @@ fn check_array(bytes: &[u8], counts: &mut Counts) {
     }
 }
 
-/// Returns a document as printable text, for messages.
+/// Returns a document as printable text, for failure messages.
 fn excerpt(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }

@@ -4,7 +4,7 @@
 
 use mcp_exact_tests_support::Rng;
 
-/// Documents that the mutations begin with.
+/// Documents that are mutated.
 const SMALL_DOCUMENTS: [&str; 34] = [
     "null",
     "true",
@@ -106,7 +106,7 @@ const FRAGMENTS: [&[u8]; 56] = [
 pub(crate) struct Mutator {
     /// Random number generator.
     rng: Rng,
-    /// The current document.
+    /// The current document, which is mutated in place.
     buffer: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl Mutator {
         }
     }
 
-    /// Returns the next document.
+    /// Generates the next document and returns it.
     pub(crate) fn document(&mut self) -> &[u8] {
         self.buffer.clear();
         let seed = *self.rng.pick(&SMALL_DOCUMENTS);
@@ -132,7 +132,7 @@ impl Mutator {
         &self.buffer
     }
 
-    /// Changes the document at a random position.
+    /// Applies one random mutation at a random position of the document.
     fn mutate(&mut self) {
         let length = self.buffer.len();
         let at = self.rng.below(length + 1);
@@ -167,7 +167,8 @@ impl Mutator {
         self.buffer.splice(at..at, piece.iter().copied());
     }
 
-    /// Replaces a sequence of digits, letters or quotes by another complete document, which often yields valid JSON.
+    /// Replaces a sequence of digits, letters or quotes by another complete document, because the result is often valid
+    /// JSON.
     fn replace_value(&mut self) {
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'"';
         let Some(start) = self.buffer.iter().position(is_part) else {
@@ -186,7 +187,8 @@ impl Mutator {
         self.buffer.splice(from..from + run, other.iter().copied());
     }
 
-    /// Wraps the document in up to 150 arrays or objects, around the recursion limit of serde_json.
+    /// Wraps the document in up to 150 arrays or objects, so that its nesting can exceed the recursion limit of
+    /// serde_json.
     fn wrap_in_containers(&mut self) {
         let levels = 100 + self.rng.below(50);
         let (open, close): (&[u8], &[u8]) = if self.rng.chance(50) {

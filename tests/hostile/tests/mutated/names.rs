@@ -1,5 +1,5 @@
-//! Deserialises an object with serde_json as a list of names and value texts, which keeps order and duplicates, unlike
-//! the maps of serde_json.
+//! Deserialises an object with serde_json as a list of names and value texts; unlike a map of serde_json, the list
+//! keeps the order and duplicates.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Measures calls per second with stores in memory and on Redis, alternately, of one client and of many concurrent
-//! clients: `redis_calls_per_second [CALLS]`. Also measures the CPU time per call, which depends least on other
-//! programs on the machine. Fails if the median share of calls on Redis is below 60 % with many clients.
+//! clients: `redis_calls_per_second [CALLS]`. The program also measures the CPU time per call, because CPU time depends
+//! least on other programs on the machine. Fails if the median share of calls on Redis is below 60 % with many clients.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn cpu_of(daemon: &RedisServer) -> f64 {
     1e6 * (seconds("used_cpu_sys:") + seconds("used_cpu_user:"))
 }
 
-/// Measures calls of concurrent clients. Each client has a session and makes one call after the other.
+/// Measures the calls of concurrent clients, each of which has a session and makes one call after the other.
 async fn measure(
     daemon: &RedisServer,
     options: HttpServerOptions,
@@ -99,6 +99,7 @@ async fn measure(
     }
 }
 
+/// Returns the median of the values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

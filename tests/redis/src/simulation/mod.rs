@@ -39,7 +39,7 @@ pub enum Fault {
     NoFence,
     /// A process that was once considered dead is always considered dead.
     DeadForever,
-    /// A stream gets its last will although its client has received later events.
+    /// A stream ends with its last will although its client has received later events.
     EarlyWill,
     /// A message that was published twice is delivered twice.
     RepeatedMessage,

@@ -184,8 +184,8 @@ impl Simulation {
         }
     }
 
-    /// Forwards events of another process to the client; if there are none and the other process is dead, ends its
-    /// stream.
+    /// Forwards events of another process to the client; ends the stream if there are no events and the other process
+    /// is dead.
     pub(super) fn forward_events(
         &mut self,
         session: u32,

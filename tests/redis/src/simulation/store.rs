@@ -19,6 +19,7 @@ pub struct Event {
     pub number: u64,
     /// Number of the preceding event.
     pub after: u64,
+    /// True if the stream ends with the event.
     pub is_last: bool,
     /// Text of the event, represented by a number; the last will of a stream is [`LAST_WILL`].
     pub data: u64,
@@ -61,7 +62,7 @@ pub struct Store {
     streams: HashMap<StreamKey, Stream>,
     /// End of the lease of each process.
     leases: HashMap<ProcessId, u64>,
-    /// True if the store accepts writes of processes that do not own the stream, which is a deliberate fault.
+    /// True if the store accepts the writes of processes that do not own the stream, as a deliberate fault.
     pub is_open: bool,
 }
 
@@ -252,6 +253,7 @@ impl Store {
 /// Message on the bus.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
+    /// Process that has published the message.
     pub process: ProcessId,
     /// Number of the message among the messages of the process.
     pub number: u64,
@@ -293,7 +295,7 @@ impl Bus {
         self.first + self.messages.len() as u64 - 1
     }
 
-    /// Returns the messages after a number, and a flag that is true if some of them were already removed.
+    /// Returns the messages after a number, and a flag that is true if a message after this number was already removed.
     pub fn read(&self, after: u64) -> (impl Iterator<Item = &Message>, bool) {
         let skipped = (after + 1).saturating_sub(self.first);
         let messages = self

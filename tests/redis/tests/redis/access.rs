@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::stores::{MarkedBus, TIMEOUT, record};
 
+/// Lifetime of the saved session records.
 const HOUR: Duration = Duration::from_secs(3600);
 /// Text of the documentation page with the permissions.
 const REDIS_PAGE: &str = include_str!("../../../../docs/redis.md");

@@ -62,6 +62,8 @@ async fn check(site: Site, setup: &Setup, clients: SocketAddr, plan: Plan) {
     assert!(is_disturbed, "too few faults: {faults:?}");
 }
 
+/// With persistence, every call ends as guaranteed although servers and Redis are killed and connections are cut and
+/// delayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_processes_break_no_promise() {
     let redis = RedisServer::start();

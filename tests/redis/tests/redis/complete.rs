@@ -51,8 +51,8 @@ async fn complete_streams_are_read_elsewhere() {
     );
 }
 
-/// The hashes of a session expire even while the session is in use: a hash that gets no more streams is removed before
-/// it is used again.
+/// The hashes of a session expire even while the session is in use: a hash in which no more streams are stored is
+/// removed before its next use.
 #[tokio::test]
 async fn complete_streams_of_busy_sessions_expire() {
     let server = RedisServer::start();
@@ -70,7 +70,7 @@ async fn complete_streams_of_busy_sessions_expire() {
     assert!(stored <= 30, "{stored} streams");
 }
 
-/// An event is not sent if Redis has no memory for it, and the error states the reason.
+/// If Redis has no memory for an event, the event is not sent, and the error states the reason.
 #[tokio::test]
 async fn full_redis_refuses_complete_streams() {
     let server = RedisServer::start_with(&["--maxmemory", "500kb"]);

@@ -116,7 +116,8 @@ fn balancer_finds_every_server() {
     check_balancer(&example().join("haproxy.cfg"), &variables);
 }
 
-/// The files and volumes that compose.yaml names exist, and the program reads the variables that are set for it.
+/// The files and volumes that compose.yaml names exist, and the server program reads each variable that compose.yaml
+/// sets.
 #[test]
 fn named_files_exist() {
     let compose = Compose::read();

@@ -67,6 +67,7 @@ async fn server(redis: &Redis) -> TestServer {
     TestServer::start_handler(Arc::new(burst::handle), options).await
 }
 
+/// A call without events sends no command to Redis, and a call with ten events at most two.
 #[tokio::test]
 async fn calls_take_few_commands() {
     let daemon = RedisServer::start();
@@ -116,6 +117,7 @@ async fn calls_take_few_commands() {
     }
 }
 
+/// An idle session uses at most 1,024 bytes of Redis.
 #[tokio::test]
 async fn idle_sessions_are_small() {
     /// Number of sessions that share the measured memory.

@@ -12,6 +12,7 @@ use tokio::time::{Duration, sleep, timeout};
 
 use super::stores::TIMEOUT;
 
+/// The calls of one session are answered by all three processes of the example.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_serves_one_session() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/three-servers");

@@ -16,8 +16,11 @@ const OPERATION_COUNT: usize = 3000;
 
 /// Process that runs the same operations on Redis and in the model.
 struct Process {
+    /// Id of the process in the model.
     id: u32,
+    /// Event log of the process on Redis.
     log: std::sync::Arc<RedisEventLog>,
+    /// Session store of the process on Redis.
     sessions: std::sync::Arc<RedisSessionStore>,
 }
 
@@ -67,8 +70,8 @@ fn read_model(
     }
 }
 
-/// Returns random events of one append, each with its number and true if the stream ends with it; the first numbers may
-/// be those of earlier events.
+/// Returns random events of one append, each with its number and a flag that is true if the stream ends with the event;
+/// the first events may repeat earlier events.
 fn random_burst(rng: &mut Rng, least: usize) -> Vec<(u64, bool)> {
     let (first, count) = (1 + rng.below(12) as u64, (least + rng.below(4)) as u64);
     let ends = rng.below(8) == 0;

@@ -33,6 +33,7 @@ fn run(redis: &RedisServer, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
+/// `mcp-exact sessions` lists, counts and ends the sessions of a running server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_see_and_end_sessions() {
     let daemon = RedisServer::start();

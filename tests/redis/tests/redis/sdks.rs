@@ -16,6 +16,7 @@ const PEERS_VARIABLE: &str = "MCP_EXACT_PEERS";
 /// Time limit of the client of one SDK.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
+/// The calls of an SDK client with one session are answered by all three processes, or by one process with HTTP+SSE.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sdk_clients_use_three_processes() {
     let peers = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);

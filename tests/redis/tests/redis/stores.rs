@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 
 /// Time limit that is longer than any operation in these tests needs.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
+/// Lifetime of the saved session records.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Creates the stores of a process on a Redis server.
@@ -101,12 +102,14 @@ fn change(uri: &str) -> BusMessage {
     }
 }
 
+/// The session store on Redis passes the contract suite for session stores.
 #[tokio::test]
 async fn session_store_keeps_contract() {
     let server = RedisServer::start();
     contract::session_store(&*start(&server).session_store(), sleep).await;
 }
 
+/// The event log on Redis passes the contract suites for event logs and for shared event logs.
 #[tokio::test]
 async fn event_log_keeps_contract() {
     let server = RedisServer::start();
@@ -130,8 +133,8 @@ impl MarkedBus {
         }
     }
 
-    /// Waits until all published messages have been delivered. Publishes a mark and waits for it, because messages are
-    /// delivered in order.
+    /// Waits until all published messages have been delivered. To do so, publishes a mark and waits for the mark,
+    /// because messages are delivered in order.
     pub async fn settle(&self) {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let mark = change(&format!("mark:{number}"));
@@ -155,6 +158,7 @@ impl ChangeBus for MarkedBus {
     }
 }
 
+/// The change bus on Redis passes the contract suite for change buses.
 #[tokio::test]
 async fn change_bus_keeps_contract() {
     let server = RedisServer::start();
@@ -162,7 +166,7 @@ async fn change_bus_keeps_contract() {
     contract::change_bus(&marked, async || marked.settle().await).await;
 }
 
-/// If two processes save the same version of a session, one of them is refused; no process can save a session that has
+/// If two processes save the same version of a session, one save is refused; no process can save a session that has
 /// ended.
 #[tokio::test]
 async fn versions_fence_processes() {
@@ -471,7 +475,7 @@ async fn last_will_comes_last() {
     );
 }
 
-/// The size of a stream is limited in bytes; the latest events are kept.
+/// The size of a stream is limited in bytes: the oldest events are removed, and the latest events remain.
 #[tokio::test]
 async fn streams_have_a_size() {
     let server = RedisServer::start();

@@ -1,6 +1,7 @@
-//! Sends instances of a type through every layer of serde and expects them unchanged.
+//! Serialises and deserialises instances of a type through every layer of serde, and checks that the instances are
+//! unchanged.
 //!
-//! The layers are derived types around the tested type, as users write them.
+//! A layer is a derived serde type that contains the tested type, as users write such types.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -18,13 +19,13 @@ use crate::preserved::Layer;
 pub(crate) struct CheckCounts {
     /// Number of instances.
     pub(crate) instances: usize,
-    /// Number of objects; only objects can be flattened or internally tagged.
+    /// Number of instances that are objects; only objects can be flattened or internally tagged.
     objects: usize,
-    /// Number of skipped instances, which errata or the number `1e-400` make invalid.
+    /// Number of instances that are not checked, because errata or the number `1e-400` make them invalid.
     pub(crate) refused: usize,
 }
 
-/// Trait bounds for the checks.
+/// Combination of the trait bounds that the checks require.
 pub(crate) trait CheckedType:
     Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug
 {
@@ -35,7 +36,7 @@ impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Deb
 {
 }
 
-/// Sends one instance through all layers; the text may be invalid.
+/// Serialises and deserialises one instance through all layers; an instance that its type refuses is only counted.
 pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
     let Ok(value) = from_str::<T>(text) else {
         checked.refused += 1;
@@ -62,49 +63,59 @@ pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
     }
 }
 
-/// Instance as a value, as text and as a document.
+/// Tested instance, as a value, as text and as a document.
 struct Sample<T> {
     /// The value.
     value: T,
-    /// Text that encoding the value yields.
+    /// Text of the encoded value.
     exact: String,
-    /// The value as a document.
+    /// Value as a document whose members and numbers can be compared.
     doc: Doc,
 }
 
-/// Struct with fields of the tested type.
+/// Struct with ordinary fields of the tested type.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Field<T> {
+    /// Field before the fields of the tested type.
     before: bool,
+    /// Instance in an option.
     value: Option<T>,
+    /// Absent instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     none: Option<T>,
+    /// List that contains the instance.
     list: Vec<T>,
+    /// Instance in a box.
     boxed: Box<T>,
 }
 
 /// Struct with a flattened field of the tested type between other fields.
 #[derive(Debug, Serialize, Deserialize)]
 struct Flattened<T> {
+    /// Field before the flattened field.
     #[serde(rename = "x-test-before")]
     before: bool,
+    /// Flattened instance.
     #[serde(flatten)]
     value: T,
+    /// Field after the flattened field.
     #[serde(rename = "x-test-after")]
     after: u8,
 }
 
-/// Variant that matches no value, so that serde tries the next one on the buffered value.
+/// Variant that matches no value, so that serde deserialises the next variant from its buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct NeverMatching {
+    /// Required member that no instance has.
     #[serde(rename = "x-test-nothing")]
     nothing: NeverMatchingValue,
 }
 
-/// Not a boolean, because derived structs also accept an array of their fields, such as `[false]`, which is valid
-/// untyped JSON.
+/// Value that no instance contains. A boolean is not sufficient, because derived structs also accept an array of their
+/// fields, and `[false]` is valid untyped JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum NeverMatchingValue {
+    /// The only value of the type.
     #[serde(rename = "x-test-nothing-value")]
     Value,
 }
@@ -113,7 +124,9 @@ enum NeverMatchingValue {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged<T> {
+    /// Variant that never matches.
     NeverMatching(NeverMatching),
+    /// Variant that contains the tested instance.
     Tested(T),
 }
 
@@ -121,7 +134,9 @@ enum Untagged<T> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "c")]
 enum Adjacent<T> {
+    /// Variant that never matches.
     NeverMatching(NeverMatching),
+    /// Variant that contains the tested instance.
     Tested(T),
 }
 
@@ -129,19 +144,21 @@ enum Adjacent<T> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "x-test-kind")]
 enum Internal<T> {
+    /// Variant that never matches.
     NeverMatching(NeverMatching),
+    /// Variant that contains the tested instance.
     Tested(T),
 }
 
 impl<T: CheckedType> Sample<T> {
-    /// Checks that a layer that keeps text has preserved the value.
+    /// Checks that the deserialised value `got` is equal to the instance and is encoded as the same text.
     fn check_exact(&self, got: &T) {
         assert_eq!(to_string(got), self.exact);
         assert_eq!(*got, self.value);
     }
 
-    /// Returns the text of an object as written by a layer that handles individual members. It is the exact text,
-    /// except for types that are untyped JSON, whose white space and spelling of names such a layer does not see.
+    /// Returns the text of an object as a layer writes it that serialises each member separately: white space between
+    /// members and the spelling of member names are not kept.
     fn rewritten_by_member(&self) -> String {
         let object: JsonObject = from_str(&self.exact).expect("an object");
         let member =
@@ -150,14 +167,14 @@ impl<T: CheckedType> Sample<T> {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Checks that a buffering layer has preserved the value.
+    /// Checks that the deserialised value `got` contains everything that a buffering layer keeps.
     fn check_buffered(&self, got: &T, layer: Layer) {
         let got = to_string(got);
         let doc = Doc::parse(&got).expect("it is JSON");
         assert!(layer.preserves(&self.doc, &doc), "{}\n{got}", self.exact);
     }
 
-    /// Checks all deserialisers of serde_json.
+    /// Checks every deserialiser of serde_json with the text `text`.
     fn check_serde_json_deserialisers(&self, text: &str) {
         self.check_exact(&serde_json::from_str(text).expect("from_str"));
         self.check_exact(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
@@ -169,7 +186,7 @@ impl<T: CheckedType> Sample<T> {
         all.iter().for_each(|value| self.check_exact(value));
     }
 
-    /// Checks all serialisers of serde_json.
+    /// Checks every serialiser of serde_json.
     fn check_serde_json_serialisers(&self) {
         assert_eq!(
             serde_json::to_string(&self.value).expect("to_string"),
@@ -185,7 +202,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(doc, self.doc, "{pretty}");
     }
 
-    /// Checks fields of structs, options, lists and boxes.
+    /// Checks the instance in fields of structs, options, lists and boxes.
     fn check_field(&self) {
         let exact = &self.exact;
         let text = format!(
@@ -208,7 +225,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(null.value, None);
     }
 
-    /// Checks an untagged enum.
+    /// Checks the instance in an untagged enum.
     fn check_untagged(&self) {
         let got = serde_json::from_str(&self.exact).expect("untagged");
         let Untagged::Tested(got) = got else {
@@ -219,7 +236,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("untagged"), self.exact);
     }
 
-    /// Checks an adjacently tagged enum, with the tag first and last.
+    /// Checks the instance in an adjacently tagged enum, with the tag before and after the content.
     fn check_adjacently_tagged(&self) {
         let exact = &self.exact;
         let tag_first = format!(r#"{{"kind":"Tested","c":{exact}}}"#);
@@ -236,7 +253,7 @@ impl<T: CheckedType> Sample<T> {
         self.check_buffered(&got, Layer::Buffer);
     }
 
-    /// Checks an internally tagged enum.
+    /// Checks the instance in an internally tagged enum.
     fn check_internally_tagged(&self) {
         let text = with_member(r#""x-test-kind":"Tested""#, &self.exact, "");
         let Internal::Tested(got) = serde_json::from_str(&text).expect("internal") else {
@@ -248,7 +265,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
-    /// Checks a flattened field.
+    /// Checks the instance in a flattened field.
     fn check_flattened(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
@@ -279,7 +296,7 @@ impl<T: CheckedType> Sample<T> {
         }
     }
 
-    /// Checks a flattened optional field.
+    /// Checks the instance in a flattened optional field.
     fn check_flattened_option(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
@@ -301,7 +318,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
     }
 
-    /// Checks conversions to `serde_json::Value` and back.
+    /// Checks the conversion of the instance to `serde_json::Value` and back.
     fn check_value(&self) {
         let value = serde_json::to_value(&self.value).expect("to_value");
         let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");
@@ -317,7 +334,7 @@ impl<T: CheckedType> Sample<T> {
     }
 }
 
-/// Returns an object with additional members at its start and its end.
+/// Returns the text of an object with the members `first` at its start and `last` at its end.
 fn with_member(first: &str, object: &str, last: &str) -> String {
     let inside = &object[1..object.len() - 1];
     let parts = [first, inside, last];

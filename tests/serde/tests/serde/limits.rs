@@ -1,7 +1,7 @@
 //! Values that buffering layers of serde cannot represent, or that look like internal values of serde_json, with and
 //! without its feature `arbitrary_precision`.
 //!
-//! A layer refuses or rounds such values; the types never do.
+//! A buffering layer refuses or rounds such values; the types themselves neither refuse nor round them.
 
 use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, JsonObject, Map, Number};
@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use crate::preserved::has_text_numbers;
 
-/// Struct with a flattened field.
+/// Struct with a flattened field of the tested type.
 #[derive(Debug, Serialize, Deserialize)]
 struct Flattened<T> {
+    /// Field next to the flattened field.
     id: u8,
+    /// Flattened value.
     #[serde(flatten)]
     rest: T,
 }
@@ -24,10 +26,12 @@ struct Flattened<T> {
 #[serde(untagged)]
 enum Untagged<T> {
     Flag(bool),
+    /// Variant that contains the tested value.
     Tested(T),
 }
 
-/// Returns the text after a round trip through `untagged`.
+/// Returns the text after deserialising and serialising it through an untagged enum; `None` if the enum refuses the
+/// text.
 fn through_untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     match serde_json::from_str(text).ok()? {
         Untagged::Flag(_) => None,
@@ -35,7 +39,8 @@ fn through_untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<Strin
     }
 }
 
-/// Returns the text after a round trip through `flatten`.
+/// Returns the text after deserialising and serialising it through a flattened field; `None` if the field refuses the
+/// text.
 fn through_flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let member = format!(r#"{{"id":1,"x":{text}}}"#);
     let flat: Flattened<T> = serde_json::from_str(&member).ok()?;
@@ -44,7 +49,8 @@ fn through_flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<Stri
     Some(inside.to_owned())
 }
 
-/// Returns the text after a round trip through `Value`.
+/// Returns the text after deserialising and serialising it through `serde_json::Value`; `None` if `Value` refuses the
+/// text.
 fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let value: Value = serde_json::from_str(text).ok()?;
     let ours: T = serde_json::from_value(value).ok()?;
@@ -53,7 +59,8 @@ fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> 
     serde_json::to_string(&again).ok()
 }
 
-/// Returns the texts after a round trip through each layer and type; `None` if the layer refuses the text.
+/// Returns the text after deserialising and serialising it through each combination of layer and type; `None` where a
+/// layer refuses the text.
 fn through_all_layers(text: &str) -> [Option<String>; 6] {
     [
         through_untagged::<Json>(text),
@@ -65,7 +72,7 @@ fn through_all_layers(text: &str) -> [Option<String>; 6] {
     ]
 }
 
-/// Numbers that `f64` cannot represent exactly, or in other spellings.
+/// Numbers that `f64` cannot represent exactly, and numbers in unusual spellings.
 const UNUSUAL_NUMBERS: [&str; 8] = [
     "1e400",
     "-1e400",
@@ -77,6 +84,8 @@ const UNUSUAL_NUMBERS: [&str; 8] = [
     "18446744073709551616",
 ];
 
+/// In untyped JSON, buffering layers keep an unusual number with `arbitrary_precision`, and otherwise round or refuse
+/// it.
 #[test]
 fn exotic_numbers_are_rounded_or_kept() {
     for text in UNUSUAL_NUMBERS {
@@ -92,18 +101,21 @@ fn exotic_numbers_are_rounded_or_kept() {
     }
 }
 
-/// Checks a number with `arbitrary_precision`: all digits are kept; only the sign and letter of the exponent may
-/// change.
+/// Returns the spelling that serde_json with `arbitrary_precision` gives to a number: only the sign and the letter of
+/// the exponent change.
 fn check_respelt(text: &str) -> String {
     text.replace("e4", "e+4").replace("E+2", "e+2")
 }
 
-/// Checks a number without `arbitrary_precision`: it is refused if it exceeds `f64`, and otherwise rounded.
+/// Checks the outcome for a number without `arbitrary_precision`: a number that exceeds `f64` is refused, any other
+/// number is rounded.
 fn check_rounded_or_refused(text: &str, left: Option<&str>) {
     let infinite = text.parse().is_ok_and(f64::is_infinite);
     assert_eq!(left.is_none(), infinite, "{text} {left:?}");
 }
 
+/// As numbers and ids, buffering layers keep an unusual number with `arbitrary_precision`, and otherwise round or
+/// refuse it.
 #[test]
 fn exotic_numbers_in_typed_positions() {
     for text in UNUSUAL_NUMBERS {
@@ -126,6 +138,7 @@ fn exotic_numbers_in_typed_positions() {
     }
 }
 
+/// Buffering layers keep integers as integers and fractions as fractions.
 #[test]
 fn plain_numbers_keep_their_kind() {
     for text in [
@@ -144,27 +157,36 @@ fn plain_numbers_keep_their_kind() {
     }
 }
 
-/// Name of the member that serde_json uses internally for numbers with `arbitrary_precision`.
-const NUMBER: &str = r#"{"$serde_json::private::Number":"1"}"#;
+/// Object with the member that serde_json uses internally for numbers with `arbitrary_precision`.
+const NUMBER_LIKE_OBJECT: &str = r#"{"$serde_json::private::Number":"1"}"#;
 
+/// Buffering layers convert such an object to a number with `arbitrary_precision`; outside of buffering layers, the
+/// object is kept.
 #[test]
 fn objects_resembling_numbers_are_converted() {
-    for left in through_all_layers(NUMBER) {
+    for left in through_all_layers(NUMBER_LIKE_OBJECT) {
         // With the feature, every deserialiser of serde_json reads such an object as a number, `Value` included.
-        let expected = if has_text_numbers() { "1" } else { NUMBER };
+        let expected = if has_text_numbers() {
+            "1"
+        } else {
+            NUMBER_LIKE_OBJECT
+        };
         assert_eq!(left.as_deref(), Some(expected));
     }
-    let direct: Json = serde_json::from_str(NUMBER).expect("it is JSON");
-    assert_eq!(direct.text(), NUMBER, "nothing is buffered");
-    let request =
-        format!(r#"{{"method":"tools/call","params":{{"name":"t","arguments":{NUMBER}}}}}"#);
+    let direct: Json = serde_json::from_str(NUMBER_LIKE_OBJECT).expect("it is JSON");
+    assert_eq!(direct.text(), NUMBER_LIKE_OBJECT, "nothing is buffered");
+    let request = format!(
+        r#"{{"method":"tools/call","params":{{"name":"t","arguments":{NUMBER_LIKE_OBJECT}}}}}"#
+    );
     let request: mcp::CallToolRequest = serde_json::from_str(&request).expect("it is a request");
     assert_eq!(
         request.params.arguments.expect("they are there").text(),
-        NUMBER
+        NUMBER_LIKE_OBJECT
     );
 }
 
+/// An object with the member that serde_json uses internally for raw values is kept by untagged enums and flattened
+/// fields; `Value` converts the object to the value of its text.
 #[test]
 fn objects_resembling_raw_values_are_converted() {
     let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
@@ -183,6 +205,7 @@ fn objects_resembling_raw_values_are_converted() {
     );
 }
 
+/// Buffering layers refuse strings with lone surrogates, which untyped JSON itself keeps.
 #[test]
 fn buffering_layers_refuse_lone_surrogates() {
     for left in through_all_layers(r#""\ud800""#) {
@@ -190,6 +213,7 @@ fn buffering_layers_refuse_lone_surrogates() {
     }
 }
 
+/// Buffering layers refuse values with 1,000 nested levels, which the types themselves accept.
 #[test]
 fn buffering_layers_refuse_deep_values() {
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
@@ -203,6 +227,7 @@ fn buffering_layers_refuse_deep_values() {
     assert_eq!(direct.text(), deep(1000));
 }
 
+/// Duplicate members are kept, reduced to the last one or refused, depending on the layer and the type.
 #[test]
 fn duplicates_depend_on_the_layer() {
     let twice = r#"{"a":1,"a":2}"#;
@@ -217,7 +242,7 @@ fn duplicates_depend_on_the_layer() {
     assert!(serde_json::from_str::<Flattened<mcp::Annotations>>(flat).is_err());
 }
 
-/// Tests deserialisers that treat a newtype like its content.
+/// The types can be deserialised from deserialisers that treat a newtype like its content.
 #[test]
 fn newtype_transparent_deserialisers_work() {
     use serde::de::IntoDeserializer;
@@ -267,6 +292,7 @@ fn newtype_transparent_deserialisers_work() {
     assert_eq!(number.to_string(), "12.5");
 }
 
+/// Request ids can be the keys of a serde map.
 #[test]
 fn ids_can_be_map_keys() {
     let text = r#"{"a":1,"b":2}"#;
@@ -281,14 +307,18 @@ fn ids_can_be_map_keys() {
     );
 }
 
+/// If a variant of an untagged enum does not match, serde tries the next variant.
 #[test]
 fn untagged_enums_try_the_next_variant() {
     /// Untagged enum whose variants are tried in order.
     #[derive(Debug, Serialize, Deserialize)]
     #[serde(untagged)]
     enum Either {
+        /// First variant.
         Text(mcp::TextContent),
+        /// Second variant.
         Tool(mcp::Tool),
+        /// Variant for all other values.
         Other(Json),
     }
     for (text, which) in [

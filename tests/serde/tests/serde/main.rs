@@ -1,8 +1,8 @@
-//! Uses instances of every definition of every revision in derived serde types: `flatten`, untagged and tagged enums,
-//! options, `serde_json::Value`, readers and pretty printers.
+//! Tests instances of every definition of every revision inside derived serde types: `flatten`, untagged and tagged
+//! enums, options, `serde_json::Value`, readers and pretty printers.
 //!
-//! With serde_json's own (de)serialisers, text is preserved exactly. With buffering layers, values are preserved except
-//! for the losses of the layer, see `preserved.rs`.
+//! With serde_json's own (de)serialisers, text is preserved exactly. Buffering layers preserve values except for the
+//! losses that `preserved.rs` describes.
 #![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
 
 mod check;
@@ -23,7 +23,7 @@ const SEED: u64 = 0x5e4d;
 /// Number of instances of each definition.
 const INSTANCE_COUNT: usize = 40;
 
-/// Returns the schema that the types are generated from: the official schema with its errata.
+/// Returns the schema from which the types are generated: the official schema with its errata.
 fn corrected_schema(revision: &str) -> serde_json::Value {
     let file = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");

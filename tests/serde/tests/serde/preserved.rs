@@ -1,7 +1,8 @@
-//! Checks that the output of a serde layer has everything that the layer can keep of a document.
+//! Checks that the output of a serde layer contains everything of a document that the layer can keep.
 //!
-//! Layers that buffer keep numbers as `i64`, `u64` or `f64`, or as text when serde_json's feature `arbitrary_precision`
-//! is on, which writes `1E2` as `1e+2`. `Value` keeps the order of members only when `preserve_order` is on.
+//! Layers that buffer keep numbers as `i64`, `u64` or `f64`, or as text with serde_json's feature
+//! `arbitrary_precision`, which writes `1E2` as `1e+2`. `Value` keeps the order of members only with the feature
+//! `preserve_order`.
 
 use std::collections::HashMap;
 
@@ -23,9 +24,9 @@ pub(crate) fn has_ordered_value() -> bool {
 pub(crate) enum Layer {
     /// Serde's internal buffer for `flatten`, untagged and tagged enums.
     Buffer,
-    /// `Value`.
+    /// The buffer `serde_json::Value`.
     Value,
-    /// Serde's buffer filled from a `Value`, which yields `-0` as the integer `0` if it keeps numbers as text.
+    /// Serde's internal buffer, filled from a `Value`; if numbers are kept as text, `-0` becomes the integer `0`.
     ValueThenBuffer,
 }
 
@@ -35,7 +36,7 @@ impl Layer {
         self == Self::Buffer || has_ordered_value()
     }
 
-    /// Returns true if `got` equals the part of `sent` that the layer keeps.
+    /// Returns true if the document `got` is equal to the document `sent` except for the losses of the layer.
     pub(crate) fn preserves(self, sent: &Doc, got: &Doc) -> bool {
         match (sent, got) {
             (Doc::Number(sent), Doc::Number(got)) => self.preserves_number(sent, got),
@@ -48,7 +49,7 @@ impl Layer {
         }
     }
 
-    /// Returns true if `got` has the members of `sent` that the layer keeps.
+    /// Returns true if the members `got` are equal to the members `sent` except for the losses of the layer.
     fn preserves_members(self, sent: &[(String, Doc)], got: &[(String, Doc)]) -> bool {
         if sent.len() != got.len() {
             return false;
@@ -64,7 +65,7 @@ impl Layer {
         })
     }
 
-    /// Returns true if `got` is the number `sent` as the layer keeps it.
+    /// Returns true if the number `got` is what the layer keeps of the number `sent`.
     fn preserves_number(self, sent: &str, got: &str) -> bool {
         let number: serde_json::Number = serde_json::from_str(sent).expect("it is in range");
         if has_text_numbers() {
@@ -80,6 +81,7 @@ impl Layer {
     }
 }
 
+/// An integer and a number with a fraction are not equal, even if their values are equal.
 #[test]
 fn number_kinds_differ() {
     let text = has_text_numbers();
@@ -104,12 +106,14 @@ fn number_kinds_differ() {
     assert_eq!(Layer::ValueThenBuffer.preserves_number("-0", "0"), text);
 }
 
+/// With the feature `arbitrary_precision`, serde_json keeps numbers as text.
 #[cfg(feature = "arbitrary_precision")]
 #[test]
 fn arbitrary_precision_is_enabled() {
     assert!(has_text_numbers());
 }
 
+/// With the feature `preserve_order`, `Value` keeps the order of members.
 #[cfg(feature = "preserve_order")]
 #[test]
 fn preserve_order_is_enabled() {

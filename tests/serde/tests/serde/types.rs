@@ -12,7 +12,7 @@ pub(crate) struct Type {
     pub(crate) check: fn(&str, &mut CheckCounts),
 }
 
-/// Defines one module with a test for each revision.
+/// Defines one module per revision, with a test of all definitions of the revision.
 macro_rules! revisions {
     ($($id:literal $types:ident { $($name:ident)* })*) => {
         $(mod $types {

@@ -1,7 +1,7 @@
 //! Untyped JSON is preserved as text by serde_json's own (de)serialisers: white space, escapes, duplicates, lone
 //! surrogates, numbers of any size.
 //!
-//! It is tested as complete documents and inside derived types.
+//! Untyped JSON is tested as complete documents and inside derived types.
 
 use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, to_string};
@@ -24,9 +24,13 @@ const OBJECTS: [&str; 9] = [
 /// Struct with untyped JSON in every position that serde_json deserialises directly.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Holder<T> {
+    /// Field before the untyped JSON.
     before: u8,
+    /// Value in a field.
     value: T,
+    /// List that contains the value.
     list: Vec<T>,
+    /// Map that contains the value.
     map: std::collections::BTreeMap<String, T>,
 }
 
@@ -41,6 +45,7 @@ fn check_round_trip<T: Serialize + DeserializeOwned>(text: &str) {
     assert_eq!(serde_json::to_string(&value).expect("to_string"), held);
 }
 
+/// Values of the types `Json` and `Map<Json>` are preserved as text.
 #[test]
 fn untyped_values_round_trip() {
     for text in OBJECTS {
@@ -53,6 +58,7 @@ fn untyped_values_round_trip() {
     }
 }
 
+/// Untyped objects and JSON Schema documents are preserved as text.
 #[test]
 fn untyped_objects_round_trip() {
     for text in OBJECTS {
@@ -61,6 +67,7 @@ fn untyped_objects_round_trip() {
     }
 }
 
+/// Untyped members of typed objects are preserved as text.
 #[test]
 fn untyped_members_round_trip() {
     for text in OBJECTS {
@@ -72,6 +79,7 @@ fn untyped_members_round_trip() {
     }
 }
 
+/// Values that become the unknown variant of a union are preserved as text.
 #[test]
 fn unknown_union_members_round_trip() {
     for text in OBJECTS {
@@ -82,6 +90,7 @@ fn unknown_union_members_round_trip() {
     }
 }
 
+/// Numbers, ids and tokens are preserved in their spelling.
 #[test]
 fn numbers_and_ids_round_trip() {
     for text in [
@@ -99,11 +108,12 @@ fn numbers_and_ids_round_trip() {
     }
 }
 
-/// Returns true if a member has a name that a Rust string cannot represent, which pretty printers require.
+/// Returns true if the object contains a member name with a lone surrogate, which a pretty printer must refuse.
 fn has_unprintable_name(text: &str) -> bool {
     text.starts_with(r#"{"\ud800""#)
 }
 
+/// Pretty printing preserves every member; an object with an unprintable name is refused.
 #[test]
 fn pretty_printing_keeps_every_value() {
     for text in OBJECTS {
@@ -136,6 +146,7 @@ impl serde_json::ser::Formatter for Spacious {
     }
 }
 
+/// A custom formatter of serde_json formats the members of a typed object.
 #[test]
 fn custom_formatters_apply_to_members() {
     let mut out = Vec::new();
@@ -147,6 +158,7 @@ fn custom_formatters_apply_to_members() {
     assert_eq!(out, br#"{"name": "n","version": "1"}"#);
 }
 
+/// A serde error contains the JSON pointer of the defect.
 #[test]
 fn errors_contain_the_position() {
     let error = serde_json::from_str::<mcp::ListToolsResult>(r#"{"tools":[{"name":5}]}"#);
@@ -160,7 +172,9 @@ fn errors_contain_the_position() {
 /// Struct with a flattened generated type.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Flat {
+    /// Field next to the flattened field.
     id: u8,
+    /// Flattened tool.
     #[serde(flatten)]
     tool: mcp::Tool,
 }
@@ -168,11 +182,14 @@ struct Flat {
 /// Struct with a flattened untyped object.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct FlatObject {
+    /// Field next to the flattened field.
     id: u8,
+    /// Flattened object.
     #[serde(flatten)]
     rest: JsonObject,
 }
 
+/// A flattened `JsonObject` contains the remaining members.
 #[test]
 fn untyped_objects_can_be_flattened() {
     let text = r#"{"id":1,"a":{"b":[1,2.5,null]},"c":"d\n"}"#;
@@ -191,12 +208,15 @@ fn untyped_objects_can_be_flattened() {
     assert_eq!(value, serde_json::json!({"id": 1, "a": [1], "b": 2}));
 }
 
+/// A flattened `Json` contains the remaining members as an object.
 #[test]
-fn only_untyped_objects_can_be_flattened() {
+fn flattened_json_keeps_remaining_members() {
     /// Struct with a flattened untyped value, which may not be an object.
     #[derive(Serialize, Deserialize)]
     struct FlatJson {
+        /// Field next to the flattened field.
         id: u8,
+        /// Flattened value.
         #[serde(flatten)]
         rest: Json,
     }
@@ -207,12 +227,15 @@ fn only_untyped_objects_can_be_flattened() {
     assert_eq!(flat.id, 1);
 }
 
+/// A flattened JSON Schema document contains the remaining members.
 #[test]
 fn schema_documents_can_be_flattened() {
     /// Struct with a flattened JSON Schema document.
     #[derive(Serialize, Deserialize)]
     struct Titled {
+        /// Field next to the flattened field.
         title: String,
+        /// Flattened JSON Schema document.
         #[serde(flatten)]
         schema: mcp::ToolInputSchema,
     }

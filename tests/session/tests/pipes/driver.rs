@@ -1,4 +1,4 @@
-//! Drives an endpoint over two pipes, like a program on stdio: buffers one frame that is being written and the lines of
+//! Drives an endpoint over two pipes, like a program on stdio: the driver buffers one outgoing frame and the bytes of
 //! one read.
 //!
 //! Bytes are moved in pieces of any size, and reading and writing can be suspended.
@@ -12,12 +12,12 @@ use mcp_exact_tests_support::Rng;
 /// Maximum number of bytes per read.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// Pipe of a fixed capacity.
+/// Simulated pipe of a fixed capacity.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     /// Written bytes that were not read.
     bytes: VecDeque<u8>,
-    /// Maximum number of unread bytes.
+    /// Maximum number of bytes that are written but not read.
     capacity: usize,
     /// True if the pipe is closed for writing.
     is_ended: bool,
@@ -53,25 +53,27 @@ pub(crate) trait Link {
     /// Returns the server endpoint.
     fn server(&mut self) -> &mut ServerEndpoint<()>;
 
-    /// Returns the maximum number of bytes that the link buffers in addition to the endpoints.
+    /// Returns the maximum number of bytes that the link itself buffers, outside of the endpoints.
     fn link_bytes(&self) -> usize;
 
-    /// Returns true if both peers read and write.
+    /// Returns true if no peer or connection is suspended and no connection was cut.
     fn is_moving(&self) -> bool;
 
-    /// Suspends or resumes a random peer.
+    /// Suspends or resumes a random peer or connection; may also cut a connection.
     fn toggle_random_peer(&mut self, rng: &mut Rng, now: Time);
 
-    /// Moves up to `most` bytes at a random end; returns true if bytes were moved.
+    /// Moves up to `most` bytes at a random end of the link; returns true if bytes were moved.
     fn move_random_bytes(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
 
-    /// Moves up to `most` bytes at each end; returns true if bytes were moved.
+    /// Moves up to `most` bytes at each end of the link; returns true if bytes were moved.
     fn move_all_bytes(&mut self, most: usize, now: Time) -> bool;
 }
 
-/// Two processes with two pipes between them.
+/// Client process and server process with a pipe in each direction.
 pub(crate) struct Pipes {
+    /// Endpoint of the client process.
     client: ClientEndpoint,
+    /// Endpoint of the server process.
     server: ServerEndpoint<()>,
     /// Drivers of the client and of the server.
     drivers: [Driver; 2],
@@ -209,11 +211,11 @@ impl Peer for ServerEndpoint<()> {
 /// Reader and writer of one process.
 #[derive(Debug)]
 struct Driver {
-    /// Splits the read bytes into lines.
+    /// Splitter of the read bytes into lines.
     lines: Lines,
     /// Frame that is being written.
     output: Vec<u8>,
-    /// Number of bytes of `output` that were written.
+    /// Number of bytes of `output` that were written to the pipe.
     written_bytes: usize,
     /// True if the endpoint was notified of the end of its input.
     input_ended: bool,
@@ -224,6 +226,7 @@ struct Driver {
 }
 
 impl Driver {
+    /// Creates a driver for messages of at most `message_bytes` bytes.
     fn new(message_bytes: usize) -> Self {
         Self {
             lines: Lines::new(message_bytes),

@@ -1,6 +1,6 @@
 //! Allocator that counts the allocated bytes of the test process.
 //!
-//! A test holds the guard of [`lock_counting`] while it runs, so that no other test is counted.
+//! A test holds the guard of [`lock_counting`] while it runs, so that the allocations of other tests are not counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ static BYTES_IN_USE: AtomicUsize = AtomicUsize::new(0);
 /// Maximum of [`BYTES_IN_USE`] since the last reset.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// Global allocator of this test executable.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
@@ -51,7 +52,7 @@ pub(crate) fn bytes_in_use() -> usize {
     BYTES_IN_USE.load(Ordering::Relaxed)
 }
 
-/// Returns the maximum number of bytes that were allocated during a step in addition to those before it.
+/// Returns the peak of the allocated bytes during a step, minus the bytes that were allocated before the step.
 pub(crate) fn peak_bytes_during(step: impl FnOnce()) -> usize {
     let before = bytes_in_use();
     PEAK_BYTES.store(before, Ordering::Relaxed);

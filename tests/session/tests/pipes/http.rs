@@ -2,7 +2,7 @@
 //! stream.
 //!
 //! Bytes of bodies and events are moved in pieces of any size. A connection can be suspended while the others continue,
-//! or cut, which both endpoints notice.
+//! or be cut; both endpoints are notified of a cut.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use mcp_exact_tests_support::Rng;
 
 use crate::driver::{Link, Pipe, READ_BYTES};
 
-/// Received part of the response to a client's HTTP request.
+/// Part of the server's response to an HTTP request that the server has sent so far.
 #[derive(Debug, Default)]
 struct ReceivedResponse {
-    /// Received bytes that are not yet written to the pipe.
+    /// Response bytes that are not yet written to the pipe.
     unwritten: Vec<u8>,
     /// Number of bytes of `unwritten` that were written.
     written_bytes: usize,
@@ -39,10 +39,11 @@ struct Exchange {
     stream: Option<StreamId>,
     /// True for the GET that opens the standalone stream.
     is_standalone: bool,
+    /// Part of the response that the server has sent so far.
     response: ReceivedResponse,
     /// Pipe from the server to the client.
     response_pipe: Pipe,
-    /// Splits the received bytes into lines of the event stream.
+    /// Splitter of the received bytes into lines of the event stream.
     lines: Lines,
     /// Received bytes of the body of an error response.
     refusal_body: Vec<u8>,
@@ -52,7 +53,9 @@ struct Exchange {
 
 /// Client and server with the connections between them.
 pub(crate) struct Http {
+    /// Client endpoint under test.
     client: ClientEndpoint,
+    /// Server endpoint under test.
     server: ServerEndpoint<()>,
     /// Open HTTP connections, by the client's stream.
     exchanges: BTreeMap<StreamId, Exchange>,
@@ -65,6 +68,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
+    /// Creates both endpoints without connections; `pipe` is the capacity of each response pipe in bytes.
     pub(crate) fn new(client: ClientConfig, server: ServerConfig, pipe: usize) -> Self {
         let binding = Binding::StreamableHttp;
         let message_bytes = client.limits.message_bytes;
@@ -80,7 +84,7 @@ impl Http {
         }
     }
 
-    /// Opens the standalone stream.
+    /// Opens the client's standalone stream by a GET.
     pub(crate) fn open_standalone(&mut self) {
         let stream = self.client.open_standalone();
         let mut exchange = self.start_exchange(HttpRequest::default(), Vec::new());
@@ -116,7 +120,7 @@ impl Http {
         self.client.handle_close(stream, StreamEnd::Lost, now);
     }
 
-    /// Starts a POST with the next message of the client; returns false if there is none.
+    /// Starts a POST with the next message of the client; returns false if the client has no message to send.
     fn start_post(&mut self, now: Time) -> bool {
         let mut body = Vec::new();
         match self.client.poll_transmit(&mut body) {

@@ -1,8 +1,8 @@
 //! Properties of two endpoints over pipes of any size, and over connections of Streamable HTTP: no deadlock, memory
-//! within the limits, every request ends once, and nothing is held afterwards.
+//! within the limits, every request ends once, and no memory is used after the end.
 //!
-//! Runs are seeded, so that failures are reproducible. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests
-//! increase. This is a separate test executable, because it counts allocations.
+//! Runs are seeded, so that failures are reproducible. `MCP_EXACT_SEEDS` sets the number of runs; nightly tests
+//! increase the number. These tests are a separate executable, because they count the allocations of the process.
 
 #![allow(
     clippy::print_stdout,
@@ -78,8 +78,8 @@ fn add_counts(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'stati
     }
 }
 
-/// Runs every seed on links that `connect` creates; checks that the runs together cover all kinds of outcomes and
-/// usage.
+/// Runs every seed on a link that `connect` creates; checks that the runs together include every kind of outcome and
+/// full output queues.
 fn check_links<L: Link>(
     seeds: u64,
     revisions: &[&'static str],
@@ -132,15 +132,15 @@ fn seed_count() -> u64 {
     })
 }
 
-/// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing at any
-/// point": never a deadlock, and no more memory than [`Limits`] documents.
+/// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing
+/// at any point": no deadlock occurs, and no endpoint uses more memory than [`Limits`] documents.
 #[test]
 fn endpoints_over_pipes_never_deadlock() {
     check_links(seed_count(), &all_revisions(), Pipes::new);
 }
 
-/// The same properties hold over Streamable HTTP, where each request has a connection that may be suspended or cut
-/// while the others continue.
+/// Two endpoints over Streamable HTTP never deadlock and stay within their limits, even if the connection of a request
+/// is suspended or cut while the others continue.
 #[test]
 fn endpoints_over_http_never_deadlock() {
     let revisions: Vec<_> = all_revisions()
@@ -154,8 +154,7 @@ fn endpoints_over_http_never_deadlock() {
     });
 }
 
-/// Large calls and results over pipes of 64 KiB with default limits do not block each other, which an earlier version
-/// did.
+/// Large calls and results over pipes of 64 KiB with default limits do not block each other.
 #[test]
 fn large_calls_and_results_pass() {
     let _alone = heap::lock_counting();

@@ -1,6 +1,7 @@
 //! Two endpoints with a link between them, and applications that send messages of random sizes.
 //!
-//! Panics if a request ends twice, if an endpoint exceeds its limits, or if nothing moves although a request waits.
+//! Panics if a request ends twice, if an endpoint exceeds its limits, or if no bytes can be moved although a request
+//! waits for its response.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::heap;
 /// Allowance in bytes for memory that the limits do not count: tables, queues, configurations, spare capacity.
 const UNCOUNTED_BYTES: usize = 512 << 10;
 
-/// Requests of one endpoint that have not ended, and the outcomes of those that have ended.
+/// Open requests of one endpoint, and the numbers of its ended requests by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequests {
     /// Size in bytes of the params of each request that has not ended.
@@ -55,8 +56,11 @@ impl OpenRequests {
 /// Configuration of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
+    /// Seed of the random number generator.
     pub(crate) seed: u64,
+    /// Revision that both endpoints use.
     pub(crate) revision: &'static str,
+    /// Limits of both endpoints.
     pub(crate) limits: Limits,
     /// Capacity of each pipe in bytes.
     pub(crate) pipe_capacity: usize,
@@ -77,20 +81,23 @@ pub(crate) struct Report {
     pub(crate) server: BTreeMap<&'static str, usize>,
     /// Number of checks at which the output of an endpoint was full.
     pub(crate) full_output_count: usize,
-    /// True if an endpoint has closed because its reserve was used up by output that its peer does not read.
+    /// True if an endpoint has closed because the output that its peer does not read has used up the reserve of output
+    /// bytes.
     pub(crate) reserve_exhausted: bool,
     /// Maximum memory usage of an endpoint, in percent of its documented limit.
     pub(crate) peak_usage_percent: usize,
-    /// Maximum of the allocated bytes, in percent of the bytes that the usage of the endpoints and the applications
-    /// reports.
+    /// Maximum of the allocated bytes, in percent of the bytes that the endpoints and applications account for.
     pub(crate) peak_allocation_percent: usize,
 }
 
 /// Client and server on a link, and their applications.
 pub(crate) struct Network<L> {
+    /// Configuration of the run.
     setup: Setup,
     rng: Rng,
+    /// Pipes or HTTP connections, with both endpoints.
     link: L,
+    /// Simulated time.
     now: Time,
     /// Requests of the client.
     client_calls: OpenRequests,
@@ -100,12 +107,13 @@ pub(crate) struct Network<L> {
     unanswered_requests: Vec<RequestKey>,
     /// Requests of the server that the client's application has not answered.
     unanswered_server_requests: Vec<ServerRequestKey>,
-    /// Size in bytes of the largest message or answer of an application so far.
+    /// Size in bytes of the largest message that an application has sent so far.
     largest_message: usize,
     /// Text from which params of any size are cut.
     filler_text: String,
     /// Number of bytes that were allocated before the run.
     base_allocation: usize,
+    /// Results so far.
     report: Report,
 }
 
@@ -137,7 +145,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Runs random steps, then waits until all requests have ended, and checks that nothing is left.
+    /// Runs random steps, then waits until all requests have ended, and checks that the endpoints use no more memory.
     pub(crate) fn run(mut self) -> Report {
         self.run_until_idle();
         for _ in 0..self.setup.steps {
@@ -190,7 +198,7 @@ impl<L: Link> Network<L> {
         size
     }
 
-    /// Returns params of a random size: the JSON text `before`, filler text and `after`.
+    /// Returns params of a random size: the JSON text `before`, filler text, and the JSON text `after`.
     fn random_params(&mut self, before: &str, after: &str) -> JsonObject {
         let size = self.random_size();
         let text = format!("{before}{}{after}", &self.filler_text[..size]);
@@ -322,7 +330,7 @@ impl<L: Link> Network<L> {
         moved
     }
 
-    /// Runs applications and pipes until nothing moves.
+    /// Runs the applications and the link until no bytes are moved and no events are left.
     fn run_until_idle(&mut self) {
         loop {
             let mut moved = self.take_events();
@@ -339,7 +347,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Checks that no request waits when nothing moves although both peers read and write.
+    /// Checks that no request waits for a response when no bytes can be moved although both peers read and write.
     fn check_nothing_waits(&mut self) {
         if self.report.reserve_exhausted {
             return;
@@ -389,7 +397,7 @@ impl<L: Link> Network<L> {
         assert_eq!(open, (0, 0), "every request ends");
     }
 
-    /// Ends the session, and checks that nothing is held afterwards.
+    /// Ends the session, and checks that the usage of both endpoints returns to zero, except for remembered ids.
     fn end_session(mut self) -> Report {
         self.link.client().shutdown(self.now);
         self.link.server().shutdown(self.now);
@@ -416,7 +424,8 @@ impl<L: Link> Network<L> {
         self.report
     }
 
-    /// Checks that each endpoint holds less than its [`Limits`], and that its allocations are those that it reports.
+    /// Checks that each endpoint's reported usage is within its [`Limits`], and that the allocated bytes do not exceed
+    /// the reported usage.
     fn check_usage(&mut self) {
         let limits = &self.setup.limits;
         let answers = limits.in_flight * self.largest_message;

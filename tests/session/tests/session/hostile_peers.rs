@@ -1,7 +1,7 @@
-//! Resistance to hostile peers, which do not read, disconnect during requests, or use one transport to circumvent the
-//! rules of another.
+//! Resistance to hostile peers: peers that do not read, that disconnect during requests, or that circumvent the rules
+//! of one transport by the use of another.
 //!
-//! The tests use small limits, so that a peer reaches them quickly.
+//! The tests use small limits, so that a peer reaches the limits quickly.
 
 use mcp_exact_tests_session::*;
 
@@ -73,7 +73,8 @@ fn listen(id: u64, filter: Value) -> Value {
 }
 
 /// "The server MAY send JSON-RPC requests and notifications before sending the JSON-RPC response" (2025-11-25,
-/// `basic/transports`, "Sending Messages to the Server"): the stream of the client's POST stays open.
+/// `basic/transports`, "Sending Messages to the Server"): a client keeps its POST open when notifications or invalid
+/// messages precede the response.
 #[test]
 fn client_post_takes_notifications() {
     for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
@@ -103,8 +104,7 @@ fn client_post_takes_notifications() {
     }
 }
 
-/// Batches exist only in 2025-03-26 (`basic`, "Batching"): a batch in such a session cannot contain a request of
-/// 2026-07-28.
+/// Batches exist only in 2025-03-26 (`basic`, "Batching"): a request of 2026-07-28 in such a batch is refused.
 #[test]
 fn batch_holds_no_stateless_request() {
     let offered = ["2025-03-26", DISCOVER_REVISION];
@@ -128,8 +128,8 @@ fn batch_holds_no_stateless_request() {
     assert_eq!(server.usage(), Usage::default());
 }
 
-/// An HTTP+SSE client that posts without reading its events cannot exhaust memory: when the reserve is used up, its
-/// POSTs get status 503.
+/// An HTTP+SSE client that posts without reading its events cannot exhaust memory: when the reserve of output bytes is
+/// used up, its POSTs get status 503.
 #[test]
 fn unread_events_refuse_posts() {
     let mut config = server_config(&["2024-11-05"]);
@@ -174,7 +174,7 @@ fn unread_answers_count_as_streams() {
     assert!(server.open(StreamKind::Post).is_ok());
 }
 
-/// When calls that wait for the user use all streams, the user's answers, which end the calls, are still accepted.
+/// When calls that wait for the user's answer use all streams, the user's answers are still accepted.
 #[test]
 fn answers_pass_when_streams_are_full() {
     let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
@@ -230,7 +230,7 @@ fn unsubscribing_drops_waiting_changes() {
     assert!(!format!("{server:?}").contains("file:///"));
 }
 
-/// A change that several subscriptions include is reported once per subscription stream.
+/// `subscribed_changes` contains each resource once, even if several subscriptions name the resource.
 #[test]
 fn interests_are_merged_once() {
     let mut raw = RawServer::new(server_config(&[DISCOVER_REVISION]));
@@ -247,7 +247,7 @@ fn interests_are_merged_once() {
     assert!(interests.tools && !interests.prompts);
 }
 
-/// Every request ends once, even if the server refuses its revision, is probed again, and disconnects.
+/// Every request ends exactly once, even if the server refuses its revision, is probed again, and disconnects.
 #[test]
 fn restart_ends_requests_in_flight() {
     let mut raw = RawClient::with_session(
@@ -278,8 +278,8 @@ fn restart_ends_requests_in_flight() {
     assert_eq!(raw.outcomes(), ended);
 }
 
-/// After the client has closed its input stream, requests to the client fail immediately, so that the application can
-/// reply.
+/// After the client has closed its input stream, server requests to the client fail immediately, so that the
+/// application can reply to the client's requests.
 #[test]
 fn draining_server_requires_no_input() {
     let mut raw = RawServer::with_session(
@@ -305,7 +305,8 @@ fn draining_server_requires_no_input() {
     assert!(raw.endpoint.is_closed());
 }
 
-/// The application is notified of the end of a subscription, while other requests continue.
+/// After the client has closed its input stream, the application is notified of the end of its subscriptions, while
+/// other requests continue.
 #[test]
 fn draining_ends_subscriptions_first() {
     let mut raw = RawServer::new(server_config(&[DISCOVER_REVISION]));
@@ -328,7 +329,7 @@ fn draining_ends_subscriptions_first() {
     assert_eq!(raw.endpoint.usage().in_flight, 1);
 }
 
-/// An ended session keeps no detached streams or other state.
+/// An endpoint whose session has ended keeps no streams without connection and no other state.
 #[test]
 fn shutdown_forgets_detached_streams() {
     let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
@@ -347,7 +348,7 @@ fn shutdown_forgets_detached_streams() {
     assert_eq!(usage, Usage::default());
 }
 
-/// When a client shuts down, its session at the server ends, even if the standalone stream is disconnected.
+/// When a client shuts down, its session at the server ends, even if the standalone stream has lost its connection.
 #[test]
 fn detached_client_still_ends_session() {
     let mut poster = HttpHarness::new(LAST_HANDSHAKE_REVISION);
@@ -358,7 +359,7 @@ fn detached_client_still_ends_session() {
     assert_eq!(ended, Some(Transmit::EndSession));
 }
 
-/// After a request was cancelled while its stream is detached, the stream cannot be resumed.
+/// If a request is cancelled while its stream has no connection, the stream cannot be resumed.
 #[test]
 fn cancelled_detached_request_leaves_nothing() {
     let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
@@ -372,8 +373,8 @@ fn cancelled_detached_request_leaves_nothing() {
     assert!(!server.handle_attach(stream, Time::ZERO));
 }
 
-/// Completion notifications refer to earlier elicitations (2025-11-25, `client/elicitation`), so a snapshot must
-/// contain their ids; an ended session has none.
+/// Completion notifications refer to earlier elicitations (2025-11-25, `client/elicitation`), so a snapshot of an
+/// active session contains the ids of elicitations; a snapshot of an ended session contains none.
 #[test]
 fn elicitation_makes_snapshot_due() {
     let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
@@ -402,8 +403,8 @@ fn elicitation_makes_snapshot_due() {
     assert_eq!(server.usage().elicitations, 0);
 }
 
-/// "Both parties MUST only use capabilities that were successfully negotiated" (2025-11-25, `basic/lifecycle`, "Operation"):
-/// methods of undeclared capabilities are not served.
+/// "Both parties MUST only use capabilities that were successfully negotiated" (2025-11-25, `basic/lifecycle`,
+/// "Operation"): requests with methods of undeclared capabilities are refused.
 #[test]
 fn undeclared_tasks_are_not_served() {
     let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
@@ -425,7 +426,8 @@ fn undeclared_tasks_are_not_served() {
     assert!(raw.events().is_empty());
 }
 
-/// 2026-07-28 has no sessions: nothing may be inferred from earlier requests (`basic`, "Statelessness").
+/// A snapshot with revision 2026-07-28 cannot be resumed, because this revision has no sessions: nothing may be
+/// inferred from earlier requests (`basic`, "Statelessness").
 #[test]
 fn stateless_revision_has_no_snapshot() {
     let settings = server_config(&[DISCOVER_REVISION, LAST_HANDSHAKE_REVISION])

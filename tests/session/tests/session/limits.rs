@@ -1,5 +1,5 @@
-//! Limits: the error of each limit contains its name, responses are never dropped, and an endpoint that is full accepts
-//! no input.
+//! Limits: an error about an exceeded limit contains the limit's name, responses are never dropped, and an endpoint
+//! with a full queue accepts no input.
 
 mod client;
 mod memory;
@@ -54,7 +54,7 @@ fn limit_of(answer: &Value) -> String {
     limit.unwrap_or_default().to_owned()
 }
 
-/// Returns the names of the limits that violations report; panics if there is any other violation.
+/// Returns the names of the limits that the violations report; panics if a violation does not report a limit.
 fn violated_limits(violations: Vec<Violation>) -> Vec<String> {
     let name = |violation| match violation {
         Violation::Limit(limit) => limit.name().to_owned(),
@@ -63,7 +63,7 @@ fn violated_limits(violations: Vec<Violation>) -> Vec<String> {
     violations.into_iter().map(name).collect()
 }
 
-/// Returns the name of the limit that a send error reports.
+/// Returns the name of the limit that a send error reports; panics if the error does not report a limit.
 fn refusals<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     match result {
         Err(SendError::Limit(limit)) => vec![limit.name().to_owned()],
@@ -71,7 +71,8 @@ fn refusals<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     }
 }
 
-/// Sends a frame to a server; returns the limits that the error response and the violation report.
+/// Sends a frame that exceeds a limit to a server; returns the names of the limit in the error response and in the
+/// violation. Checks that the session continues.
 ///
 /// The session must continue.
 fn reaction_of_server(server: &mut RawServer, text: &str) -> Vec<String> {
@@ -88,6 +89,7 @@ fn reaction_of_server(server: &mut RawServer, text: &str) -> Vec<String> {
     names
 }
 
+/// Notifications above the rate limit are dropped and reported once per second.
 #[test]
 fn excess_notifications_are_dropped_per_second() {
     let mut server = server(|limits| limits.notifications_per_second = 3);
@@ -113,6 +115,8 @@ fn excess_notifications_are_dropped_per_second() {
     ));
 }
 
+/// If its output queue is full, an endpoint drops notifications and refuses to send requests, but still queues
+/// responses.
 #[test]
 fn full_queues_refuse_requests_only() {
     let mut server = server(|limits| limits.queued = 4);
@@ -142,7 +146,7 @@ fn full_queues_refuse_requests_only() {
     assert!(server.take_messages().is_empty(), "not taken");
     let events = server.events();
     assert!(server.endpoint.wants_input());
-    // Nobody reads: notifications are dropped, answers are not.
+    // The peer does not read: notifications are dropped, responses are not.
     for _ in 0..4 {
         assert_eq!(server.endpoint.publish(&Change::Tools), 1);
     }
@@ -165,6 +169,7 @@ fn full_queues_refuse_requests_only() {
     assert_eq!(server.take_messages().len(), 8);
 }
 
+/// Requests above the rate limit get an error that names the limit; a second later, requests are accepted again.
 #[test]
 fn excess_requests_are_refused_per_second() {
     let mut config = server_config(&["2025-06-18"]);

@@ -1,5 +1,6 @@
-//! Invariants of endpoints if messages are lost, cut, repeated or invalid: no panic, memory within the limits, every
-//! request ends exactly once, and equal inputs give equal outputs. Runs are seeded, so that failures are reproducible.
+//! Invariants of endpoints when messages are lost, truncated, repeated or invalid: no panic, memory within the limits,
+//! every request ends exactly once, and equal inputs give equal outputs. Runs are seeded, so that failures are
+//! reproducible.
 
 #![allow(
     clippy::print_stdout,
@@ -13,7 +14,7 @@ use mcp_exact_tests_support::Rng;
 
 use crate::simulated_network::{EventRecord, SimulatedNetwork, low_limits};
 
-/// Returns pairs of the revisions of a client and of a server.
+/// Returns pairs of the revisions that a client offers and the revisions that a server offers.
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all_revisions();
     let single = all.clone().into_iter().map(|id| (vec![id], vec![id]));
@@ -61,6 +62,7 @@ fn run_with_checker(
     world.finish_session().checker.expect("a checker")
 }
 
+/// Every request of either peer has exactly one outcome, also if frames are lost, repeated or delayed.
 #[test]
 fn every_request_ends_exactly_once() {
     let mut seen = BTreeMap::new();
@@ -108,6 +110,7 @@ fn every_request_ends_exactly_once() {
     }
 }
 
+/// Every sent message is valid by the schema of its revision.
 #[test]
 fn every_message_is_valid() {
     let mut checked: BTreeMap<String, usize> = BTreeMap::new();
@@ -131,7 +134,7 @@ fn every_message_is_valid() {
     }
 }
 
-/// Returns a random message of a client: a message of a session, or a request that carries its revision.
+/// Returns a random message of a client, and the revision that the message carries, if any.
 fn random_client_message(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
     let modern = rng.chance(50);
     let methods = [
@@ -158,6 +161,7 @@ fn random_client_message(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
     (message, modern.then(|| discover_revisions()[0].to_owned()))
 }
 
+/// All messages of a server are valid if a session and requests that carry their revision share one connection.
 #[test]
 fn mixed_lifecycles_yield_valid_messages() {
     let mut checked: BTreeMap<String, usize> = BTreeMap::new();
@@ -258,6 +262,7 @@ fn record_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
     checker.record_request(true, &message, revision);
 }
 
+/// Two simulations with the same seed have the same frames and events.
 #[test]
 fn equal_inputs_give_equal_outputs() {
     for (client, server) in peers() {
@@ -340,6 +345,7 @@ fn hostile_text(rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
+/// Arbitrary frames never make a server panic or exceed its limits.
 #[test]
 fn server_survives_hostile_frames() {
     for seed in 0..400 {
@@ -380,6 +386,7 @@ fn server_survives_hostile_frames() {
     }
 }
 
+/// Arbitrary frames never make a client panic or exceed its limits.
 #[test]
 fn client_survives_hostile_frames() {
     for seed in 0..400 {

@@ -1,7 +1,7 @@
 //! Checks `docs/requirements.toml`: every requirement names the tests that prove it, or the reason why there are none.
 //!
-//! Prints the number of proved requirements of each revision. Runs the tests of this package again through every listed
-//! entry point, each in a separate process.
+//! Prints the number of proved requirements of each revision. The tests of the requirements run again through every
+//! listed entry point, each entry point in a separate process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use toml::{Table, Value};
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
 /// Valid levels of a requirement (RFC 2119).
 const LEVELS: [&str; 2] = ["MUST", "MUST NOT"];
-/// Valid keys of a requirement in the table.
+/// Valid keys of a requirement in `docs/requirements.toml`.
 const COLUMNS: [&str; 9] = [
     "id",
     "revisions",
@@ -29,14 +29,19 @@ const COLUMNS: [&str; 9] = [
 
 /// Requirement of `docs/requirements.toml`.
 struct Requirement {
+    /// Identifier of the requirement: its area and its name, separated by a period.
     id: String,
+    /// Revisions of the specification that contain the requirement.
     revisions: Vec<String>,
+    /// Role that must meet the requirement: one of [`ROLES`].
     role: String,
+    /// Level of the requirement: one of [`LEVELS`].
     level: String,
     /// Page of the specification that contains the requirement.
     page: String,
-    /// Quoted text of the requirement.
+    /// Content of the requirement, in the words of this project.
     text: String,
+    /// Names of the tests that prove the requirement.
     tests: Vec<String>,
     /// Entry points that the tests of the requirement use.
     entrances: Vec<String>,
@@ -56,7 +61,7 @@ fn requirements() -> Vec<Requirement> {
     parse_requirements(&text)
 }
 
-/// Parses the text of the table.
+/// Parses the text of `docs/requirements.toml`.
 fn parse_requirements(text: &str) -> Vec<Requirement> {
     let ledger: Table = text.parse().expect("TOML");
     let rows = ledger["requirement"].as_array().expect("rows");
@@ -93,7 +98,7 @@ fn parse_requirement(row: &Value) -> Requirement {
     }
 }
 
-/// Returns the errors in the table of requirements; `known` are the existing tests.
+/// Returns the errors in the requirements; `known` are the names of the existing tests.
 fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in rows.windows(2) {
@@ -149,8 +154,9 @@ fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> 
 /// Prefix of the names of the tests in this executable.
 const TEST_PREFIX: &str = "session::";
 
-/// Returns the tests that requirements can name: `session::module::name` of this package, `unit::module::tests::name`
-/// of the crate, and `transport::module::name` of the package that tests transports.
+/// Returns the names of the tests that requirements can list: `session::module::name` of this package,
+/// `unit::module::tests::name` of the session crate, and `transport::module::name` of the package that tests
+/// transports.
 fn known_tests() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     collect_tests(
@@ -225,6 +231,7 @@ fn tests_in(source: &str) -> Vec<String> {
     found
 }
 
+/// Every requirement in `docs/requirements.toml` lists existing tests or a reason why there are none.
 #[test]
 fn every_requirement_is_proved_or_explained() {
     let (rows, known) = (requirements(), known_tests());
@@ -263,8 +270,8 @@ fn excluded_tests(entrance: Entrance) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs tests of this executable again through an entry point. Returns pairs of a test and an entry point that it has
-/// used, which differs from `entrance` if a test sets its own transport.
+/// Runs tests of this executable again through the entry point `entrance`. Returns pairs of a test and an entry point
+/// that the test has used; the entry point differs from `entrance` if a test sets its own transport.
 fn run_through_entrance(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.env(ENTRANCE_VARIABLE, entrance.name());
@@ -287,8 +294,8 @@ fn run_through_entrance(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(Stri
     taken.collect()
 }
 
-/// Requirements hold on every transport: the same tests run through each entry point. A requirement lists the entry
-/// points that its tests have used; `UPDATE_EXPECT=1` updates the list.
+/// The tests of every requirement pass through each entry point. A requirement lists the entry points that its tests
+/// have used; `UPDATE_EXPECT=1` updates the list.
 #[test]
 fn requirements_hold_on_every_transport() {
     let rows = requirements();
@@ -345,6 +352,7 @@ fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
     std::fs::write(path, written).expect("the ledger");
 }
 
+/// Errors in a table of requirements, such as an unknown test, are found.
 #[test]
 fn invalid_requirements_are_detected() {
     let known = BTreeSet::from(["session::a::b".to_owned()]);

@@ -14,6 +14,7 @@ pub(crate) struct SimulatedNetwork {
     rng: Rng,
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
+    /// Simulated time.
     now: Time,
     /// Frames in transit to the server.
     to_server: VecDeque<Vec<u8>>,
@@ -25,30 +26,30 @@ pub(crate) struct SimulatedNetwork {
     unanswered_requests: Vec<RequestKey>,
     /// Requests, with their methods, that the client's application has not answered.
     unanswered_server_requests: Vec<(ServerRequestKey, String)>,
-    /// Number of outcomes of each client request.
+    /// Number of outcomes that the client has received for each of its requests.
     client_request_ends: BTreeMap<RequestKey, usize>,
-    /// Number of outcomes of each server request.
+    /// Number of outcomes that the server has received for each of its requests.
     server_ends: BTreeMap<RequestKey, usize>,
     /// Requests that the server's application has received.
     delivered_requests: BTreeSet<RequestKey>,
     /// Requests that the server and the client have received, with their answers.
     received_requests: [ReceivedRequests; 2],
-    /// Statistics of the run.
+    /// Frames, events and counts of the run.
     event_record: EventRecord,
     /// True if the session is ending, so that later requests are not answered.
     is_ending: bool,
-    /// Checker of each message against its schema, if enabled.
+    /// Schema checker of all messages, if enabled.
     pub(crate) checker: Option<SchemaChecker>,
 }
 
-/// Statistics of a run.
+/// Frames, events and counts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct EventRecord {
     /// Frames and events in the order of their occurrence.
     pub(crate) transcript: Vec<String>,
     /// Number of requests of a role by outcome.
     pub(crate) outcome_counts: BTreeMap<(&'static str, &'static str), usize>,
-    /// Pairs of a role and the name of a limit that it has reached.
+    /// Roles and names of the limits that an endpoint of the role has reached.
     pub(crate) reached_limits: BTreeSet<(&'static str, &'static str)>,
     /// Numbers of answered and of cancelled requests, by role.
     pub(crate) answer_counts: BTreeMap<&'static str, (usize, usize)>,
@@ -71,7 +72,7 @@ impl EventRecord {
     }
 }
 
-/// Requests that one endpoint has received, with the numbers of their answers.
+/// Counts of the requests that one endpoint has received and of its answers.
 #[derive(Debug, Default)]
 struct ReceivedRequests {
     /// Number of received requests by id.
@@ -103,7 +104,7 @@ impl ReceivedRequests {
         (self.arrivals.values().sum(), self.answers.values().sum())
     }
 
-    /// Checks that no request was answered more often than it was received.
+    /// Checks that the number of answers to each request is not higher than the number of its arrivals.
     fn check_answers(&self) {
         for (id, answers) in &self.answers {
             assert!(Some(answers) <= self.arrivals.get(id), "{id}: {self:?}");
@@ -310,7 +311,8 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Publishes a change of the tools, pings the client, or notifies the server of changed roots.
+    /// Publishes a change of the tools, pings the client, or sends the client's notification of changed roots, at
+    /// random.
     fn publish_change(&mut self) {
         match self.rng.below(3) {
             0 => drop(self.server.publish(&Change::Tools)),
@@ -367,7 +369,7 @@ impl SimulatedNetwork {
             .is_some_and(|agreed| lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Discover))
     }
 
-    /// Checks the usage of both endpoints after each event.
+    /// Checks that the memory usage of both endpoints is within their limits.
     fn check_usages(&mut self) {
         let most = low_limits();
         for (role, load) in [
@@ -396,7 +398,7 @@ impl SimulatedNetwork {
         self.server.handle_timeout(self.now);
     }
 
-    /// Checks a frame against its schema if the schema checker is enabled.
+    /// Checks a frame of one endpoint against the schema, if the schema checker is enabled.
     fn checker(&mut self, from_client: bool, frame: &[u8]) {
         let agreed = if from_client {
             self.client.session_info()
@@ -409,8 +411,8 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Handles the output and events of both endpoints; checks that no request ends twice or is delivered twice per
-    /// retry, and that each delivered request is answered once.
+    /// Handles the output and the events of both endpoints; checks that no request ends twice, is delivered twice
+    /// without a retry, or is answered more than once.
     pub(crate) fn handle_pending(&mut self) {
         self.handle_output(true);
         self.handle_output(false);
@@ -465,7 +467,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Handles the output of one endpoint.
+    /// Records and checks the output of one endpoint, and puts its frames into the network.
     fn handle_output(&mut self, from_client: bool) {
         let mut out = Vec::new();
         loop {

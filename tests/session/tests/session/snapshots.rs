@@ -40,41 +40,47 @@ impl SnapshotStore {
     }
 }
 
-/// Number of events of one request that the client has received.
+/// Numbers of responses to one request that the client has received.
 #[derive(Debug, Default)]
 struct EventCounts {
-    /// Number of results.
+    /// Number of results of the request.
     results: usize,
-    /// Number of responses that report the restart of the server.
+    /// Number of error responses that report the restart of the server.
     lost_reports: usize,
 }
 
-/// Event in the transport's log, which survives the process.
+/// Event in the transport's event log. The log survives the process: an event is logged before the snapshot is saved,
+/// and sent afterwards.
 ///
 /// The event is logged before the snapshot is saved, and sent afterwards.
 #[derive(Debug)]
 struct LoggedEvent {
+    /// Stream on which the event is sent.
     stream: StreamId,
     /// Number of the event on its stream.
     sequence: u64,
+    /// Message of the event.
     message: Value,
 }
 
 /// Session whose server is killed repeatedly.
 struct KilledServer {
     rng: Rng,
+    /// Settings of the server, which every process of the session uses.
     settings: Arc<ServerSettings>,
+    /// Endpoint of the running process.
     server: ServerEndpoint<()>,
+    /// Store that survives the process.
     store: SnapshotStore,
-    /// True if a snapshot is also saved before it is due.
+    /// True if snapshots are also saved when none is due.
     saves_early: bool,
     /// Number of kills per 1,000 actions. A low rate lets a process use up the ids that a snapshot reserves.
     kill_rate: usize,
     /// Maximum number of concurrent server requests.
     max_server_requests: usize,
-    /// Events that were not sent.
+    /// Logged events that were not sent yet.
     event_log: Vec<LoggedEvent>,
-    /// Requests that the application has not answered; true if the request subscribes.
+    /// Requests that the application has not answered, each with true if it is a subscription request.
     unanswered_requests: Vec<(RequestKey, bool)>,
     /// Id of the client's last request.
     last_id: u64,
@@ -99,6 +105,7 @@ struct KilledServer {
 }
 
 impl KilledServer {
+    /// Creates a session of the revision with a running server; `eager` is the value of `saves_early`.
     fn new(seed: u64, revision: &str, eager: bool) -> Self {
         let settings = server_config(&[revision]).build().expect("a configuration");
         let info = negotiated_session(revision, json!({ "roots": {}, "sampling": {} }));
@@ -304,7 +311,7 @@ impl KilledServer {
         }
     }
 
-    /// Kills the process, and resumes the session in a new one.
+    /// Kills the server process, and resumes the session in a new process.
     fn kill_process(&mut self) {
         self.kills += 1;
         // The log outlives the process, and what it holds may be sent as long as the snapshot allows it. An event that was
@@ -365,8 +372,9 @@ impl KilledServer {
     }
 }
 
-/// If snapshots are saved when they are due: "no id is used twice, no event is repeated, and lost requests are
-/// reported", wherever the process is killed; and if two processes resume, only one of them can save.
+/// If snapshots are saved when they are due, "no id is used twice, no event is repeated, and lost requests are
+/// reported", whenever the process is killed; if two processes resume the session, only one of them can save a
+/// snapshot.
 #[test]
 fn killed_servers_lose_no_session() {
     let (mut kills, mut reported) = (0, 0);

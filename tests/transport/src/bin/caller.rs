@@ -13,6 +13,7 @@ use mcp_exact_tests_transport::process::memory;
 use mcp_exact_transport::ServerCommand;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 
+/// Calls the tool and prints the outcome.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

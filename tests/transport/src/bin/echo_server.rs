@@ -1,4 +1,4 @@
-//! Test server over stdio. The first argument selects its behaviour.
+//! Test server over stdio. The first argument selects the mode of the server.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! The test server over HTTP, until SIGTERM: `http_server [NAME=VALUE…]`. Prints `listening on http://ADDRESS`.
+//! Runs the test server over HTTP until SIGTERM: `http_server [NAME=VALUE…]`. Prints `listening on http://ADDRESS`.
 //!
 //! `store=DIRECTORY` sets the directory for sessions, events and a journal. `drain`, `idle`, `stream_after`,
-//! `header_timeout` and `retry` are milliseconds, `stream_bytes` is bytes, `connections` a number.
+//! `header_timeout` and `retry` are durations in milliseconds, `stream_bytes` is a number of bytes, and `connections`
+//! is the maximum number of connections.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Calls the tool `echo` of a server over stdio as fast as possible, and prints the calls per second: `load CALLS
-//! IN_FLIGHT COMMAND…`. With one call in flight, also prints the median duration of a call.
+//! Calls the tool `echo` of a server over stdio as fast as possible, and prints the calls per second:
+//! `load CALLS IN_FLIGHT COMMAND…`. If `IN_FLIGHT` is 1, also prints the median duration of a call.
 #![allow(clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader, Write};

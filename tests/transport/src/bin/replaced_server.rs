@@ -1,5 +1,5 @@
-//! Server on standard streams that simulates its replacement: after its first call it supports another revision. The
-//! arguments are the two revisions.
+//! Server on standard streams that simulates its replacement by another version: after its first tool call, the server
+//! supports another revision. The arguments are the revisions before and after this call.
 
 use mcp_exact_tests_transport::replaced::ReplacedServer;
 

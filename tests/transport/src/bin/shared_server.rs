@@ -1,5 +1,5 @@
-//! A server over HTTP that shares its sessions with other processes: `shared_server DIRECTORY HUB`. Prints its address. Announces a
-//! change for each line of its input.
+//! Server over HTTP that shares its sessions with other processes: `shared_server DIRECTORY HUB`. Prints its address,
+//! and announces a change for each line of its standard input.
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Mixed random traffic with faults: `soak SECONDS [SEED]`. Fails if a result is wrong, a call does not end, or a
+//! Generates random traffic with faults: `soak SECONDS [SEED]`. Fails if a result is wrong, a call does not end, or a
 //! resource is leaked.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => SystemTime::UNIX_EPOCH.elapsed()?.as_secs(),
     };
     println!("soak {seconds} {seed}");
-    // A panic anywhere is a failure, in tasks that nobody awaits too.
+    // A panic anywhere is a failure, also in tasks that are not awaited.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);

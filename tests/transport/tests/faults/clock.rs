@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::{HTTP_SERVER, STEP_TIMEOUT};
 
-/// Builds the shared library that replaces the system clock of a program; returns its path.
+/// Compiles the shared library that shifts the system clock of a program; returns its path.
 fn library(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/clock.c");
     let library = directory.join("clock.so");
@@ -40,6 +40,7 @@ async fn call(client: &ClientHandle, tool: &str) -> String {
     answer.expect("in time").expect("an answer")
 }
 
+/// Sessions and calls continue when the system clock is changed by years.
 #[tokio::test]
 async fn sessions_survive_clock_changes() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -69,7 +70,7 @@ async fn sessions_survive_clock_changes() {
     driver.await.expect("driver");
 }
 
-/// The library changes the clock: a record with a lifetime of one minute is expired ten years later.
+/// A session record with a lifetime of one minute has expired after the system clock was set forward by ten years.
 #[tokio::test]
 async fn records_expire_by_the_wall_clock() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -97,7 +98,7 @@ async fn records_expire_by_the_wall_clock() {
     }
 }
 
-/// Timers that expired while the process was stopped fire at once when it continues, without errors.
+/// When a stopped process continues, timers that have expired in the meantime fire at once, and no call fails.
 #[tokio::test]
 async fn suspended_server_continues() {
     let server = ServerProcess::start(HTTP_SERVER, &["stream_after=100", "header_timeout=500"]);

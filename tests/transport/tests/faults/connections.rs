@@ -1,5 +1,5 @@
-//! Many concurrent connections, and clients that send or read slowly: other clients are served, and memory stays
-//! constant.
+//! Many concurrent connections, and clients that send or read slowly: the requests of other clients are answered, and
+//! memory usage stays constant.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::{HTTP_SERVER, STEP_TIMEOUT};
 
-/// Returns the text of a request on a persistent connection.
+/// Returns the text of an HTTP request that keeps its connection open.
 fn request(server: &ServerProcess, method: &str, headers: &str, body: &str) -> String {
     format!(
         "{method} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
@@ -32,7 +32,7 @@ fn stateless(server: &ServerProcess, tool: &str) -> String {
     request(server, "POST", &headers, &body)
 }
 
-/// Sends a request and reads the response until it contains the text `until`.
+/// Sends a request and reads until the received text contains `until`; returns the received text.
 async fn exchange(stream: &mut TcpStream, request: &str, until: &str) -> String {
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut text = String::new();
@@ -51,13 +51,14 @@ async fn connect(server: &ServerProcess) -> TcpStream {
     TcpStream::connect(server.address).await.expect("connected")
 }
 
-/// Calls a tool on a separate connection.
+/// Calls a tool on a separate connection and checks the result.
 async fn call(server: &ServerProcess) {
     let text = stateless(server, "echo");
     let answer = exchange(&mut connect(server).await, &text, "\"text\":\"text\"").await;
     assert_eq!(Reply::parse(answer.as_bytes()).status, 200);
 }
 
+/// A server answers a thousand clients with concurrent connections.
 #[tokio::test]
 async fn thousand_clients_are_served_at_once() {
     raise_open_files();
@@ -95,6 +96,7 @@ async fn thousand_clients_are_served_at_once() {
     call(&server).await;
 }
 
+/// A connection above the limit is not answered until another connection ends.
 #[tokio::test]
 async fn connections_above_the_limit_wait() {
     let server = ServerProcess::start(HTTP_SERVER, &["connections=2"]);
@@ -111,7 +113,7 @@ async fn connections_above_the_limit_wait() {
     drop(second);
 }
 
-/// Clients that send a byte occasionally keep a connection only until the timeout, and do not delay other clients.
+/// A client that sends a byte occasionally is disconnected after the timeout, and does not delay other clients.
 #[tokio::test]
 async fn slow_loris_is_cut_off() {
     let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=500"]);

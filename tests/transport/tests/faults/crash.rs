@@ -1,4 +1,4 @@
-//! `kill -9` under load: the next process resumes every session, and no call is executed twice.
+//! `kill -9` under load: the next server process resumes every session, and no call is executed twice.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,14 +22,14 @@ const CLIENTS: usize = 6;
 /// Number of kills of the server.
 const KILL_COUNT: usize = 12;
 
-/// Outcomes of the calls of a client.
+/// Outcomes of the tool calls of one client.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Arguments of the calls of the tool `note`; true if the call was answered.
+    /// Arguments of the calls of the tool `note`, each with true if the call got a result.
     noted: HashMap<String, bool>,
-    /// Number of answered calls.
+    /// Number of calls with a result.
     answered: usize,
-    /// Number of lost calls.
+    /// Number of calls that were lost.
     lost: usize,
 }
 
@@ -66,9 +66,9 @@ async fn run_calls(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> 
     calls
 }
 
-/// Calls a tool with progress; returns true if the call has a result.
+/// Calls the tool `steps`, which sends progress; returns true if the call has a result.
 ///
-/// Checks that all progress was received before the result, once and in order.
+/// Checks that each progress notification was received once, in order and before the result.
 async fn steps(client: &ClientHandle) -> bool {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
@@ -98,7 +98,7 @@ async fn steps(client: &ClientHandle) -> bool {
     matches!(outcome, Outcome::Result(_))
 }
 
-/// Returns the number of records in a directory, without temporary files of killed processes.
+/// Returns the number of records in a directory; temporary files of killed processes are not counted.
 fn count_records(directory: &Path) -> usize {
     let files = std::fs::read_dir(directory).expect("a directory");
     let names = files.map(|file| file.expect("a file").path());
@@ -107,6 +107,7 @@ fn count_records(directory: &Path) -> usize {
         .count()
 }
 
+/// No session is lost, and no call is executed twice, when the server is killed repeatedly under load.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_survive_kills_under_load() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Input that does not end, or ends too early.
+//! Messages without an end, and input that ends within a message.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener as StdListener;
@@ -11,15 +11,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{CALLER_PROGRAM, HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
-/// Number of bytes in a gibibyte.
+/// Number of bytes in one gibibyte.
 const GIGABYTE: usize = 1 << 30;
-/// Memory in bytes that a program with a message limit of four megabytes never needs.
+/// Memory in bytes that a program with a message limit of four megabytes must not exceed.
 const MUCH_MEMORY: usize = 64 << 20;
 
 /// Notification that ends the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Starts the stdio server in a mode.
+/// Starts the stdio test server; `mode` is its first argument.
 fn start(mode: &str) -> Child {
     Command::new(STDIO_SERVER)
         .arg(mode)
@@ -30,6 +30,7 @@ fn start(mode: &str) -> Child {
         .expect("started")
 }
 
+/// A server discards a line of one gibibyte without storing it.
 #[test]
 fn gigabyte_line_takes_no_memory() {
     for mode in ["tokio", "threads"] {
@@ -58,6 +59,7 @@ fn gigabyte_line_takes_no_memory() {
     }
 }
 
+/// An HTTP server refuses a body of one gibibyte when it exceeds the limit, before it has received the rest.
 #[tokio::test]
 async fn gigabyte_body_is_refused_early() {
     let server = ServerProcess::start(HTTP_SERVER, &[]);
@@ -79,7 +81,7 @@ async fn gigabyte_body_is_refused_early() {
     assert!(0 < peak && peak < MUCH_MEMORY, "{peak} bytes");
 }
 
-/// A client stops reading an endless message of a server: an event, a JSON body, and a line.
+/// A client stops reading a server message (an event, a JSON body or a line) that exceeds its limit.
 #[test]
 fn client_drops_answer_of_a_gigabyte() {
     for (media, begin) in [
@@ -121,7 +123,7 @@ fn client_drops_answer_of_a_gigabyte() {
     assert!(peak < MUCH_MEMORY, "line: {peak} bytes, {text}");
 }
 
-/// An incomplete request before the end of a connection is not executed, and leaves nothing behind.
+/// A request whose connection ends before the request is complete is not executed and leaves no state behind.
 #[tokio::test]
 async fn half_a_request_is_dropped() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -154,7 +156,8 @@ async fn half_a_request_is_dropped() {
     assert!(reply.body.contains("whole"), "{reply:?}");
 }
 
-/// An incomplete event is ignored: the client resumes before it, or reports that the call is lost.
+/// An event that is incomplete at the end of a stream is ignored: the client resumes the stream before this event, or
+/// reports that the call is lost.
 #[test]
 fn half_a_message_ends_streams_cleanly() {
     for mode in ["tokio", "threads"] {

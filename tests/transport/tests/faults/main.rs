@@ -1,7 +1,7 @@
-//! Faults with real processes and sockets: killed processes, cut connections, messages that are too long, too slow or too
-//! many, and a clock that is set.
+//! Faults with real processes and sockets: killed processes, cut connections, messages that are too long, too slow or
+//! too numerous, and changes of the system clock.
 //!
-//! Nothing may hang, panic, leak or affect well-behaved clients.
+//! No process may hang, panic, or leak memory, and well-behaved clients must not be affected.
 #![cfg(target_os = "linux")]
 
 mod clock;

@@ -23,7 +23,7 @@ struct Caller {
     server: u32,
 }
 
-/// Starts a client process and waits until it has sent its call.
+/// Starts a client process with these arguments and waits until it has sent its call.
 fn call(arguments: &[&str]) -> Caller {
     let child = Command::new(CALLER_PROGRAM)
         .args(arguments)
@@ -52,6 +52,7 @@ impl Caller {
     }
 }
 
+/// A server over stdio exits when its client process is killed.
 #[test]
 fn server_ends_with_its_client() {
     for mode in ["tokio", "threads"] {
@@ -63,8 +64,8 @@ fn server_ends_with_its_client() {
     }
 }
 
-/// The state of a killed client is removed immediately in revisions in which a disconnect cancels requests, and
-/// otherwise when its session expires.
+/// The server removes the state of a killed client at once in revisions in which a disconnect cancels requests, and
+/// otherwise when the client's session expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_client_leaves_nothing() {
     for (revision, path) in [
@@ -96,6 +97,7 @@ async fn killed_client_leaves_nothing() {
     }
 }
 
+/// All pending calls of a client end as lost when its server process is killed.
 #[tokio::test]
 async fn killed_server_ends_calls() {
     for (revision, path) in [

@@ -27,7 +27,7 @@ async fn start() -> TestServer {
     .await
 }
 
-/// Starts a session of this principal.
+/// Starts a session of the principal `name`; returns its id.
 async fn begin(server: &TestServer, name: &str) -> String {
     let reply = server
         .send("POST", &[("Authorization", name)], INITIALIZE)
@@ -38,6 +38,8 @@ async fn begin(server: &TestServer, name: &str) -> String {
         .to_owned()
 }
 
+/// A request is refused if its session id belongs to another principal or server or to an ended session, or was
+/// altered.
 #[tokio::test]
 async fn other_ids_open_no_session() {
     let (server, other) = (start().await, start().await);
@@ -86,7 +88,7 @@ async fn other_ids_open_no_session() {
     assert_eq!(server.service.sessions(), 1);
 }
 
-/// Session ids in the URL of HTTP+SSE are checked in the same way.
+/// Over HTTP+SSE, a POST reaches the session in its URL only if it has the principal of the session.
 #[tokio::test]
 async fn posts_reach_sessions_of_their_principal() {
     let server = start().await;

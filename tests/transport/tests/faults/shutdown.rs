@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 
 use super::{HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
+/// During the shutdown, new requests get status 503.
 #[tokio::test]
 async fn new_requests_get_503() {
     let options = HttpServerOptions::default();
@@ -81,6 +82,7 @@ fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static 
         .collect()
 }
 
+/// After SIGTERM, a server answers its calls in flight before it exits.
 #[tokio::test]
 async fn terminated_server_answers_calls_in_flight() {
     let mut server = ServerProcess::start(HTTP_SERVER, &[]);
@@ -114,7 +116,7 @@ async fn terminated_server_answers_calls_in_flight() {
     assert!(TcpStream::connect(client.address).await.is_err());
 }
 
-/// Over HTTP+SSE, calls in flight are answered on the stream of the session.
+/// After SIGTERM, an HTTP+SSE server answers its calls in flight on the event stream of the session.
 #[tokio::test]
 async fn terminated_server_answers_over_sse() {
     let mut server = ServerProcess::start(HTTP_SERVER, &[]);
@@ -161,7 +163,7 @@ async fn next_process_sends_recorded_answers() {
     }
 }
 
-/// Connections that have sent nothing, or an incomplete preface, do not delay the shutdown.
+/// Connections that have sent nothing, or an incomplete HTTP/2 preface, do not delay the shutdown.
 #[tokio::test]
 async fn silent_connections_delay_no_shutdown() {
     let listen = ListenOptions {
@@ -182,6 +184,7 @@ async fn silent_connections_delay_no_shutdown() {
         .expect("served");
 }
 
+/// A call that is never answered delays the shutdown only until the deadline.
 #[tokio::test]
 async fn deadline_ends_what_never_ends() {
     let mut server = ServerProcess::start(HTTP_SERVER, &["drain=300", "stream_after=50"]);
@@ -201,7 +204,7 @@ async fn deadline_ends_what_never_ends() {
     let _ = other.shutdown().await;
 }
 
-/// With SIGTERM and Ctrl-C over stdio, the call in flight is answered although the input is still open.
+/// After SIGTERM or Ctrl-C, a server over stdio answers its call in flight and exits, although its input is still open.
 #[test]
 fn signals_end_servers_on_streams() {
     for name in ["TERM", "INT"] {

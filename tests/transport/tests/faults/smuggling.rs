@@ -1,4 +1,5 @@
-//! Request smuggling: requests that HTTP parsers interpret differently do not smuggle a second request.
+//! Request smuggling: a request that HTTP parsers interpret differently does not make the server execute a second
+//! request in its body.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,7 @@ fn hidden_request(host: &str) -> String {
     )
 }
 
+/// A server does not execute a request that is hidden in another request by contradictory headers.
 #[tokio::test]
 async fn no_request_hides_in_another() {
     let seen = Arc::new(AtomicUsize::new(0));

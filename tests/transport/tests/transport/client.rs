@@ -1,4 +1,4 @@
-//! Behaviour of the HTTP client as observed by a scripted server: connections, headers, redirects, delays.
+//! Behaviour of the HTTP client towards a scripted server: connections, headers, redirects, delays.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,14 +37,14 @@ type Script = dyn Fn(&ReceivedRequest) -> Option<String> + Send + Sync;
 struct ScriptedServer {
     /// Address of the server.
     address: SocketAddr,
-    /// Number of closed connections.
+    /// Number of connections that were closed.
     closed: Arc<AtomicUsize>,
-    /// Requests so far.
+    /// Requests that the server has received so far.
     arrived: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ScriptedServer {
-    /// Starts a server with this script.
+    /// Starts a server whose responses `script` determines.
     async fn start(
         script: impl Fn(&ReceivedRequest) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -72,7 +72,7 @@ impl ScriptedServer {
         }
     }
 
-    /// Returns the requests so far.
+    /// Returns the requests that the server has received so far.
     fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.arrived.lock().expect("not poisoned").clone()
     }
@@ -87,7 +87,7 @@ impl ScriptedServer {
     }
 }
 
-/// Answers the requests of a connection until the script closes it.
+/// Answers the requests of a connection, and appends them to `seen`, until the script closes the connection.
 async fn serve(
     mut stream: TcpStream,
     connection: usize,
@@ -135,7 +135,7 @@ async fn serve(
     }
 }
 
-/// Returns a response with a JSON body and additional headers.
+/// Returns a response with status 200, a JSON body and additional headers.
 fn json(headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -143,7 +143,7 @@ fn json(headers: &str, body: &str) -> String {
     )
 }
 
-/// Returns a response without a body.
+/// Returns a response with this status and additional headers, without a body.
 fn empty(status: &str, headers: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")
 }
@@ -172,6 +172,7 @@ fn answer(request: &ReceivedRequest) -> String {
     }
 }
 
+/// A client sends consecutive requests on one connection, with the same headers.
 #[tokio::test]
 async fn connection_and_headers_are_used_again() {
     let server = ScriptedServer::start(|request| Some(answer(request))).await;
@@ -238,8 +239,8 @@ async fn redirects_stay_within_the_origin() {
     }
 }
 
-/// "The client MUST respect the `retry` field, waiting the given number of milliseconds before attempting to reconnect"
-/// (2025-11-25, `basic/transports`, "Sending Messages to the Server").
+/// A client waits before it reconnects: "The client MUST respect the `retry` field, waiting the given number of
+/// milliseconds before attempting to reconnect" (2025-11-25, `basic/transports`, "Sending Messages to the Server").
 #[tokio::test]
 async fn client_respects_the_retry_time() {
     let server = ScriptedServer::start(|request| {
@@ -276,10 +277,9 @@ async fn client_respects_the_retry_time() {
     assert!(pause >= Duration::from_millis(300), "{pause:?}");
 }
 
-/// If a server that has lost a request answers every resumption with an empty stream (rmcp 3.11), the call ends with an
-/// error long before its timeout. A server that makes its clients poll ("The server MAY close the connection",
-/// 2025-11-25, `basic/transports`, "Sending Messages to the Server") sends an event id each time, and is polled without
-/// limit.
+/// A call ends with an error if the server answers every resumption with an empty stream (rmcp 3.11), but continues
+/// without limit if each stream has a new event id ("The server MAY close the connection", 2025-11-25,
+/// `basic/transports`, "Sending Messages to the Server").
 #[tokio::test]
 async fn lost_calls_end_and_polled_continue() {
     for polls in [true, false] {
@@ -325,10 +325,9 @@ async fn lost_calls_end_and_polled_continue() {
     }
 }
 
-/// A server closes a connection that the client is about to use again, such as at a restart. The client sends a list request
-/// again on another connection, and never a call, which the server may have executed (RFC 9110, section 9.2.2: "A client
-/// SHOULD NOT automatically retry a request with a non-idempotent method unless it has some means to know that the request
-/// semantics are actually idempotent").
+/// If the server closes a connection that the client has just used again, the client repeats a list request on another
+/// connection, but never a call (RFC 9110, section 9.2.2: "A client SHOULD NOT automatically retry a request with a
+/// non-idempotent method unless it has some means to know that the request semantics are actually idempotent").
 #[tokio::test]
 async fn closed_connections_repeat_only_lists() {
     for (method, requests) in [("tools/list", 2), ("tools/call", 1)] {
@@ -364,7 +363,7 @@ async fn closed_connections_repeat_only_lists() {
 }
 
 /// "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream" (2025-11-25, `basic/transports`,
-/// "Sending Messages to the Server"): a stream that stays open does not occupy a connection of the client.
+/// "Sending Messages to the Server"): the client closes a stream that the server leaves open after the response.
 #[tokio::test]
 async fn answered_streams_are_left() {
     let server = ScriptedServer::start(|request| {
@@ -389,8 +388,7 @@ async fn answered_streams_are_left() {
     .await;
 }
 
-/// If a server immediately ends its stream and asks for immediate reconnection, the client does not flood it with
-/// requests.
+/// If a server ends its stream at once and sends `retry: 0`, the client still waits before it opens the stream again.
 #[tokio::test]
 async fn streams_reopen_after_a_pause() {
     let server = ScriptedServer::start(|request| {
@@ -445,8 +443,8 @@ fn answer_modern(request: &ReceivedRequest) -> String {
 }
 
 /// "The client SHOULD select a mutually supported version from the `supported` list and retry the request" (2026-07-28,
-/// `basic/versioning`, "Protocol Version Negotiation"). When the server of a session is replaced by a server without
-/// sessions, every request that the new server refuses is sent again in the new revision.
+/// `basic/versioning`, "Protocol Version Negotiation"): if the server of a session is replaced by a server without
+/// sessions, the client repeats every refused request in the new revision.
 #[tokio::test]
 async fn sessions_follow_a_replaced_server() {
     for revision in ["2025-11-25", "2025-03-26"] {
@@ -485,8 +483,8 @@ async fn sessions_follow_a_replaced_server() {
     }
 }
 
-/// A version error that a server forwards from another server does not end the session: its list contains the session's
-/// revision, or is absent.
+/// A version error that a server forwards from another server does not end the session. Such an error lists the
+/// session's revision, or has no list of revisions.
 #[tokio::test]
 async fn forwarded_version_errors_end_no_session() {
     for data in [r#","data":{"supported":["2025-11-25"]}"#, ""] {
@@ -518,10 +516,9 @@ async fn forwarded_version_errors_end_no_session() {
     }
 }
 
-/// The first call waits until the server has answered the GET of the standalone stream, because some servers drop their
-/// own requests while this stream is not open ("The server MAY send JSON-RPC requests and notifications on the stream",
-/// 2025-11-25, `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the
-/// call for a limited time.
+/// The first call waits, for a limited time, until the server has answered the GET of the standalone stream, because
+/// some servers drop their own requests before this stream is open ("The server MAY send JSON-RPC requests and
+/// notifications on the stream", 2025-11-25, `basic/transports`, "Listening for Messages from the Server").
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn first_call_waits_for_standalone_stream() {
     for (delay, is_opened_first) in [(200, true), (2500, false)] {
@@ -547,6 +544,7 @@ async fn first_call_waits_for_standalone_stream() {
     }
 }
 
+/// Errors about a server that cannot be reached contain neither the user name and password nor the query of its URL.
 #[tokio::test]
 async fn errors_name_no_credentials() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("bound");
@@ -581,7 +579,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
-/// A notification that was sent before the client is closed is still posted, with both transports.
+/// A notification that was queued before the client is closed is still posted, over Streamable HTTP and over HTTP+SSE.
 #[tokio::test]
 async fn notification_before_the_close_leaves() {
     for (transport, revision) in [

@@ -16,12 +16,14 @@ struct Cutter {
     service: HttpService,
     /// Event log of the service.
     log: Arc<MemoryEventLog>,
+    /// Random number generator that selects the positions of the cuts.
     random: Random,
     /// Number of cuts so far.
     cuts: u32,
 }
 
 impl Cutter {
+    /// Creates a client of a new service; `seed` determines the positions of the cuts.
     fn new(seed: u64) -> Self {
         let log = Arc::new(MemoryEventLog::default());
         let options = HttpServerOptions {
@@ -37,7 +39,7 @@ impl Cutter {
         }
     }
 
-    /// Passes a request to the service.
+    /// Passes an HTTP request to the service; returns the response.
     async fn send(
         &self,
         method: &str,
@@ -60,7 +62,8 @@ impl Cutter {
         id
     }
 
-    /// Calls the tool `steps` and reads its messages over several connections, which are cut, until the result.
+    /// Calls the tool `steps` and reads its messages over several connections, all of which but the last are cut;
+    /// returns the messages.
     async fn read_with_cuts(&mut self, session: &str) -> Vec<String> {
         let headers = [("mcp-session-id", session)];
         let mut response = self.send("POST", &headers, &call(7, "steps", "")).await;
@@ -118,7 +121,7 @@ impl Cutter {
     }
 }
 
-/// Reconnecting with `Last-Event-ID` neither loses nor repeats a message, wherever the connection was cut.
+/// A client that reconnects with `Last-Event-ID` receives each message exactly once, wherever the connection was cut.
 #[tokio::test]
 async fn ten_thousand_cuts_lose_nothing() {
     let mut cutter = Cutter::new(1);

@@ -1,4 +1,4 @@
-//! End of sessions that another process serves, or whose id no client has received (2025-11-25, `basic/transports`,
+//! End of sessions that another process handles, or whose id no client has received (2025-11-25, `basic/transports`,
 //! "Session Management").
 
 use std::sync::Arc;
@@ -19,13 +19,16 @@ use crate::slow_log::Gate;
 /// Session store, event log and change bus that several processes share.
 #[derive(Clone, Default)]
 struct Cluster {
+    /// Session store of the processes.
     store: Arc<GatedStore>,
+    /// Event log of the processes.
     log: Arc<MemoryEventLog>,
+    /// Change bus of the processes, if they have one.
     bus: Option<Arc<MemoryChangeBus>>,
 }
 
 impl Cluster {
-    /// Creates the service of a process with a limit of sessions.
+    /// Creates the service of a process that accepts at most `sessions` sessions.
     fn process(&self, sessions: usize) -> HttpService {
         let options = HttpServerOptions {
             session_store: Some(Arc::clone(&self.store) as _),
@@ -37,7 +40,7 @@ impl Cluster {
         HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
     }
 
-    /// Records an event of a session in the log.
+    /// Appends an event of a session to the event log.
     async fn record(&self, session: &str) {
         let stream = LogStream {
             session: session.into(),
@@ -52,11 +55,12 @@ impl Cluster {
     }
 }
 
-/// Session store that can delay saves and refuse removals.
+/// Session store whose saves can be delayed and whose removals can be made to fail.
 #[derive(Default)]
 struct GatedStore {
+    /// Store that contains the records.
     store: MemorySessionStore,
-    /// Gate of the saves.
+    /// Gate at which saves wait.
     gate: Gate,
     /// True if saves wait at the gate.
     is_closed: AtomicBool,
@@ -100,14 +104,14 @@ impl SessionStore for GatedStore {
     }
 }
 
-/// Starts a session; returns its id.
+/// Starts a session on a process; returns its id.
 async fn begin(service: &HttpService) -> String {
     let response = respond(service, "POST", &[], INITIALIZE).await;
     let id = response.headers().get("mcp-session-id").expect("an id");
     id.to_str().expect("text").to_owned()
 }
 
-/// Sends a request in a session; returns the HTTP status.
+/// Sends a request in the session `id`; returns the HTTP status of the response.
 async fn status(service: &HttpService, method: &str, id: &str, body: &str) -> u16 {
     let session = [("mcp-session-id", id)];
     let response = respond(service, method, &session, body).await;
@@ -155,7 +159,7 @@ async fn full_process_ends_sessions_of_others() {
     }
 }
 
-/// A session whose record cannot be removed continues and can be ended later.
+/// A session whose record cannot be removed from the store continues and can be ended later.
 #[tokio::test]
 async fn sessions_of_others_survive_failed_ends() {
     let cluster = Cluster::default();
@@ -173,7 +177,8 @@ async fn sessions_of_others_survive_failed_ends() {
     assert_eq!(status(&full, "DELETE", "unknown", "").await, 404);
 }
 
-/// A session ends if its client disconnects before the response to `initialize`, because nobody has its id.
+/// A session ends if its client disconnects before it has received the response to `initialize`, because no client has
+/// the session's id.
 #[tokio::test]
 async fn session_without_a_client_ends() {
     let cluster = Cluster::default();

@@ -1,5 +1,5 @@
-//! Invariants for any behaviour of clients: nothing leaks over many sessions, no request makes the service panic or hang,
-//! and sessions outlive their process.
+//! Invariants for any behaviour of clients: many sessions leave no memory allocated, no request makes the service panic
+//! or hang, and sessions outlive their process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,7 @@ async fn begin(service: &HttpService) -> String {
     id
 }
 
+/// A service has no sessions, events or tasks left after ten thousand sessions have ended.
 #[tokio::test]
 async fn ten_thousand_sessions_release_all_state() {
     let log = Arc::new(MemoryEventLog::default());
@@ -69,7 +70,7 @@ async fn ten_thousand_sessions_release_all_state() {
     );
 }
 
-/// Mutated requests get a status within the time limit.
+/// Randomly changed requests get a response within the time limit.
 #[tokio::test]
 async fn arbitrary_requests_are_answered() {
     let service = service(HttpServerOptions {
@@ -125,7 +126,8 @@ async fn arbitrary_requests_are_answered() {
     }
 }
 
-/// A restarted process continues its sessions; requests in flight end with an error on their streams.
+/// A restarted process continues the sessions of its predecessor; requests in flight end with an error on their
+/// streams.
 #[tokio::test]
 async fn sessions_outlive_their_process() {
     let log: Arc<dyn EventLog> = Arc::new(MemoryEventLog::default());
@@ -190,7 +192,7 @@ async fn sessions_outlive_their_process() {
     );
 }
 
-/// Seal without encryption: it appends the length of the context to the payload.
+/// Seal without encryption: the sealed text is the payload and the length of the context.
 #[derive(Debug)]
 struct PlainSeal;
 
@@ -208,6 +210,7 @@ impl mcp_exact_session::Seal for PlainSeal {
 /// Session store that counts its loads.
 #[derive(Default)]
 struct CountingStore {
+    /// Store that contains the records.
     store: MemorySessionStore,
     /// Number of loads.
     loads: std::sync::atomic::AtomicUsize,
@@ -241,6 +244,7 @@ impl SessionStore for CountingStore {
     }
 }
 
+/// With sealed session ids, a request with a forged id is refused without a look-up in the session store.
 #[tokio::test]
 async fn forged_session_ids_ask_no_store() {
     let store = Arc::new(CountingStore::default());

@@ -1,4 +1,4 @@
-//! Streamable HTTP and HTTP+SSE, client against server: every revision, sessions that end, resumption, shutdown.
+//! Client and server over Streamable HTTP and HTTP+SSE: every revision, sessions that end, resumption, shutdown.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +22,7 @@ fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     endpoint.connect(config, None, Arc::new(echo::answer))
 }
 
+/// Clients of every revision can call all tools over Streamable HTTP.
 #[tokio::test]
 async fn every_revision_is_served() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -36,6 +37,7 @@ async fn every_revision_is_served() {
     }
 }
 
+/// Clients of every revision can call all tools if reqwest sends their HTTP requests.
 #[tokio::test]
 async fn reqwest_carries_every_revision() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -88,6 +90,7 @@ async fn client_reaches_server_by_proxy() {
     }
 }
 
+/// A client of 2024-11-05 can call all tools over HTTP+SSE, also if it detects the transport itself.
 #[tokio::test]
 async fn sse_of_2024_is_also_served() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -111,6 +114,7 @@ async fn sse_of_2024_is_also_served() {
     }
 }
 
+/// A client and a server negotiate the first revision of the client's offer that both support.
 #[tokio::test]
 async fn newest_common_revision_is_negotiated() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -129,6 +133,7 @@ async fn newest_common_revision_is_negotiated() {
     assert_eq!(agreed.revision.as_str(), "2025-06-18");
 }
 
+/// The error about a server that cannot be reached contains the server's URL.
 #[tokio::test]
 async fn unreachable_server_is_named() {
     let (client, driver) = connect("http://127.0.0.1:9/mcp", "2025-11-25");
@@ -144,8 +149,8 @@ async fn unreachable_server_is_named() {
     driver.await.expect("driver");
 }
 
-/// "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new session"
-/// (`basic/transports`, "Session Management").
+/// After the end of its session, a client starts a new session: "When a client receives HTTP 404 in response to a
+/// request containing an `Mcp-Session-Id`, it MUST start a new session" (`basic/transports`, "Session Management").
 #[tokio::test]
 async fn ended_session_is_followed_by_another() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -173,6 +178,7 @@ async fn ended_session_is_followed_by_another() {
     assert_eq!(server.service.sessions(), 1);
 }
 
+/// A published change is sent to clients in a session and to clients with a subscription.
 #[tokio::test]
 async fn changes_reach_sessions_and_subscriptions() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -221,7 +227,7 @@ async fn changes_reach_sessions_and_subscriptions() {
     );
 }
 
-/// From 2026-07-28 on, closing the response cancels the request.
+/// From 2026-07-28 on, a client that drops a call closes the response stream, which cancels the request at the server.
 #[tokio::test]
 async fn dropped_call_is_cancelled() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -243,6 +249,7 @@ async fn dropped_call_is_cancelled() {
     }
 }
 
+/// A server that is stopped answers its calls in flight.
 #[tokio::test]
 async fn shutdown_answers_calls_in_flight() {
     for revision in ["2026-07-28", "2025-11-25"] {
@@ -264,7 +271,7 @@ async fn shutdown_answers_calls_in_flight() {
     }
 }
 
-/// A long call becomes an event stream; if the server closes it, the client resumes it, and nothing is lost.
+/// A client resumes the event stream of a call whose connection was cut, and receives the result.
 #[tokio::test]
 async fn cut_streams_are_resumed() {
     let options = HttpServerOptions {
@@ -302,8 +309,8 @@ async fn cut_streams_are_resumed() {
     }
 }
 
-/// Sends a list request and a call in a session that the server has ended; returns true if the call was answered in the
-/// next session.
+/// Sends a list request and a call in a session that the server has ended; returns true if the call was repeated in the
+/// next session. `carrier` sends the HTTP requests if it is given.
 async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bool {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
@@ -364,7 +371,7 @@ async fn only_idempotent_calls_survive_lost_sessions() {
     }
 }
 
-/// A client that is closed while the server does not respond, or between two sessions, stays closed.
+/// A client that is closed while the server does not respond, or between two sessions, starts no new session.
 #[tokio::test]
 async fn closed_client_begins_no_session() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await;

@@ -1,6 +1,6 @@
 //! Client that shares no code with this workspace: HTTP/2 and TLS of Node.js (nghttp2 and OpenSSL).
 //!
-//! `node` must be installed, as for the tests with other implementations.
+//! The program `node` must be installed, as for the tests with other implementations.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use mcp_exact_transport::http::server::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Script that starts a session, makes concurrent calls on one connection, and reads the event stream until a change is
-/// announced.
+/// Node.js script that starts a session over HTTP/2, makes concurrent calls on one connection, and reads the event
+/// stream until a change is announced.
 const HTTP2_SCRIPT: &str = r#"
 const [url, ca] = process.argv.slice(1);
 const http2 = require('http2');
@@ -59,7 +59,7 @@ const main = async () => {
 main().catch((error) => { console.error(error); process.exit(1); });
 "#;
 
-/// Script that sends a request over HTTP/1.1 with TLS.
+/// Node.js script that sends a request over HTTP/1.1 with TLS.
 const HTTPS_SCRIPT: &str = r#"
 const [url, ca] = process.argv.slice(1);
 const https = require('https');
@@ -80,7 +80,7 @@ request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params
   protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'node', version: '1' } } }));
 "#;
 
-/// Script that requests compression of a long response, a short response and an event stream.
+/// Node.js script that requests compression of a long response, a short response and an event stream.
 const GZIP_SCRIPT: &str = r#"
 const [url] = process.argv.slice(1);
 const http = require('http');
@@ -117,7 +117,7 @@ const main = async () => {
 main().catch((error) => { console.error(error); process.exit(1); });
 "#;
 
-/// Runs a script and returns its output.
+/// Runs a script with Node.js and returns its standard output.
 async fn node(script: &'static str, arguments: Vec<String>) -> String {
     let run = tokio::task::spawn_blocking(move || {
         let output = Command::new("node")
@@ -134,7 +134,7 @@ async fn node(script: &'static str, arguments: Vec<String>) -> String {
     run.expect("in time").expect("no panic")
 }
 
-/// Announces a change repeatedly, because the time at which the script opens its stream is unknown.
+/// Announces a change every 20 milliseconds, because the time at which the script opens its stream is unknown.
 async fn announce(service: &HttpService) {
     loop {
         service.publish(&Change::Tools);
@@ -142,6 +142,7 @@ async fn announce(service: &HttpService) {
     }
 }
 
+/// A client can use HTTP/2 without TLS and without an upgrade.
 #[tokio::test]
 async fn http2_is_served_with_prior_knowledge() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -173,11 +174,12 @@ fn certificate() -> Certificate {
     }
 }
 
-/// Returns the cryptography of rustls.
+/// Returns the cryptography provider of rustls.
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
+/// Over TLS, a client selects HTTP/1.1 or HTTP/2 by ALPN.
 #[tokio::test]
 async fn tls_clients_choose_their_protocol() {
     let certificate = certificate();
@@ -244,6 +246,7 @@ async fn tls_clients_choose_their_protocol() {
     serving.abort();
 }
 
+/// Long responses are compressed if the client accepts gzip; short responses and event streams are not compressed.
 #[tokio::test]
 async fn long_answers_are_compressed() {
     let listen = ListenOptions {

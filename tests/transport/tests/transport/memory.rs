@@ -20,6 +20,7 @@ use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 
 /// Client and server that are connected in memory.
 struct Pair {
+    /// Handle of the client.
     client: ClientHandle,
     /// Sender that starts the shutdown of the server.
     stop: oneshot::Sender<()>,
@@ -59,6 +60,7 @@ fn pair(revision: &str) -> Pair {
     }
 }
 
+/// Clients of every revision can call all tools over the in-memory transport.
 #[tokio::test]
 async fn every_revision_is_served() {
     for revision in REVISIONS {
@@ -70,6 +72,7 @@ async fn every_revision_is_served() {
     }
 }
 
+/// A server that is stopped answers its calls in flight.
 #[tokio::test]
 async fn shutdown_answers_calls_in_flight() {
     let pair = pair("2025-11-25");
@@ -85,6 +88,7 @@ async fn shutdown_answers_calls_in_flight() {
     pair.driver.await.expect("driver");
 }
 
+/// A call that is never answered delays the shutdown only until the deadline, and ends as lost.
 #[tokio::test]
 async fn shutdown_has_a_deadline() {
     let pair = pair("2025-11-25");
@@ -100,6 +104,7 @@ async fn shutdown_has_a_deadline() {
     pair.server.await.expect("task").expect("clean end");
 }
 
+/// Dropping the future of a request cancels the request.
 #[tokio::test]
 async fn dropped_request_is_cancelled() {
     let pair = pair("2025-06-18");
@@ -116,6 +121,7 @@ async fn dropped_request_is_cancelled() {
     pair.server.await.expect("task").expect("clean end");
 }
 
+/// Hundreds of concurrent calls on one connection are answered.
 #[tokio::test]
 async fn many_calls_at_once_are_answered() {
     let pair = pair("2026-07-28");
@@ -129,8 +135,9 @@ async fn many_calls_at_once_are_answered() {
     }
 }
 
-/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28, `basic`,
-/// "_meta"); older revisions reserve no such keys, and none are sent.
+/// The trace context of a call reaches the server's handler in 2026-07-28: "the keys `traceparent`, `tracestate`, and
+/// `baggage` are reserved for OpenTelemetry trace context propagation" (`basic`, "_meta"). Older revisions reserve no
+/// such keys, so no trace context is sent.
 #[tokio::test]
 async fn trace_context_reaches_the_handler() {
     let mut trace = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01")
@@ -175,7 +182,7 @@ async fn trace_context_reaches_the_handler() {
     }
 }
 
-/// Peer that always has another message.
+/// Transport of a peer that sends messages without end.
 struct EndlessTransport(Vec<u8>);
 
 impl Transport for EndlessTransport {
@@ -209,7 +216,7 @@ impl Transport for EndlessTransport {
     }
 }
 
-/// A connection that is never idle does not block other tasks on its thread.
+/// A connection whose peer sends messages without end does not block other tasks on its thread.
 #[tokio::test]
 async fn busy_connection_lets_others_run() {
     let (stop, stopped) = oneshot::channel::<()>();
@@ -227,7 +234,7 @@ async fn busy_connection_lets_others_run() {
     server.await.expect("task").expect("clean end");
 }
 
-/// Dropping a future that waits for the connection leaves no state in the client.
+/// A future that waits for the connection leaves no waker in the client when it is dropped.
 #[tokio::test]
 async fn dropped_waits_leave_no_waker() {
     /// Waker without effect.

@@ -31,6 +31,7 @@ struct Peer {
 }
 
 impl Peer {
+    /// Creates a peer on one end of a stream.
     fn new(stream: DuplexStream) -> Self {
         let (reader, out) = tokio::io::split(stream);
         let lines = BufReader::new(reader).lines();
@@ -49,7 +50,7 @@ impl Peer {
         self.out.write_all(line.as_bytes()).await.expect("written");
     }
 
-    /// Answers `count` pings of the tested endpoint.
+    /// Reads and answers `count` pings of the tested endpoint.
     async fn answer_pings(&mut self, count: usize) {
         for _ in 0..count {
             let ping = self.read().await;
@@ -68,8 +69,9 @@ fn transport(
     LineTransport::new(reader, writer, 1 << 20)
 }
 
-/// "If no response is received within a reasonable timeout period, the sender MAY: consider the connection stale, terminate the
-/// connection" (2025-11-25, `basic/utilities/ping`).
+/// "If no response is received within a reasonable timeout period, the sender MAY: consider the connection stale,
+/// terminate the connection" (2025-11-25, `basic/utilities/ping`): a server closes the connection to a client that does
+/// not answer its pings.
 #[tokio::test]
 async fn silent_client_is_given_up() {
     let (near, far) = tokio::io::duplex(1 << 16);
@@ -94,6 +96,7 @@ async fn silent_client_is_given_up() {
     }
 }
 
+/// A client closes the connection to a server that does not answer its pings.
 #[tokio::test]
 async fn silent_server_is_given_up() {
     let (near, far) = tokio::io::duplex(1 << 16);
@@ -116,7 +119,7 @@ async fn silent_server_is_given_up() {
     driver.await.expect("no panic");
 }
 
-/// 2026-07-28 has no pings, so a silent peer is not disconnected.
+/// In 2026-07-28, which has no pings, a silent peer is not disconnected.
 #[tokio::test]
 async fn no_pings_where_revision_has_none() {
     let (near, far) = tokio::io::duplex(1 << 16);

@@ -22,7 +22,7 @@ use mcp_exact_transport::{
 };
 use tokio::net::UnixStream;
 
-/// Revisions before and after the change.
+/// Revisions of a server before and after its replacement.
 const CHANGES: [(&str, &str); 4] = [
     ("2025-11-25", "2026-07-28"),
     ("2025-03-26", "2026-07-28"),
@@ -43,13 +43,14 @@ async fn list(client: &ClientHandle) -> Outcome {
     request.expect("sent").await
 }
 
-/// Returns the negotiated revision.
+/// Returns the revision that the client has negotiated.
 fn revision(client: &ClientHandle) -> String {
     let revision = client.revision().expect("negotiated");
     revision.as_str().to_owned()
 }
 
-/// Checks that calls return the old revision once, and then, also if they are concurrent, the new revision.
+/// Checks that the first call has the result of the revision `from`, and that later calls, also concurrent calls, have
+/// the result of the revision `to`.
 async fn use_replaced_server(client: &ClientHandle, from: &str, to: &str) {
     client.ready().await.expect("connected");
     assert_eq!(call(client, "revision", "").await, Ok(from.to_owned()));
@@ -65,7 +66,8 @@ async fn use_replaced_server(client: &ClientHandle, from: &str, to: &str) {
     assert_eq!(call(client, "revision", "").await, Ok(to.to_owned()));
 }
 
-/// Connects a client and a [`ReplacedServer`] over two ends of a transport, and checks the change of the revision.
+/// Connects a client and a [`ReplacedServer`] over the two ends of a transport, and checks the change of the revision
+/// from `from` to `to`.
 async fn use_over(near: impl Transport, far: impl Transport, from: &str, to: &str) {
     let server = tokio::spawn(ReplacedServer::new(from, to).serve(far));
     let options = ConnectionOptions::default();
@@ -77,7 +79,8 @@ async fn use_over(near: impl Transport, far: impl Transport, from: &str, to: &st
     server.await.expect("server");
 }
 
-/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request."
+/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": a client on
+/// a duplex stream negotiates again when its server changes the revision.
 #[tokio::test]
 async fn streams_follow_their_servers() {
     for (from, to) in CHANGES {
@@ -95,6 +98,7 @@ async fn streams_follow_their_servers() {
     }
 }
 
+/// A client of a child process negotiates again when the process changes the revision.
 #[tokio::test]
 async fn child_processes_are_negotiated_with_again() {
     for (from, to) in CHANGES {
@@ -124,10 +128,10 @@ async fn start(revision: &str) -> (std::net::SocketAddr, tokio::task::JoinHandle
     (address, serving)
 }
 
-/// Real servers behind one address: the server of 2026-07-28 refuses sessions with -32022 or, if their revision has no
-/// header `MCP-Protocol-Version`, with -32020; an older server refuses requests outside of its sessions with status 400
-/// ("If the body is empty or is not a recognized modern JSON-RPC error, fall back to `initialize`"), after which a call
-/// is not repeated.
+/// Clients follow a change of the server behind an address. A server of 2026-07-28 refuses sessions with -32022, or
+/// with -32020 if the session's revision has no header `MCP-Protocol-Version`. An older server refuses requests outside
+/// of its sessions with status 400 ("If the body is empty or is not a recognized modern JSON-RPC error, fall back to
+/// `initialize`"); a call that was refused with status 400 is not repeated.
 #[tokio::test]
 async fn http_clients_follow_their_servers() {
     for (from, to) in [
@@ -175,8 +179,8 @@ async fn http_clients_follow_their_servers() {
     }
 }
 
-/// HTTP+SSE does not exist in 2026-07-28: when its server changes to that revision, the client repeats list requests over
-/// Streamable HTTP at the same URL, and a call ends with the error.
+/// HTTP+SSE does not exist in 2026-07-28: if a server changes to that revision, the client repeats list requests over
+/// Streamable HTTP at the same URL, and a call ends with the server's error.
 #[tokio::test]
 async fn http_sse_clients_follow_their_servers() {
     for method in ["tools/list", "tools/call"] {

@@ -1,6 +1,6 @@
-//! Sessions that two processes serve with a shared session store and change bus.
+//! Sessions whose requests two processes handle, with a shared session store and change bus.
 //!
-//! The same test runs with two services in one process, and with two processes.
+//! The main test runs with two services in one process, and again with two processes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -63,7 +63,8 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     text
 }
 
-/// Starts a session on one process and checks that the other process serves it.
+/// Starts a session on the process `first` and checks that the process `second` also handles it; `publish` announces a
+/// change.
 async fn check_shared_session(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()) {
     let begun = send(first, "POST", "", INITIALIZE).await;
     let id = begun.header("mcp-session-id").expect("an id").to_owned();
@@ -87,7 +88,7 @@ async fn check_shared_session(first: SocketAddr, second: SocketAddr, publish: im
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[{{"uri":"file:///shared"}}]}}}}"#,
         request["id"]
     );
-    // Nobody else's: an unknown session is refused.
+    // An unknown session is refused.
     assert_eq!(send(second, "POST", "unknown", &answer).await.status, 404);
     assert_eq!(send(second, "POST", &id, &answer).await.status, 202);
     let answered = read_until(&mut asking, "file:///shared").await;
@@ -123,6 +124,7 @@ async fn check_shared_session(first: SocketAddr, second: SocketAddr, publish: im
     );
 }
 
+/// Two services in one process with a common store and bus handle the same session.
 #[tokio::test]
 async fn two_services_share_sessions() {
     let store = Arc::new(MemorySessionStore::default());
@@ -142,7 +144,7 @@ async fn two_services_share_sessions() {
     check_shared_session(first.address, second.address, publish).await;
 }
 
-/// Both clients are notified of each change once, and the bus has one message for it.
+/// Each client of two processes is notified once of each change, and the bus carries one message for the change.
 #[tokio::test]
 async fn each_client_is_notified_once() {
     let bus = Arc::new(MemoryChangeBus::default());
@@ -200,7 +202,7 @@ async fn start<const COUNT: usize>(store: &Arc<dyn SessionStore>) -> [TestServer
 
 /// "Sending Messages to the Server" (2025-03-26, `basic/transports`): the body may be "an array batching one or more
 /// responses and/or notifications", or "requests and/or notifications". A response in a batch is forwarded to the
-/// process that waits for it; the receiving process answers the rest.
+/// process that waits for it, and the receiving process handles the other messages.
 #[tokio::test]
 async fn batches_are_divided() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -238,20 +240,20 @@ async fn batches_are_divided() {
         let answered = read_until(&mut asking, &root).await;
         assert!(answered.contains(&root), "{answered}");
     }
-    // Later revisions have no batches: nobody takes a part of one.
+    // Later revisions have no batches: a batch is not divided.
     let later = second.begin().await;
     let batch = r#"[{"jsonrpc":"2.0","id":987654,"result":{}}]"#;
     assert_eq!(send(first.address, "POST", &later, batch).await.status, 400);
 }
 
-/// Returns the number of the last block of ids that processes have reserved for a session.
+/// Returns the number of the last block of request ids and stream numbers that processes have reserved for a session.
 async fn last_block(store: &dyn SessionStore, id: &str) -> u64 {
     let record = store.load(id).await.expect("loaded").expect("a record");
     let snapshot: serde_json::Value = record.snapshot.parse().expect("JSON");
     snapshot["lastStream"].as_u64().expect("a number") >> 32
 }
 
-/// The blocks of ids of a session are limited, so a process reserves no block for a request that it refuses.
+/// A process that refuses a request because of its session limit reserves no block of ids for the session.
 #[tokio::test]
 async fn full_process_takes_no_block() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -281,8 +283,8 @@ async fn full_process_takes_no_block() {
     assert_eq!(echoed.status, 200, "{echoed:?}");
 }
 
-/// An HTTP+SSE session (2024-11-05) that was ended while the bus was down ends with the resync, or when its record is saved
-/// again.
+/// If an HTTP+SSE session (2024-11-05) was ended while the change bus was down, other processes end it when the bus is
+/// synchronised again or when they save its record.
 #[tokio::test]
 async fn resync_ends_http_sse_sessions() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -311,7 +313,7 @@ async fn resync_ends_http_sse_sessions() {
     }
 }
 
-/// Each process that serves a session uses its own blocks of ids.
+/// Processes that handle the same session never use ids of the same block.
 #[tokio::test]
 async fn id_blocks_belong_to_one_process() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -341,8 +343,9 @@ async fn id_blocks_belong_to_one_process() {
     assert_eq!(taken().await, blocks[4]);
 }
 
-/// Session store that records the lifetimes of saved records.
+/// Session store that remembers the lifetimes with which records were saved.
 struct NotedLifetimes {
+    /// Store that contains the records.
     store: MemorySessionStore,
     /// Lifetimes of the saved records, in order.
     lifetimes: std::sync::Mutex<Vec<Duration>>,
@@ -375,8 +378,8 @@ impl SessionStore for NotedLifetimes {
     }
 }
 
-/// A session that is in use does not expire on any process: a record that is older than half the idle time is saved
-/// again. A process that resumes a session saves its record.
+/// A session that is in use expires on no process: its record is saved again when it is older than half the idle time,
+/// and when another process resumes the session.
 #[tokio::test]
 async fn records_outlive_idle_time() {
     let noted = Arc::new(NotedLifetimes {
@@ -397,6 +400,7 @@ async fn records_outlive_idle_time() {
     }
 }
 
+/// Two processes with a common directory and hub handle the same session.
 #[tokio::test]
 async fn two_processes_share_sessions() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! Event log that records when the test permits it, and the gate that it shares with other slow stores.
+//! Event log that records an event only when the test permits it, and the gate that delays the event log and other slow
+//! stores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,11 +13,11 @@ use tokio::time::timeout;
 /// Time limit of an arrival.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Gate before an operation: counts the arrivals and lets one through per permit.
+/// Gate at which operations wait: counts the operations that have arrived, and admits one operation per permit.
 pub struct Gate {
-    /// One permit for each operation that has arrived.
+    /// One permit for each operation that has arrived at the gate.
     arrived: Semaphore,
-    /// Permits to pass.
+    /// Permits, each of which admits one operation.
     pub permits: Semaphore,
 }
 
@@ -30,7 +31,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Reports an arrival and waits for a permit.
+    /// Records an arrival and waits for a permit.
     pub async fn pass(&self) {
         self.arrived.add_permits(1);
         self.permits.acquire().await.expect("open").forget();
@@ -43,14 +44,14 @@ impl Gate {
     }
 }
 
-/// Event log in memory whose `append` waits for a permit of the gate; counts how often it is read.
+/// Event log in memory whose `append` waits for a permit of the gate; counts the reads of the log.
 #[derive(Default)]
 pub struct SlowLog {
-    /// Log that stores the events.
+    /// Log that contains the events.
     pub log: MemoryEventLog,
-    /// Gate of `append`.
+    /// Gate at which `append` waits.
     pub gate: Gate,
-    /// Number of reads.
+    /// Number of times that the log was read.
     pub reads: AtomicUsize,
 }
 

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 /// Path of the stdio test server.
 const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_echo_server");
 
-/// Starts the test server in a mode and connects a client of one revision.
+/// Starts the test server and connects a client of one revision; `mode` is the server's first argument.
 fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     let command = ServerCommand::new(SERVER_PROGRAM).arg(mode);
     let config = echo::client_settings(revision);
@@ -22,6 +22,7 @@ fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
         .expect("started")
 }
 
+/// Clients of every revision can call all tools of a child process.
 #[tokio::test]
 async fn every_revision_is_served() {
     for mode in ["tokio", "threads"] {
@@ -39,7 +40,8 @@ async fn every_revision_is_served() {
     }
 }
 
-/// "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports`, "stdio").
+/// "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports`, "stdio"):
+/// text that the server's application prints is written to standard error.
 #[tokio::test]
 async fn printed_text_goes_to_stderr() {
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -66,6 +68,7 @@ async fn call_when_ready(client: &ClientHandle, tool: &str) -> Result<String, Ou
     call(client, tool, "x").await
 }
 
+/// The error about a crashed server contains its exit status and the last lines of its standard error.
 #[tokio::test]
 async fn crash_is_reported_with_last_lines() {
     let (client, driver) = start("crash", "2025-11-25");
@@ -78,6 +81,7 @@ async fn crash_is_reported_with_last_lines() {
     );
 }
 
+/// The pending call of a client ends as lost when the server process is killed.
 #[tokio::test]
 async fn killed_server_ends_calls() {
     let (client, driver) = start("tokio", "2025-11-25");
@@ -93,7 +97,8 @@ async fn killed_server_ends_calls() {
     assert!(reason.contains("signal: 9"), "{reason}");
 }
 
-/// Some servers before 2026-07-28 exit after a probe (`basic/transports/stdio`, "Backward Compatibility").
+/// A server that exits after a probe, as some servers before 2026-07-28 do, is restarted (`basic/transports/stdio`,
+/// "Backward Compatibility").
 #[tokio::test]
 async fn server_killed_by_probe_is_restarted() {
     let config = ClientConfig::new(Identity::new("tester", "1"))
@@ -117,9 +122,9 @@ fn is_running(process: &str) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Starts a server that ignores its shutdown; returns also the id of the server's child process, which it writes to the
-/// file.
-async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, String) {
+/// Starts a server that ignores the end of its input and signals; returns also the id of the server's child process,
+/// which the server writes to the file.
+async fn start_stubborn_server(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, String) {
     let wait = Duration::from_millis(100);
     let command = ServerCommand::new(SERVER_PROGRAM)
         .arg("stubborn")
@@ -140,10 +145,11 @@ async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, Stri
     }
 }
 
+/// When the client is closed, a server that does not exit is killed together with its child process.
 #[tokio::test]
 async fn stubborn_group_is_killed_at_close() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let (client, driver, grandchild) = stubborn(file.path()).await;
+    let (client, driver, grandchild) = start_stubborn_server(file.path()).await;
     assert!(is_running(&grandchild));
     client.close();
     driver.await.expect("driver");
@@ -160,16 +166,18 @@ async fn until_ended(process: &str) {
     }
 }
 
+/// When the connection's task is aborted, the server's child process is killed, too.
 #[tokio::test]
 async fn aborted_driver_leaves_no_orphan() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let (client, driver, grandchild) = stubborn(file.path()).await;
+    let (client, driver, grandchild) = start_stubborn_server(file.path()).await;
     driver.abort();
     let _ = driver.await;
     until_ended(&grandchild).await;
     assert!(client.ready().await.is_err(), "nobody waits for ever");
 }
 
+/// The error about a program that cannot be started contains the program's path.
 #[test]
 fn missing_program_is_named() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -190,7 +198,8 @@ fn missing_program_is_named() {
     );
 }
 
-/// Runs the server in a mode with a text as its standard input; returns its output.
+/// Runs the test server with a text as its standard input; `mode` is the server's first argument. Returns the standard
+/// output.
 fn pipe(mode: &str, input: &[u8]) -> String {
     let mut child = Command::new(SERVER_PROGRAM)
         .arg(mode)
@@ -228,6 +237,7 @@ fn call_line(id: u32, tool: &str) -> String {
     )
 }
 
+/// A server answers its calls in flight after the end of its standard input.
 #[test]
 fn replies_follow_the_end_of_input() {
     for mode in ["tokio", "threads"] {
@@ -245,6 +255,7 @@ fn replies_follow_the_end_of_input() {
     }
 }
 
+/// An incomplete message at the end of the input is answered with -32700 (parse error).
 #[test]
 fn incomplete_message_is_answered() {
     for mode in ["tokio", "threads"] {
@@ -259,6 +270,7 @@ fn incomplete_message_is_answered() {
     }
 }
 
+/// After a line above the size limit, later messages of the session are handled.
 #[test]
 fn oversized_line_keeps_the_session() {
     for mode in ["tokio", "threads"] {
@@ -276,7 +288,7 @@ fn oversized_line_keeps_the_session() {
     }
 }
 
-/// Standard streams can also be a socket, a file or a terminal-like device.
+/// A server works if its standard streams are sockets or files instead of pipes.
 #[test]
 fn sockets_and_files_are_served() {
     let input = [INITIALIZE, INITIALIZED, &call_line(2, "echo"), ""].join("\n");

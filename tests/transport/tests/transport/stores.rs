@@ -63,8 +63,8 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
-/// An event that is being recorded while another connection takes over the stream is sent on that connection, so that
-/// none is lost (`basic/transports`, "Resumability and Redelivery").
+/// If another connection takes over a stream while an event is being recorded, the event is sent on that connection, so
+/// that no event is lost (`basic/transports`, "Resumability and Redelivery").
 #[tokio::test]
 async fn event_being_recorded_reaches_next_connection() {
     let log = Arc::new(SlowLog::default());
@@ -92,6 +92,7 @@ async fn event_being_recorded_reaches_next_connection() {
     read_until(&mut second, "list_changed").await;
 }
 
+/// The events of a resumed stream are read from the log in parts, only as fast as the client reads.
 #[tokio::test]
 async fn replay_reads_the_log_gradually() {
     let log = Arc::new(SlowLog::default());
@@ -131,15 +132,16 @@ async fn replay_reads_the_log_gradually() {
     assert_eq!(ids.last(), Some(&"id: 77-6"));
 }
 
-/// Session store whose removals wait at a gate; counts saves.
+/// Session store whose removals wait at a gate; counts the saved records.
 #[derive(Default)]
 struct SlowStore {
+    /// Store that contains the records.
     store: MemorySessionStore,
-    /// Gate of the removals.
+    /// Gate at which removals wait.
     gate: Gate,
-    /// Number of saves.
+    /// Number of saved records.
     saves: AtomicUsize,
-    /// Session whose removal waits and then fails; if it is set, other removals do not wait.
+    /// Id of the only session whose removal waits at the gate and then fails; if it is not set, all removals wait.
     stuck: OnceLock<String>,
 }
 
@@ -180,8 +182,8 @@ impl SessionStore for SlowStore {
 }
 
 /// "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session
-/// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): this also applies while its
-/// record is being removed.
+/// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): a session is not resumed while
+/// its record is being removed.
 #[tokio::test]
 async fn ending_session_is_not_resumed() {
     let store = Arc::new(SlowStore::default());
@@ -208,7 +210,7 @@ async fn ending_session_is_not_resumed() {
     assert_eq!(service.sessions(), 0);
 }
 
-/// A session ends completely although the client of the DELETE disconnects before the response.
+/// A session ends completely even if the client of the DELETE disconnects before the response.
 #[tokio::test]
 async fn disconnected_delete_still_ends_session() {
     let store = Arc::new(SlowStore::default());
@@ -237,8 +239,8 @@ async fn disconnected_delete_still_ends_session() {
     until_gone(&store.store, &id).await;
 }
 
-/// If the end of a session fails, another request may resume the session, because its id was dropped from the limited
-/// list of ended sessions. Only the resumed copy continues.
+/// If the removal of a session's record fails and another request has resumed the session in the meantime, only the
+/// resumed session continues.
 #[tokio::test]
 async fn failed_end_leaves_one_session() {
     let store = Arc::new(SlowStore::default());
@@ -275,7 +277,8 @@ async fn failed_end_leaves_one_session() {
     assert_eq!(service.sessions(), 1);
 }
 
-/// Requests to a session that the application has closed get status 404, before and after its state is removed.
+/// A request to a session that the application has closed gets status 404, before and after the state of the session is
+/// removed.
 #[tokio::test]
 async fn closed_session_stays_closed() {
     let store = Arc::new(MemorySessionStore::default());
@@ -313,7 +316,7 @@ async fn closed_session_stays_closed() {
     assert_eq!(response.status(), 404);
 }
 
-/// Waits until the record of a session is removed.
+/// Waits until the store has no record of a session.
 async fn until_gone(store: &MemorySessionStore, id: &str) {
     for _ in 0..2000 {
         if store.load(id).await.expect("loaded").is_none() {
@@ -324,6 +327,7 @@ async fn until_gone(store: &MemorySessionStore, id: &str) {
     panic!("the record stays");
 }
 
+/// The record of a session is saved again while the client has an open stream.
 #[tokio::test]
 async fn record_lives_while_the_client_listens() {
     let store = Arc::new(SlowStore::default());
@@ -340,8 +344,8 @@ async fn record_lives_while_the_client_listens() {
     wait_until("the record was renewed", saved).await;
 }
 
-/// With a change bus, another process may serve a session that is idle on this one, so its events are removed only with
-/// its record.
+/// If the processes have a change bus, the events of an idle session are removed only together with its record, because
+/// another process may handle the session.
 #[tokio::test]
 async fn events_of_expired_sessions_are_removed() {
     let log = Arc::new(MemoryEventLog::default());
@@ -371,7 +375,7 @@ async fn events_of_expired_sessions_are_removed() {
     assert_eq!(service.sessions(), 0);
 }
 
-/// Handles can be used from any thread; request timeouts still work.
+/// A request that is sent from a thread outside of the runtime still times out.
 #[tokio::test]
 async fn requests_of_other_threads_time_out() {
     let service = service(HttpServerOptions::default());

@@ -21,8 +21,9 @@ const MAX_MESSAGES: usize = 1000;
 
 /// Service with a session whose standalone stream is open.
 struct Streaming {
+    /// Service of the session.
     service: HttpService,
-    /// Handle of the session.
+    /// Server handle of the session.
     server: ServerHandle,
     /// Body of the standalone stream.
     body: ResponseBody,
@@ -58,7 +59,7 @@ impl Streaming {
         streaming
     }
 
-    /// Returns the available output of the stream; `None` at its end.
+    /// Returns the output that is available on the stream; `Ready(None)` at the end of the stream.
     fn poll(&mut self) -> Poll<Option<String>> {
         let mut cx = Context::from_waker(Waker::noop());
         pin!(self.body.frame()).poll(&mut cx).map(|frame| {
@@ -84,8 +85,8 @@ impl Streaming {
     }
 }
 
-/// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"). A request that is cancelled
-/// while it is being recorded keeps its event id, and no later message is lost.
+/// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"): if a server request is
+/// cancelled while it is being recorded, it keeps its event id, and no later message is lost.
 #[tokio::test]
 async fn cancelled_request_loses_no_message() {
     let log = Arc::new(SlowLog::default());
@@ -127,8 +128,7 @@ async fn cancelled_request_loses_no_message() {
     assert_eq!(ids.len(), 4, "{sent}");
 }
 
-/// A stream ends when its service shuts down, even if it always has output. Output that was queued before the shutdown
-/// is sent first.
+/// When the service shuts down, a stream that always has output ends after the output that was queued before.
 #[tokio::test]
 async fn busy_stream_ends_with_its_service() {
     let mut streaming = Streaming::start(HttpServerOptions::default()).await;
@@ -150,7 +150,7 @@ async fn busy_stream_ends_with_its_service() {
     panic!("the stream goes on: {sent}");
 }
 
-/// Messages that were sent before the application closes a session are transmitted.
+/// Messages that were queued before the application closes a session are still sent.
 #[tokio::test]
 async fn messages_before_the_close_leave() {
     let mut streaming = Streaming::start(HttpServerOptions::default()).await;
@@ -161,7 +161,8 @@ async fn messages_before_the_close_leave() {
     assert!(sent.contains("tools/list_changed"), "{sent}");
 }
 
-/// The size of waiting bus messages is limited. If messages were lost, every client is notified of all changes.
+/// The total size of waiting bus messages is limited; if messages were dropped, every client is notified of all
+/// changes.
 #[tokio::test]
 async fn flood_of_the_bus_is_bounded() {
     let bus = Arc::new(MemoryChangeBus::default());

@@ -6,6 +6,8 @@ use mcp_exact_tests_transport::echo::{self, REVISIONS};
 use mcp_exact_transport::{UnixServer, connect_unix};
 use tokio::sync::oneshot;
 
+/// Concurrent clients of every revision can call all tools over a Unix socket; binding the socket replaces a stale
+/// socket file.
 #[tokio::test]
 async fn every_revision_is_served_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -43,6 +45,7 @@ async fn every_revision_is_served_at_once() {
     serving.await.expect("task").expect("clean end");
 }
 
+/// Binding a socket to the path of an ordinary file fails and keeps the file.
 #[tokio::test]
 async fn other_files_are_not_replaced() {
     let file = tempfile::NamedTempFile::new().expect("a file");

@@ -2,8 +2,8 @@
 //! Version Header"; before: `basic/transports`, "Protocol Version Header", "Session Management"), by every method,
 //! header and body.
 //!
-//! The response must make the client negotiate again: error -32022 with the supported revisions, or status 404 for its
-//! session.
+//! The response must make the client negotiate again: the response is error -32022 with the supported revisions, or
+//! status 404 if the request names a session.
 
 use std::sync::Arc;
 
@@ -13,17 +13,20 @@ use mcp_exact_tests_transport::http::{INITIALIZE, respond};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
 use serde_json::{Value, json};
 
-/// Revisions without sessions.
+/// Offer with only a revision without sessions.
 const MODERN: [&str; 1] = ["2026-07-28"];
-/// Revisions with sessions.
+/// Offer with only revisions that have sessions.
 const SESSIONS: [&str; 2] = ["2025-11-25", "2025-03-26"];
-/// One revision without and one with sessions.
+/// Offer with a revision without sessions and a revision with sessions.
 const BOTH: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// Request without `_meta`.
 const REQUEST: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+/// Notification without `_meta`.
 const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+/// Response to a request of the server.
 const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#;
+/// Batch that contains one request.
 const BATCH: &str = r#"[{"jsonrpc":"2.0","id":7,"method":"tools/list"}]"#;
 
 /// Creates a service that offers these revisions.
@@ -35,7 +38,7 @@ fn service(revisions: &[&str]) -> HttpService {
     )
 }
 
-/// Sends a request; returns status and body.
+/// Passes a request to the service; returns the HTTP status and the body as JSON.
 async fn send(
     service: &HttpService,
     method: &str,
@@ -50,18 +53,19 @@ async fn send(
     (status, body)
 }
 
-/// Returns the given headers of a request.
+/// Returns the headers for a revision and a session id, as far as they are given.
 fn headers<'h>(version: Option<&'h str>, session: Option<&'h str>) -> Vec<(&'h str, &'h str)> {
     let version = version.map(|version| ("mcp-protocol-version", version));
     let session = session.map(|session| ("mcp-session-id", session));
     version.into_iter().chain(session).collect()
 }
 
-/// "If the server does not implement the requested protocol version (whether the version is unknown to the server, or is a known
-/// version the server has chosen not to support), it MUST respond with `400 Bad Request` and an
-/// `UnsupportedProtocolVersionError` listing its supported versions"; "An `Mcp-Session-Id` header on a request: ignore it".
+/// "If the server does not implement the requested protocol version (whether the version is unknown to the server, or
+/// is a known version the server has chosen not to support), it MUST respond with `400 Bad Request` and an
+/// `UnsupportedProtocolVersionError` listing its supported versions"; "An `Mcp-Session-Id` header on a request: ignore
+/// it".
 #[tokio::test]
-async fn hdr_old_versions_receive_supported_list() {
+async fn old_versions_receive_supported_list() {
     let service = service(&MODERN);
     for version in ["2025-11-25", "2025-06-18", "2099-01-01", "nonsense"] {
         for session in [None, Some("ended")] {
@@ -87,10 +91,10 @@ async fn hdr_old_versions_receive_supported_list() {
     }
 }
 
-/// "A server that does not support such clients MUST reject a request without the header per Server Validation": the
-/// header is checked before `_meta`.
+/// "A server that does not support such clients MUST reject a request without the header per Server Validation": a
+/// missing `MCP-Protocol-Version` is refused before `_meta` is checked.
 #[tokio::test]
-async fn hdr_missing_version_is_a_mismatch() {
+async fn missing_version_is_a_mismatch() {
     let service = service(&MODERN);
     for session in [None, Some("ended")] {
         let (status, answer) = send(&service, "POST", &headers(None, session), REQUEST).await;
@@ -102,10 +106,10 @@ async fn hdr_missing_version_is_a_mismatch() {
     assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
 }
 
-/// "The header value MUST match the `io.modelcontextprotocol/protocolVersion` field": the comparison precedes the check
-/// that the version is supported.
+/// "The header value MUST match the `io.modelcontextprotocol/protocolVersion` field": this comparison precedes the
+/// check that the server supports the version.
 #[tokio::test]
-async fn hdr_body_version_is_compared_first() {
+async fn body_version_is_compared_first() {
     let service = service(&MODERN);
     let body = |method: &str, version: &str| {
         let id = if method == "tools/list" {
@@ -133,10 +137,11 @@ async fn hdr_body_version_is_compared_first() {
     assert_eq!(status, 400);
 }
 
-/// "A server that supports only modern versions SHOULD name the protocol versions it supports in any error it returns to an
-/// `initialize` request, on any transport" (2026-07-28, `basic/versioning`).
+/// "A server that supports only modern versions SHOULD name the protocol versions it supports in any error it returns
+/// to an `initialize` request, on any transport" (2026-07-28, `basic/versioning`): the error lists the supported
+/// revisions.
 #[tokio::test]
-async fn ver_initialize_gets_the_supported_ones() {
+async fn initialize_error_lists_supported_versions() {
     let service = service(&MODERN);
     for version in [None, Some("2025-11-25"), Some("2026-07-28")] {
         let (status, answer) = send(&service, "POST", &headers(version, None), INITIALIZE).await;
@@ -146,10 +151,10 @@ async fn ver_initialize_gets_the_supported_ones() {
 }
 
 /// "The server MUST respond to requests containing that session ID with HTTP 404 Not Found" (2025-11-25,
-/// `basic/transports`, "Session Management"): also if the server no longer supports the revision of the session, so
-/// that the client starts a new session.
+/// `basic/transports`, "Session Management"): an ended session gets 404 even if the server no longer supports the
+/// session's revision, so that the client starts a new session.
 #[tokio::test]
-async fn sess_404_precedes_unsupported_revision() {
+async fn ended_session_precedes_unsupported_revision() {
     for offered in [&SESSIONS[..], &BOTH[..]] {
         let service = service(offered);
         for version in [
@@ -170,11 +175,11 @@ async fn sess_404_precedes_unsupported_revision() {
     }
 }
 
-/// "If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with `400
-/// Bad Request`" (2025-11-25, `basic/transports`, "Protocol Version Header"): with and without an existing session. A
-/// server that also supports 2026-07-28 lists its revisions.
+/// "If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with
+/// `400 Bad Request`" (2025-11-25, `basic/transports`, "Protocol Version Header"): the request is refused with and
+/// without an existing session. A server that also supports 2026-07-28 lists its revisions.
 #[tokio::test]
-async fn hdr_unsupported_version_is_refused() {
+async fn unsupported_version_header_is_refused() {
     for (offered, code) in [(&SESSIONS[..], -32600), (&BOTH[..], -32022)] {
         let service = service(offered);
         let begun = respond(&service, "POST", &[], INITIALIZE).await;

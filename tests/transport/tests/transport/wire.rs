@@ -1,4 +1,5 @@
-//! The HTTP server as raw clients observe it: statuses, headers, order of checks, event streams, sessions.
+//! Behaviour of the HTTP server towards clients that send requests as text: statuses, headers, order of checks, event
+//! streams, sessions.
 
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static 
         .collect()
 }
 
-/// "Servers MUST validate the `Origin` header on all incoming connections to prevent DNS rebinding attacks"
-/// (`basic/transports`, "Security Warning").
+/// A request with a foreign `Host` or `Origin` is refused: "Servers MUST validate the `Origin` header on all incoming
+/// connections to prevent DNS rebinding attacks" (`basic/transports`, "Security Warning").
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused() {
     let server = start().await;
@@ -67,6 +68,7 @@ async fn foreign_hosts_and_origins_are_refused() {
     }
 }
 
+/// A request with an unsupported media type or HTTP method gets status 415, 406, 405 or 400.
 #[tokio::test]
 async fn media_types_and_methods_are_checked() {
     let server = start().await;
@@ -103,8 +105,8 @@ async fn media_types_and_methods_are_checked() {
 }
 
 /// "The HTTP response body MAY comprise a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending
-/// Messages to the Server"), and "the ID MUST NOT be `null`" (`basic`, "Requests"). A refusal contains the id of the
-/// request, if the body was read.
+/// Messages to the Server"), and "the ID MUST NOT be `null`" (`basic`, "Requests"): an error response has the id of the
+/// refused request if the server has read the body, and otherwise no id.
 #[tokio::test]
 async fn refusals_name_the_request_they_answer() {
     let server = start().await;
@@ -142,6 +144,7 @@ async fn refusals_name_the_request_they_answer() {
     }
 }
 
+/// A session is started by `initialize`, used with its id, and ended by DELETE.
 #[tokio::test]
 async fn sessions_are_begun_used_and_ended() {
     let server = start().await;
@@ -182,6 +185,7 @@ async fn sessions_are_begun_used_and_ended() {
     assert_eq!(server.service.sessions(), 0);
 }
 
+/// A call of 2026-07-28 is answered without a session, as JSON if it sends no notifications.
 #[tokio::test]
 async fn requests_without_session_are_served() {
     let server = start().await;
@@ -213,7 +217,7 @@ async fn requests_without_session_are_served() {
     assert_eq!(server.service.sessions(), 0);
 }
 
-/// Reads an event stream until it contains a text.
+/// Reads an event stream until it contains the text `wanted`; returns the received text.
 async fn read_until(stream: &mut tokio::net::TcpStream, wanted: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -230,8 +234,9 @@ async fn read_until(stream: &mut tokio::net::TcpStream, wanted: &str) -> String 
     text
 }
 
-/// "If a disconnection occurs, the server MAY use this header to replay messages that would have been sent after the last event
-/// ID, on the stream that was disconnected" (`basic/transports`, "Resumability and Redelivery").
+/// A GET with `Last-Event-ID` receives the later events of the stream: "If a disconnection occurs, the server MAY use
+/// this header to replay messages that would have been sent after the last event ID, on the stream that was
+/// disconnected" (`basic/transports`, "Resumability and Redelivery").
 #[tokio::test]
 async fn event_streams_are_resumed_by_id() {
     let server = start().await;
@@ -284,6 +289,7 @@ async fn event_streams_are_resumed_by_id() {
     }
 }
 
+/// A second GET of a session replaces the connection of its standalone stream.
 #[tokio::test]
 async fn newest_connection_holds_standalone_stream() {
     let server = start().await;
@@ -303,6 +309,7 @@ async fn newest_connection_holds_standalone_stream() {
     read_until(&mut second, "list_changed").await;
 }
 
+/// A session without requests and streams ends after the idle time.
 #[tokio::test]
 async fn idle_sessions_expire() {
     let options = HttpServerOptions {
@@ -328,6 +335,7 @@ async fn idle_sessions_expire() {
     assert_eq!(reply.status, 200);
 }
 
+/// If the maximum number of sessions is reached, `initialize` gets status 503 until a session ends.
 #[tokio::test]
 async fn sessions_are_counted() {
     let options = HttpServerOptions {
@@ -352,7 +360,7 @@ async fn sessions_are_counted() {
     server.begin().await;
 }
 
-/// Authentication by bearer token: the token is the principal, and `locked` is forbidden.
+/// Authentication in which the bearer token is the principal; the token `locked` is refused with 403.
 struct Tokens;
 
 impl Authenticate for Tokens {
@@ -374,6 +382,7 @@ impl Authenticate for Tokens {
     }
 }
 
+/// A session accepts only requests with the principal that has started it.
 #[tokio::test]
 async fn sessions_belong_to_their_principal() {
     let options = HttpServerOptions {
@@ -417,6 +426,7 @@ async fn sessions_belong_to_their_principal() {
     );
 }
 
+/// A body above the size limit gets status 413, and a body that is not complete in time gets status 408.
 #[tokio::test]
 async fn large_and_slow_bodies_are_refused() {
     let options = HttpServerOptions {
@@ -448,6 +458,7 @@ async fn large_and_slow_bodies_are_refused() {
     assert_eq!(Reply::parse(&bytes).status, 413, "chunk by chunk");
 }
 
+/// A connection is closed if the headers of a request are not complete in time.
 #[tokio::test]
 async fn slow_headers_are_cut_off() {
     let listen = ListenOptions {
@@ -467,6 +478,7 @@ async fn slow_headers_are_cut_off() {
     assert!(matches!(Reply::parse(&bytes).status, 0 | 400 | 431));
 }
 
+/// A client that does not read its response does not delay the calls of other clients.
 #[tokio::test]
 async fn slow_reader_delays_no_other_client() {
     let server = start().await;
@@ -488,6 +500,7 @@ async fn slow_reader_delays_no_other_client() {
     drop(stuck);
 }
 
+/// A server sends comments on an event stream that has no messages.
 #[tokio::test]
 async fn idle_streams_are_kept_alive() {
     let options = HttpServerOptions {
@@ -506,6 +519,7 @@ async fn idle_streams_are_kept_alive() {
     read_until(&mut stream, ": keep-alive\n\n").await;
 }
 
+/// Requests and preflight requests from an allowed origin get the CORS headers.
 #[tokio::test]
 async fn browsers_of_allowed_origins_are_served() {
     let options = HttpServerOptions {
@@ -546,7 +560,8 @@ async fn browsers_of_allowed_origins_are_served() {
     );
 }
 
-/// An HTTP+SSE client posts to a path that it can reach through a reverse proxy.
+/// With a configured path prefix, an HTTP+SSE client is given a path for its POSTs that it can reach through a reverse
+/// proxy.
 #[tokio::test]
 async fn prefix_precedes_path_of_messages() {
     let options = HttpServerOptions {
@@ -562,6 +577,7 @@ async fn prefix_precedes_path_of_messages() {
     assert!(begun.contains(data), "{begun}");
 }
 
+/// The HTTP response of a request ends when the client cancels the request.
 #[tokio::test]
 async fn cancelled_request_ends_its_response() {
     let server = start().await;
@@ -590,6 +606,7 @@ async fn cancelled_request_ends_its_response() {
     assert_eq!((reply.status, reply.body.as_str()), (202, ""));
 }
 
+/// Requests with contradictory or missing `Host`, `Content-Length` or `Transfer-Encoding` headers are refused.
 #[tokio::test]
 async fn smuggled_requests_are_refused() {
     let server = start().await;
@@ -623,6 +640,7 @@ async fn smuggled_requests_are_refused() {
     }
 }
 
+/// A client can use HTTP/2 and HTTP/1.1 on the same port.
 #[tokio::test]
 async fn http2_is_served_on_same_port() {
     use http_body_util::{BodyExt, Full};
@@ -658,7 +676,7 @@ async fn http2_is_served_on_same_port() {
     assert!(String::from_utf8_lossy(&body).contains("counted"));
 }
 
-/// The connection of an idle client is closed, in HTTP/1.1 and HTTP/2, even if the client answers pings.
+/// The connection of an idle client is closed, in HTTP/1.1 and HTTP/2, even if the client answers HTTP/2 pings.
 #[tokio::test]
 async fn idle_connections_of_http2_are_ended() {
     use http_body_util::Empty;
@@ -682,6 +700,7 @@ async fn idle_connections_of_http2_are_ended() {
     assert!(ended.is_ok(), "the connection lives on");
 }
 
+/// The metrics of a service contain the numbers of requests, errors and bytes.
 #[tokio::test]
 async fn requests_and_bytes_are_counted() {
     let server = TestServer::start(HttpServerOptions::default()).await;

@@ -1,4 +1,4 @@
-//! Number of writes of a connection: output that is ready together is written together.
+//! Number of writes of a connection: output that is ready at the same time is written together.
 
 use std::future::pending;
 use std::io::{self, Cursor};

@@ -3,7 +3,7 @@
 use super::Cases;
 use mcp_exact_wire::Format;
 
-/// Cases for the format.
+/// Valid and invalid texts for the format `date-time`.
 #[rustfmt::skip]
 pub(crate) static CASES: Cases = Cases {
     format: Format::DateTime,

@@ -1,4 +1,4 @@
-//! Hand-written texts for each format, with their expected verdicts.
+//! Hand-written valid and invalid texts for each format.
 
 pub(crate) mod byte;
 pub(crate) mod date;
@@ -8,11 +8,11 @@ pub(crate) mod uri_template;
 
 use mcp_exact_wire::Format;
 
-/// Cases for one format.
+/// Valid and invalid texts for one format.
 pub(crate) struct Cases {
-    /// The format.
+    /// Format for which the texts are valid or invalid.
     pub(crate) format: Format,
-    /// Characters that are typical of the format, for mutations.
+    /// Characters that are typical of the format, which mutations insert more often than other characters.
     pub(crate) typical_characters: &'static [char],
     /// Valid texts.
     pub(crate) accepted: &'static [&'static str],
@@ -21,7 +21,7 @@ pub(crate) struct Cases {
 }
 
 impl Cases {
-    /// Returns the cases for all formats.
+    /// Returns the texts for all formats.
     pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
         [
             &uri::CASES,

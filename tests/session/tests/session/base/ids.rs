@@ -16,7 +16,7 @@ const ID_SPELLINGS: [&str; 9] = [
     "\"\u{e9} x\"",
 ];
 
-/// Documents without a readable id, with the error code.
+/// Malformed messages without a readable id, each with the code of the error response.
 const UNREADABLE_IDS: [(&str, i64); 9] = [
     ("{", -32700),
     ("nonsense", -32700),
@@ -40,8 +40,7 @@ fn request_with_id(revision: &str, id: &str, method: &str) -> String {
     request.to_string().replace("\"here\"", id)
 }
 
-/// Checks that a text is a response that repeats this spelling of the id and has the member `has` (`result` or
-/// `error`).
+/// Checks that a text is a response with this spelling of the id and with the member `has` (`result` or `error`).
 #[track_caller]
 fn check_response_id(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
@@ -49,6 +48,7 @@ fn check_response_id(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"{has}\":{{")), "{text}");
 }
 
+/// A server's response contains the id with the same spelling as in the request.
 #[test]
 fn server_repeats_id_spelling() {
     for revision in all_revisions() {
@@ -67,7 +67,7 @@ fn server_repeats_id_spelling() {
                 server.endpoint.reply(key, reply, now).expect("it waits");
                 check_response_id(&server.take_texts()[0], id, has);
             }
-            // What the machine answers by itself.
+            // Requests that the endpoint answers without the application.
             let own = match lifecycle(revision) {
                 Some(Lifecycle::Discover) => "server/discover",
                 _ => "ping",
@@ -87,6 +87,7 @@ fn server_repeats_id_spelling() {
     }
 }
 
+/// The responses to a batch contain the ids with the same spelling as in the requests.
 #[test]
 fn batch_responses_repeat_id_spelling() {
     let batches = |id: &&str| has_definition(id, "JSONRPCBatchRequest");
@@ -153,6 +154,7 @@ fn check_batch_ids(texts: &[String]) {
     assert_eq!(text.matches("\"id\"").count(), ID_SPELLINGS.len(), "{text}");
 }
 
+/// A client's response to a server request contains the id with the same spelling as in the request.
 #[test]
 fn client_repeats_id_spelling() {
     for revision in handshake_revisions() {
@@ -182,7 +184,8 @@ fn client_repeats_id_spelling() {
     }
 }
 
-/// Checks that the only answer is an error without id and with this code; with `None`, that nothing is sent.
+/// Checks that the only answer is an error without id and with this code, or, if `code` is `None`, that nothing is
+/// sent.
 #[track_caller]
 fn check_answer_without_id(revision: &str, answers: &[Value], code: Option<i64>) {
     let codes: Vec<Option<i64>> = answers
@@ -197,6 +200,8 @@ fn check_answer_without_id(revision: &str, answers: &[Value], code: Option<i64>)
     );
 }
 
+/// A server answers a message without a readable id with an error without id, or not at all if the revision requires an
+/// id in errors.
 #[test]
 fn server_answers_unreadable_ids_without_id() {
     for revision in all_revisions() {
@@ -219,6 +224,8 @@ fn server_answers_unreadable_ids_without_id() {
     }
 }
 
+/// A client answers a message without a readable id with an error without id, or not at all if the revision requires an
+/// id in errors.
 #[test]
 fn client_answers_unreadable_ids_without_id() {
     for revision in all_revisions() {
@@ -241,7 +248,7 @@ fn client_answers_unreadable_ids_without_id() {
     }
 }
 
-/// The test harnesses detect a message of the application that violates its schema.
+/// The harness of a server panics if a result of the application violates the schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
 fn server_harness_detects_invalid_messages() {
@@ -255,6 +262,7 @@ fn server_harness_detects_invalid_messages() {
     server.take_messages();
 }
 
+/// The harness of a client panics if a message of the application violates the schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
 fn client_harness_detects_invalid_messages() {

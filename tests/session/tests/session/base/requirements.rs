@@ -2,16 +2,18 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates a server of a revision.
 fn server(revision: &str) -> CheckedServer {
     CheckedServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
+/// Creates a `tools/list` request.
 fn list_request(revision: &str, id: Value) -> Value {
     request_of_revision(revision, id, "tools/list", json!({}), json!({}))
 }
 
-/// Checks that the only answer is an error without id and with this code; if the revision requires ids in errors, that
-/// nothing is sent.
+/// Checks that the only answer is an error without id and with this code, or, if the revision requires ids in errors,
+/// that nothing is sent.
 fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
@@ -22,6 +24,7 @@ fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     }
 }
 
+/// A request with the id `null` is refused.
 #[test]
 fn every_revision_refuses_null_ids() {
     for revision in all_revisions() {
@@ -40,6 +43,7 @@ fn every_revision_refuses_null_ids() {
     }
 }
 
+/// Ids that are neither strings nor integers are refused.
 #[test]
 fn ids_are_strings_or_integers() {
     for revision in all_revisions() {
@@ -58,6 +62,7 @@ fn ids_are_strings_or_integers() {
     }
 }
 
+/// An endpoint never sends the id of an ended request again.
 #[test]
 fn ids_of_ended_requests_stay_used() {
     for revision in all_revisions() {
@@ -98,6 +103,8 @@ fn ids_of_ended_requests_stay_used() {
     }
 }
 
+/// Retries and subscriptions get ids that no other request of the client has; a request with the id of a request in
+/// flight is refused.
 #[test]
 fn ids_of_retries_and_subscriptions_differ() {
     let revision = "2026-07-28";
@@ -119,6 +126,7 @@ fn ids_of_retries_and_subscriptions_differ() {
     assert_eq!(server.reply(key, empty_tool_list())[0]["id"], 1);
 }
 
+/// Each response has the id of its request, in whatever order the application replies.
 #[test]
 fn responses_may_come_out_of_order() {
     for revision in all_revisions() {
@@ -144,6 +152,7 @@ fn responses_may_come_out_of_order() {
     }
 }
 
+/// A message whose `jsonrpc` is not `"2.0"` is refused, and every sent message has this version.
 #[test]
 fn json_rpc_version_is_checked() {
     for revision in all_revisions() {
@@ -208,6 +217,7 @@ fn check_invalid_responses(answers: &[Value]) {
     }
 }
 
+/// A response with both `result` and `error` ends its request with a local error.
 #[test]
 fn responses_with_result_and_error_fail() {
     let error = json!({ "code": 1, "message": "m" });
@@ -223,6 +233,7 @@ fn responses_with_result_and_error_fail() {
     assert!(answer.get("error").is_none() && answer.get("result").is_some());
 }
 
+/// A response with neither `result` nor `error` is a violation and delivers no result.
 #[test]
 fn responses_without_result_are_ignored() {
     // Neither of the two is no answer: nothing counts as one, and the request is still ended by its deadline.
@@ -264,6 +275,7 @@ fn responses_without_result_are_ignored() {
     }
 }
 
+/// An error response whose code is not an integer ends its request with a local error.
 #[test]
 fn error_codes_are_integers() {
     let error = |code: Value| json!({ "error": { "code": code, "message": "m" } });
@@ -281,6 +293,7 @@ fn error_codes_are_integers() {
     }
 }
 
+/// An error without code or message ends its request with a local error; errors of a server have both.
 #[test]
 fn errors_have_code_and_message() {
     check_invalid_responses(&[
@@ -302,6 +315,7 @@ fn errors_have_code_and_message() {
     }
 }
 
+/// A request with the method of a notification is refused and not delivered as a notification.
 #[test]
 fn notifications_with_id_are_refused() {
     for revision in all_revisions() {
@@ -394,6 +408,7 @@ fn invalid_utf8_is_refused() {
     }
 }
 
+/// Error responses of a server match the schema definitions of their error codes.
 #[test]
 fn errors_match_their_definitions() {
     let revision = "2026-07-28";
@@ -449,6 +464,7 @@ fn errors_match_their_definitions() {
     assert_eq!(mismatch["error"]["code"], -32020);
 }
 
+/// No error constant of the session crate except `RESOURCE_NOT_FOUND` is between -32019 and -32000.
 #[test]
 fn legacy_error_codes_are_not_allocated() {
     let source = include_str!("../../../../../crates/mcp-exact-session/src/error.rs");
@@ -467,6 +483,8 @@ fn legacy_error_codes_are_not_allocated() {
     }
 }
 
+/// An error code between -32019 and -32000 is passed to the application unchanged and is no evidence about the server's
+/// lifecycle.
 #[test]
 fn legacy_error_codes_have_no_meaning() {
     let revision = "2026-07-28";
@@ -492,6 +510,7 @@ fn legacy_error_codes_have_no_meaning() {
     }
 }
 
+/// A server of a revision without handshake sends neither pings nor input requests as JSON-RPC requests.
 #[test]
 fn discover_server_sends_no_requests() {
     let revision = "2026-07-28";

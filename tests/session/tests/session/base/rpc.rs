@@ -7,6 +7,7 @@ fn negotiated_server(revision: &str) -> RawServer {
     RawServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
+/// Creates a `tools/list` request of a session.
 fn list_request(id: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
@@ -43,6 +44,7 @@ fn response_id_matches_request_id() {
     }
 }
 
+/// A request with the id of a request in flight is refused.
 #[test]
 fn id_in_flight_is_refused() {
     let mut server = negotiated_server("2025-06-18");
@@ -90,8 +92,8 @@ fn null_id_is_refused() {
     }
 }
 
-/// Checks that the only answer is an error without id and with this code; up to 2025-06-18, errors require an id, so
-/// nothing is sent.
+/// Checks that the only answer is an error without id and with this code, or, up to 2025-06-18, in which errors require
+/// an id, that nothing is sent.
 fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1);
@@ -102,6 +104,7 @@ fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
     }
 }
 
+/// A message that cannot be read is answered with an error without id.
 #[test]
 fn unreadable_messages_get_error_without_id() {
     for revision in handshake_revisions() {
@@ -124,6 +127,7 @@ fn unreadable_messages_get_error_without_id() {
     }
 }
 
+/// A message that is not UTF-8 is refused.
 #[test]
 fn text_must_be_utf8() {
     let mut server = negotiated_server("2025-11-25");
@@ -158,6 +162,7 @@ fn params_must_be_an_object() {
     }
 }
 
+/// A message with two members of the same envelope name is refused.
 #[test]
 fn duplicate_envelope_members_are_refused() {
     let mut server = negotiated_server("2025-06-18");
@@ -198,6 +203,7 @@ fn notification_is_not_answered() {
     }
 }
 
+/// A response that is invalid or has both `result` and `error` ends its request with an error.
 #[test]
 fn response_has_result_or_error() {
     let mut client = RawClient::with_session(
@@ -224,6 +230,7 @@ fn response_has_result_or_error() {
     }
 }
 
+/// A response whose id belongs to no pending request, or an error without id, is reported as a violation.
 #[test]
 fn unexpected_responses_are_violations() {
     let mut client = RawClient::with_session(
@@ -253,6 +260,7 @@ fn unexpected_responses_are_violations() {
     ));
 }
 
+/// A request ends with its first response; a second response is not delivered.
 #[test]
 fn request_ends_with_first_response() {
     let mut client = RawClient::with_session(
@@ -276,6 +284,7 @@ fn request_ends_with_first_response() {
         if *done == key && !error.is_local() && error.code() == Some(-32000) && error.data().is_some()));
 }
 
+/// A second reply to the same request is refused and not sent.
 #[test]
 fn server_answers_each_request_once() {
     let mut server = negotiated_server("2025-06-18");
@@ -292,6 +301,7 @@ fn server_answers_each_request_once() {
     assert_eq!(server.take_messages().len(), 1);
 }
 
+/// The requests of a batch are answered with one array of responses.
 #[test]
 fn batch_is_answered_in_one_array() {
     let mut server = negotiated_server("2025-03-26");
@@ -335,6 +345,7 @@ fn batch_is_answered_in_one_array() {
     assert_eq!(ids, [&json!(2), &json!(4), &json!("b"), &json!(1)]);
 }
 
+/// A batch that contains only notifications and responses is not answered.
 #[test]
 fn batch_without_requests_is_not_answered() {
     let mut server = negotiated_server("2025-03-26");
@@ -354,6 +365,7 @@ fn batch_without_requests_is_not_answered() {
     ));
 }
 
+/// A batch is refused in every revision except 2025-03-26.
 #[test]
 fn unsupported_batch_is_refused() {
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
@@ -377,6 +389,7 @@ fn unsupported_batch_is_refused() {
     }
 }
 
+/// In 2025-03-26, a client accepts batches from its server.
 #[test]
 fn client_accepts_batches() {
     let mut client = RawClient::with_session(
@@ -439,6 +452,7 @@ fn sent_messages_contain_no_newline() {
     assert_eq!(server.take_messages()[0]["result"]["x"]["y"], "a\nb");
 }
 
+/// A request with a method that the revision does not define for the server gets -32601 (method not found).
 #[test]
 fn unknown_methods_are_not_found() {
     let mut server = negotiated_server("2025-06-18");
@@ -476,6 +490,7 @@ fn unknown_methods_are_not_found() {
     }
 }
 
+/// Methods that the configuration lists as extensions are delivered and can be sent.
 #[test]
 fn extension_methods_pass_in_both_directions() {
     let mut config = server_config(&["2025-06-18"]);

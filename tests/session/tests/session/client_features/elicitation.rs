@@ -3,7 +3,9 @@
 
 use mcp_exact_tests_session::*;
 
+/// Method of elicitations.
 const ELICITATION_METHOD: &str = "elicitation/create";
+/// Method of sampling requests.
 const SAMPLING_METHOD: &str = "sampling/createMessage";
 /// Latest revision with a handshake.
 const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
@@ -32,7 +34,8 @@ fn sampling_params(more: Value) -> Value {
     params
 }
 
-/// Requires input from a client with these capabilities; returns the sent input request, or the error of the endpoint.
+/// Answers a client's tool call with an input request; returns the sent input request, or the error with which the
+/// server endpoint refuses it.
 fn send_input_request(
     revision: &str,
     capabilities: Value,
@@ -109,6 +112,8 @@ fn send_server_request(
     }
 }
 
+/// An elicitation without `mode` is a form elicitation, for which a client must have declared form mode; `"mode": null`
+/// is invalid.
 #[test]
 fn absent_elicitation_mode_means_form() {
     for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
@@ -146,6 +151,7 @@ fn absent_elicitation_mode_means_form() {
     assert!(ask.typed().is_ok());
 }
 
+/// A server sends an elicitation only in a mode that the client has declared.
 #[test]
 fn only_declared_modes_are_sent() {
     for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
@@ -202,6 +208,7 @@ fn check_refused(revision: &str, method: &str, bad: &Value) {
     assert_eq!(taken.map(|_| ()), Err(Some(-32602)), "{revision} {bad}");
 }
 
+/// The params of a form elicitation are sent unchanged, with and without `mode`.
 #[test]
 fn form_params_are_sent_unchanged() {
     for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
@@ -231,6 +238,7 @@ fn form_params_are_sent_unchanged() {
     }
 }
 
+/// An elicitation without a `message` string is neither sent by a server nor accepted by a client.
 #[test]
 fn elicitation_without_message_is_refused() {
     for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
@@ -244,6 +252,7 @@ fn elicitation_without_message_is_refused() {
     }
 }
 
+/// A URL elicitation that lacks a required member is neither sent nor accepted.
 #[test]
 fn url_elicitation_has_required_members() {
     for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
@@ -263,6 +272,8 @@ fn url_elicitation_has_required_members() {
     }
 }
 
+/// The configuration of a client is refused if its elicitation capability contains an unknown mode only, or is
+/// malformed.
 #[test]
 fn client_declares_a_known_mode() {
     for (modes, good) in [
@@ -284,6 +295,7 @@ fn client_declares_a_known_mode() {
     }
 }
 
+/// A client answers an elicitation in an undeclared mode with -32602 (invalid params).
 #[test]
 fn undeclared_mode_gets_invalid_params() {
     for (modes, params) in [
@@ -301,6 +313,7 @@ fn undeclared_mode_gets_invalid_params() {
     }
 }
 
+/// Creates a `notifications/elicitation/complete` message with this elicitation id.
 fn completion_notification(id: &Value) -> Value {
     let params = json!({ "elicitationId": id });
     json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
@@ -324,6 +337,8 @@ fn send_completion(server: &mut CheckedServer, params: Value) -> Result<SendOutc
         .notify(Scope::Peer, method, Some(to_object(params)))
 }
 
+/// A server sends the completion of an elicitation, with the id unchanged, only to the client that received the
+/// elicitation.
 #[test]
 fn completion_goes_to_elicited_client() {
     let id = json!(" {\"\u{e9}\"}\n");
@@ -377,6 +392,7 @@ fn completion_goes_to_elicited_client() {
     assert!(send_completion(&mut server, json!({ "elicitationId": id })).is_err());
 }
 
+/// A client's application receives no completion of an elicitation that is unknown or already completed.
 #[test]
 fn completion_of_unknown_elicitation_is_ignored() {
     let ids = [
@@ -459,6 +475,7 @@ fn receive_call(server: &mut CheckedServer, revision: &str) -> RequestKey {
         .key
 }
 
+/// The error -32042 is sent with the elicitations that the application lists.
 #[test]
 fn elicitation_required_error_lists_elicitations() {
     let mut server = server_with_url_client();
@@ -481,6 +498,7 @@ fn elicitation_required_error_lists_elicitations() {
     );
 }
 
+/// The error -32042 is refused if its list of elicitations is empty or contains an invalid elicitation.
 #[test]
 fn invalid_elicitation_required_errors_are_refused() {
     let mut without_id = url_params(LAST_HANDSHAKE_REVISION);
@@ -546,6 +564,8 @@ fn invalid_elicitation_required_errors_are_refused() {
     assert_eq!(answer["error"]["code"], -32603);
 }
 
+/// Every response to an elicitation, including declined and invalid responses, is delivered unchanged to the server's
+/// application.
 #[test]
 fn every_elicitation_response_is_delivered() {
     for response in [
@@ -614,6 +634,7 @@ fn every_elicitation_response_is_delivered() {
     }
 }
 
+/// A sampling request with a message without a valid role or content is neither sent nor accepted.
 #[test]
 fn sampling_messages_have_role_and_content() {
     let content = json!({ "type": "text", "text": "t" });
@@ -653,6 +674,8 @@ fn sampling_messages_have_role_and_content() {
     }
 }
 
+/// A sampling request with `tools` or `toolChoice` is neither sent nor accepted if the client has not declared
+/// `sampling.tools`.
 #[test]
 fn sampling_tools_need_their_capability() {
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });

@@ -13,10 +13,12 @@ fn call_options(progress: bool) -> CallOptions {
     }
 }
 
+/// Returns minimal valid params of a sampling request.
 fn sampling_params() -> Option<JsonObject> {
     Some(to_object(json!({ "messages": [], "maxTokens": 1 })))
 }
 
+/// A server sends a request only if the client has declared the required capability.
 #[test]
 fn server_requests_need_client_capabilities() {
     for revision in handshake_revisions() {
@@ -84,6 +86,7 @@ fn server_requests_need_client_capabilities() {
     }
 }
 
+/// From 2026-07-28 on, a server cannot send a request outside of a reply.
 #[test]
 fn discover_server_sends_no_requests() {
     let mut raw = RawServer::new(server_config(&["2026-07-28"]));
@@ -111,6 +114,7 @@ fn discover_server_sends_no_requests() {
     assert_eq!(raw.take_messages(), Vec::<Value>::new());
 }
 
+/// Requests of a server wait until the server has received `notifications/initialized`.
 #[test]
 fn server_requests_wait_for_initialized() {
     let mut raw = RawServer::new(server_config(&["2025-06-18"]));
@@ -137,6 +141,7 @@ fn server_requests_wait_for_initialized() {
     assert_eq!(sent[0]["method"], "roots/list");
 }
 
+/// A server request that the client does not answer in time ends and is cancelled at the client.
 #[test]
 fn server_requests_time_out_with_cancellation() {
     let mut raw = RawServer::with_session(
@@ -232,6 +237,7 @@ fn server_requests_follow_input_request_rules() {
     }
 }
 
+/// An elicitation that a server has sent outside of a reply can be completed with `notifications/elicitation/complete`.
 #[test]
 fn separate_elicitation_can_be_completed() {
     let able = json!({ "elicitation": { "url": {} } });

@@ -1,9 +1,9 @@
-//! Only negotiated capabilities are used: messages that require others are not sent, and are refused when received
-//! (`basic/lifecycle`, "Operation"; the feature pages).
+//! Only negotiated capabilities are used: messages that require other capabilities are not sent, and are refused when
+//! received (`basic/lifecycle`, "Operation"; the feature pages).
 
 use mcp_exact_tests_session::*;
 
-/// Requests of clients, each with the required capability of the server.
+/// Request methods of clients, each with the server capability that the method requires.
 const CLIENT_REQUESTS: [(&str, &str); 9] = [
     ("tools/list", "tools"),
     ("tools/call", "tools"),
@@ -16,6 +16,7 @@ const CLIENT_REQUESTS: [(&str, &str); 9] = [
     ("logging/setLevel", "logging"),
 ];
 
+/// A client refuses to send requests for capabilities that its server has not declared.
 #[test]
 fn undeclared_capabilities_prevent_sending() {
     for revision in handshake_revisions() {
@@ -48,6 +49,7 @@ fn undeclared_capabilities_prevent_sending() {
     }
 }
 
+/// A server answers requests for capabilities that it has not declared with -32601 (method not found).
 #[test]
 fn undeclared_capabilities_refuse_received_messages() {
     for revision in handshake_revisions() {
@@ -67,6 +69,7 @@ fn undeclared_capabilities_refuse_received_messages() {
     }
 }
 
+/// `resources/subscribe` is neither sent nor accepted if the server has declared `resources` without `subscribe`.
 #[test]
 fn resource_subscriptions_need_their_capability() {
     let mut config = server_config(&["2025-06-18"]);
@@ -147,6 +150,7 @@ fn send_to_client(revision: &str, capabilities: Value, method: &str, params: Val
         .and_then(|answer| answer["error"]["code"].as_i64())
 }
 
+/// An input request is neither sent nor accepted if the client has not declared the required capability.
 #[test]
 fn input_requests_need_client_capabilities() {
     let url = || json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": "1" });
@@ -224,6 +228,7 @@ fn input_requests_need_client_capabilities() {
     }
 }
 
+/// Up to 2025-03-26, elicitations are neither sent nor accepted, even if the client declares the capability.
 #[test]
 fn old_revisions_get_no_elicitation() {
     for revision in ["2024-11-05", "2025-03-26"] {
@@ -244,6 +249,7 @@ fn old_revisions_get_no_elicitation() {
     }
 }
 
+/// A server that has not declared tasks handles a tool call with `task` as an ordinary call, and refuses `tasks/list`.
 #[test]
 fn server_without_tasks_ignores_task_param() {
     let mut server =
@@ -256,6 +262,8 @@ fn server_without_tasks_ignores_task_param() {
     assert_eq!(server.send(&tasks)[0]["error"]["code"], -32601);
 }
 
+/// A notification is neither sent nor delivered if its sender has not declared the capability to which the notification
+/// belongs.
 #[test]
 fn notifications_need_sender_capabilities() {
     let mut config = server_config(&["2025-06-18"]);
@@ -290,6 +298,7 @@ fn notifications_need_sender_capabilities() {
     ));
 }
 
+/// An endpoint declares only those of its configured capabilities that the session's revision defines.
 #[test]
 fn declared_capabilities_fit_the_revision() {
     for revision in handshake_revisions() {
@@ -311,6 +320,7 @@ fn declared_capabilities_fit_the_revision() {
     }
 }
 
+/// A declared capability that the negotiated revision does not define is ignored; unknown capabilities are kept.
 #[test]
 fn older_revisions_ignore_newer_capabilities() {
     for (revision, understood) in [("2025-03-26", false), ("2025-06-18", true)] {

@@ -14,6 +14,7 @@ fn reply_to_request(server: &mut RawServer, key: RequestKey, value: Value) -> Va
     server.take_messages().remove(0)
 }
 
+/// A request whose `_meta` lacks a required member, or has an invalid member, gets -32602 (invalid params).
 #[test]
 fn missing_meta_gets_invalid_params() {
     for bad in [
@@ -38,6 +39,7 @@ fn missing_meta_gets_invalid_params() {
     assert_eq!(server.send(&message)[0]["error"]["code"], -32602);
 }
 
+/// The error for an unsupported revision lists the revisions that the server supports.
 #[test]
 fn version_error_lists_supported_revisions() {
     let mut server = server_of_all_revisions();
@@ -51,6 +53,7 @@ fn version_error_lists_supported_revisions() {
     }
 }
 
+/// The result of `server/discover` lists the revisions that the server supports.
 #[test]
 fn discover_returns_supported_revisions() {
     let mut server = server_of_all_revisions();
@@ -66,6 +69,7 @@ fn discover_returns_supported_revisions() {
     );
 }
 
+/// The log level and the capabilities of a request do not apply to later requests.
 #[test]
 fn requests_are_independent_of_earlier_ones() {
     let mut server = server_of_all_revisions();
@@ -94,6 +98,7 @@ fn requests_are_independent_of_earlier_ones() {
     );
 }
 
+/// A server handles a session and requests that carry their revision on the same connection.
 #[test]
 fn both_lifecycles_on_one_connection() {
     let mut server = server_of_all_revisions();
@@ -118,6 +123,7 @@ fn both_lifecycles_on_one_connection() {
     assert_eq!(ping[0]["error"]["code"], -32601);
 }
 
+/// The endpoint adds `resultType` and, for the methods that have them, cache hints to the application's results.
 #[test]
 fn results_have_type_and_cache_hints() {
     let mut server = server_of_all_revisions();
@@ -162,6 +168,7 @@ fn results_have_type_and_cache_hints() {
     );
 }
 
+/// A client accepts a result without `resultType` as complete, and refuses unknown result types.
 #[test]
 fn absent_result_type_means_complete() {
     let mut config = client_config(&[DISCOVER_REVISION]);
@@ -198,6 +205,7 @@ fn absent_result_type_means_complete() {
     );
 }
 
+/// A server replaces an application's error code that the specification reserves, such as -32002 by -32602.
 #[test]
 fn forbidden_error_codes_are_replaced() {
     let mut server = server_of_all_revisions();
@@ -230,6 +238,7 @@ fn forbidden_error_codes_are_replaced() {
     );
 }
 
+/// A client of 2026-07-28 sends no JSON-RPC responses.
 #[test]
 fn discover_client_sends_no_responses() {
     let mut client = RawClient::with_session(
@@ -249,6 +258,8 @@ fn discover_client_sends_no_responses() {
     }
 }
 
+/// A server cancels a request on a duplex stream after `notifications/cancelled`, and over HTTP at the end of the
+/// request's stream.
 #[test]
 fn client_cancels_by_notification_or_disconnect() {
     let mut server = server_of_all_revisions();
@@ -317,6 +328,7 @@ fn client_cancels_by_notification_or_disconnect() {
     );
 }
 
+/// A POST is refused if its headers differ from its body.
 #[test]
 fn headers_must_match_the_body() {
     let config = server_config(&[DISCOVER_REVISION])

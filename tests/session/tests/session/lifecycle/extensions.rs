@@ -1,5 +1,5 @@
 //! Extensions that both peers have declared (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks
-//! extension and its generated types; and the tasks of 2025-11-25, which pass through.
+//! extension and its generated types as the example.
 
 use mcp_exact_tests_session::*;
 use mcp_ext_tasks::{
@@ -7,6 +7,7 @@ use mcp_ext_tasks::{
     TaskStatusNotificationParams, UpdateTaskRequest, UpdateTaskRequestParams, UpdateTaskResult,
 };
 
+/// Identifier of the tasks extension.
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Returns the declaration of the tasks extension.
@@ -49,7 +50,7 @@ fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     (client, server)
 }
 
-/// Sends a request of the generated method type `Q`; returns its message.
+/// Sends a request of the generated method type `Q`; returns the sent message.
 fn call_as<Q: mcp_ext_tasks::RequestMethod>(client: &mut RawClient, params: &Q::Params) -> Value
 where
     Q::Params: mcp_ext_tasks::Encode,
@@ -61,7 +62,7 @@ where
     client.take_messages().remove(0)
 }
 
-/// Answers the client's call with the server's response; returns the result that the client's application receives.
+/// Delivers the server's response to the client; returns the result that the client's application receives.
 fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
     assert_eq!(answer.len(), 1, "{answer:?}");
     client.send(&answer[0]);
@@ -71,13 +72,14 @@ fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
     }
 }
 
-/// Returns the result that creates a task.
+/// Returns a result of `tools/call` that creates a task.
 fn created_task() -> CreateTaskResult {
     let at = "2026-07-28T00:00:00Z";
     let ttl = mcp_ext_tasks::Nullable::Null;
     CreateTaskResult::new("t-1", TaskStatus::Working, at, at, ttl)
 }
 
+/// The messages of the tasks extension can be sent and received as generated types by both peers.
 #[test]
 fn task_messages_have_generated_types() {
     let (mut client, mut server) = connect_pair(true, true);
@@ -129,11 +131,12 @@ fn task_messages_have_generated_types() {
         .expect("typed");
 }
 
-/// Creates a reply with a result.
+/// Creates a reply with the result `value`.
 fn result_of(value: Value) -> Reply {
     Reply::Result(to_result(value))
 }
 
+/// A task notification of the tasks extension is delivered to a client that has subscribed to the task.
 #[test]
 fn task_notifications_reach_subscribers() {
     let (mut client, mut server) = connect_pair(true, true);
@@ -186,6 +189,7 @@ fn task_notifications_reach_subscribers() {
     );
 }
 
+/// Messages of an extension that only one peer has declared are neither sent nor accepted.
 #[test]
 fn extension_needs_both_peers() {
     // The client has not declared it.

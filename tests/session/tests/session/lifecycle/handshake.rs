@@ -1,5 +1,5 @@
-//! The handshake: the messages that are allowed in each state, and the answers to others (`basic/lifecycle`, up to
-//! 2025-11-25).
+//! The handshake: the messages that are allowed in each state, and the answers to messages that are not allowed
+//! (`basic/lifecycle`, up to 2025-11-25).
 
 use mcp_exact_tests_session::*;
 
@@ -8,6 +8,7 @@ fn config() -> ServerConfig {
     server_config(&["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
 }
 
+/// A server answers `initialize` with the requested revision if it supports that revision.
 #[test]
 fn server_confirms_requested_revision() {
     for revision in handshake_revisions() {
@@ -22,6 +23,7 @@ fn server_confirms_requested_revision() {
     }
 }
 
+/// A server answers an `initialize` request for an unknown revision with the newest revision that it supports.
 #[test]
 fn unknown_revision_gets_alternative() {
     for requested in ["1900-01-01", "2099-01-01", "1.0.0", "", "draft"] {
@@ -34,6 +36,8 @@ fn unknown_revision_gets_alternative() {
     }
 }
 
+/// A server answers an `initialize` request for a revision without handshake with its newest revision that has a
+/// handshake.
 #[test]
 fn alternative_revision_has_a_handshake() {
     let all = revisions_newest_first();
@@ -45,6 +49,7 @@ fn alternative_revision_has_a_handshake() {
     );
 }
 
+/// A server that offers only 2026-07-28 refuses `initialize`.
 #[test]
 fn discover_server_refuses_initialize() {
     let mut server = RawServer::new(server_config(&discover_revisions()));
@@ -57,6 +62,7 @@ fn discover_server_refuses_initialize() {
     assert_eq!(answers[0]["error"]["data"]["requested"], "2025-11-25");
 }
 
+/// Before `initialize`, a server refuses every request except `ping`.
 #[test]
 fn requests_before_initialize_are_refused() {
     let mut server = RawServer::new(config());
@@ -73,6 +79,7 @@ fn requests_before_initialize_are_refused() {
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
 }
 
+/// A second `initialize` in a session is refused, and the session continues.
 #[test]
 fn second_initialize_is_refused() {
     let mut server = RawServer::with_session(config(), "2025-06-18", json!({}));
@@ -87,6 +94,7 @@ fn second_initialize_is_refused() {
     );
 }
 
+/// After an invalid `initialize` was refused, a valid one starts the session.
 #[test]
 fn refused_initialize_can_be_repeated() {
     for params in [
@@ -141,6 +149,7 @@ fn client_sends_initialized() {
     }
 }
 
+/// A client refuses to send a request before it has received the result of `initialize`.
 #[test]
 fn client_waits_for_initialize_result() {
     let mut client = RawClient::new(client_config(&["2025-11-25"]));
@@ -152,6 +161,7 @@ fn client_waits_for_initialize_result() {
     assert_eq!(client.take_messages().len(), 1);
 }
 
+/// Input requests of a server wait until the server has received `notifications/initialized`.
 #[test]
 fn server_waits_for_initialized() {
     let mut server = RawServer::new(config());
@@ -201,6 +211,7 @@ fn server_waits_for_initialized() {
     assert_eq!(released[0]["method"], "sampling/createMessage");
 }
 
+/// A client whose `initialize` times out fails without sending a cancellation.
 #[test]
 fn initialize_is_never_cancelled() {
     let mut client = RawClient::new(client_config(&["2025-11-25"]));
@@ -224,6 +235,8 @@ fn initialize_is_never_cancelled() {
     );
 }
 
+/// If a server refuses `initialize` and lists its revisions, the client sends `initialize` once more with a listed
+/// revision.
 #[test]
 fn client_retries_with_a_supported_revision() {
     let mut client = RawClient::new(client_config(&["2025-11-25", "2024-11-05"]));
@@ -245,6 +258,7 @@ fn client_retries_with_a_supported_revision() {
     );
 }
 
+/// The negotiation fails if the result of `initialize` is invalid.
 #[test]
 fn invalid_initialize_result_fails_negotiation() {
     for result in [
@@ -266,6 +280,8 @@ fn invalid_initialize_result_fails_negotiation() {
     }
 }
 
+/// A server endpoint that is created from a saved `SessionInfo` continues the session without a handshake and with
+/// unused ids.
 #[test]
 fn cached_negotiation_resumes_the_session() {
     let mut server = RawServer::with_session(config(), "2025-06-18", json!({ "roots": {} }));
@@ -308,6 +324,7 @@ fn cached_negotiation_resumes_the_session() {
     }
 }
 
+/// A resumed client endpoint uses none of the ids that it used before.
 #[test]
 fn resumed_client_uses_new_ids() {
     let offer = ["2025-11-25"];
@@ -333,6 +350,7 @@ fn resumed_client_uses_new_ids() {
     assert_eq!(frame["id"], used + 1);
 }
 
+/// An offer without revisions, and an offer with an unknown revision, are refused.
 #[test]
 fn invalid_configurations_are_refused() {
     let nothing = ServerConfig {
@@ -349,6 +367,7 @@ fn invalid_configurations_are_refused() {
     );
 }
 
+/// An endpoint without requests in flight closes at the end of its input.
 #[test]
 fn end_of_input_closes_endpoint() {
     let mut server = RawServer::with_session(config(), "2025-06-18", json!({}));

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Creates a client that offers both lifecycles; returns also its probe (`server/discover`).
+/// Creates a client that offers both lifecycles; returns the client and its probe (`server/discover`).
 fn probing_client() -> (RawClient, Value) {
     let all = revisions_newest_first();
     let mut client = RawClient::new(client_config(&all));
@@ -27,6 +27,7 @@ fn discover_result(probe: &Value, supported: Value) -> Value {
     } })
 }
 
+/// After an error response to its probe, a client sends `initialize`, whatever the error code is.
 #[test]
 fn any_probe_error_leads_to_initialize() {
     // -32602 of Python 1.9 and later, -32601 of TypeScript 1, and whatever else.
@@ -41,6 +42,7 @@ fn any_probe_error_leads_to_initialize() {
     }
 }
 
+/// If the server does not answer the probe in time, the client sends `initialize`.
 #[test]
 fn silent_probe_leads_to_initialize() {
     let (mut client, probe) = probing_client();
@@ -61,6 +63,8 @@ fn silent_probe_leads_to_initialize() {
     assert!(client.events().is_empty());
 }
 
+/// A client that offers both lifecycles waits for the probe timeout, a client that offers no handshake for the longer
+/// handshake timeout.
 #[test]
 fn client_without_fallback_waits_longer() {
     let wait = |revisions: &[&str]| {
@@ -76,6 +80,7 @@ fn client_without_fallback_waits_longer() {
     assert_eq!(wait(&["2026-07-28"]).0, handshake);
 }
 
+/// After an invalid result of the probe, the client sends `initialize`.
 #[test]
 fn invalid_discovery_leads_to_initialize() {
     let (mut client, probe) = probing_client();
@@ -83,6 +88,8 @@ fn invalid_discovery_leads_to_initialize() {
     assert_eq!(next[0]["method"], "initialize");
 }
 
+/// The negotiation fails without `initialize` if the server's version error lists only revisions that the client does
+/// not offer.
 #[test]
 fn listed_revisions_prevent_fallback() {
     let (mut client, probe) = probing_client();
@@ -99,8 +106,8 @@ fn listed_revisions_prevent_fallback() {
     );
 }
 
-/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": the revision that was
-/// refused may be the only one. A second refusal is final.
+/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": if the list
+/// contains only the refused revision, the client tries this revision once more. A second refusal ends the negotiation.
 #[test]
 fn listed_refused_revision_is_retried_once() {
     let (mut client, probe) = probing_client();
@@ -118,6 +125,8 @@ fn listed_refused_revision_is_retried_once() {
     ));
 }
 
+/// If the version error lists a revision with a handshake that the client offers, the client sends `initialize` with
+/// this revision.
 #[test]
 fn version_error_selects_common_handshake_revision() {
     for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
@@ -135,6 +144,7 @@ fn version_error_selects_common_handshake_revision() {
     }
 }
 
+/// An error code that only servers without handshake send (-32020, -32021) ends the negotiation without `initialize`.
 #[test]
 fn other_discover_errors_prevent_fallback() {
     for code in [-32020, -32021] {
@@ -157,6 +167,7 @@ fn other_discover_errors_prevent_fallback() {
     }
 }
 
+/// The result of the probe ends the negotiation with a revision that both peers support.
 #[test]
 fn probe_negotiates_common_revision() {
     let (mut client, probe) = probing_client();
@@ -176,6 +187,8 @@ fn probe_negotiates_common_revision() {
     );
 }
 
+/// If a server answers `initialize` with a version error that lists only a revision without handshake, the client sends
+/// `server/discover` again.
 #[test]
 fn slow_server_is_probed_again() {
     let (mut client, _) = probing_client();
@@ -189,6 +202,7 @@ fn slow_server_is_probed_again() {
     assert!(matches!(client.events()[..], [ClientEvent::Negotiated(..)]));
 }
 
+/// If the second probe also has no response and `initialize` is refused again, the negotiation fails.
 #[test]
 fn silent_server_is_probed_twice() {
     let (mut client, _) = probing_client();
@@ -207,6 +221,7 @@ fn silent_server_is_probed_twice() {
     ));
 }
 
+/// If the server exits after the probe, the client requests one restart of the server and then sends `initialize`.
 #[test]
 fn server_exiting_after_probe_is_restarted() {
     for silent in [false, true] {
@@ -238,6 +253,7 @@ fn server_exiting_after_probe_is_restarted() {
     }
 }
 
+/// A client with a cached negotiation sends no probe.
 #[test]
 fn cached_negotiation_avoids_the_probe() {
     let all = revisions_newest_first();
@@ -264,6 +280,8 @@ fn cached_negotiation_avoids_the_probe() {
     assert_eq!(next[0]["method"], "server/discover");
 }
 
+/// If a server does not know `server/discover` and the client offers no handshake, the error says that an older
+/// revision must be offered.
 #[test]
 fn discover_client_reports_old_server() {
     let mut client = RawClient::new(client_config(&["2026-07-28"]));
@@ -277,7 +295,7 @@ fn discover_client_reports_old_server() {
     );
 }
 
-/// Creates a client over HTTP that has sent its probe; returns also the stream of the POST.
+/// Creates a client over HTTP that has sent its probe; returns the client and the stream of the probe's POST.
 fn client_over_http() -> (ClientEndpoint, StreamId) {
     let all = revisions_newest_first();
     let config = client_config(&all).build().expect("a configuration");
@@ -297,7 +315,7 @@ fn client_over_http() -> (ClientEndpoint, StreamId) {
     (client, on)
 }
 
-/// Returns the next step of a client over HTTP: the method that it sends, or its failure.
+/// Returns the reaction of a client to this HTTP status of its probe: the method that it sends next, or its failure.
 fn next_step_after_status(status: u16, body: &str) -> String {
     let (mut client, on) = client_over_http();
     let failure = TransportFailure::Status {
@@ -318,6 +336,8 @@ fn next_step_after_status(status: u16, body: &str) -> String {
     }
 }
 
+/// After an HTTP error status, the client sends `initialize` unless the body contains an error that only servers
+/// without handshake send.
 #[test]
 fn http_fallback_depends_on_error_body() {
     // Python 1.x and TypeScript 1.x answer 400 with codes of their own.
@@ -347,6 +367,7 @@ fn http_fallback_depends_on_error_body() {
     }
 }
 
+/// If both the probe and `initialize` get an HTTP error status, the client requests the fallback to HTTP+SSE.
 #[test]
 fn http_sse_is_the_last_fallback() {
     let (mut client, on) = client_over_http();

@@ -9,6 +9,7 @@ const OLD: &str = "2025-11-25";
 
 /// Client whose server is the test, over one of the bindings.
 struct Connection {
+    /// Client endpoint under test.
     client: ClientEndpoint,
     /// Transport binding of the client.
     binding: Binding,
@@ -82,7 +83,7 @@ impl Connection {
         self.receive(to.0, &message);
     }
 
-    /// Answers a message of the client with an error.
+    /// Answers a message of the client with an error response.
     fn refuse(&mut self, to: &SentMessage, error: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": to.2["id"], "error": error });
         self.receive(to.0, &message);
@@ -138,6 +139,7 @@ fn discover_result() -> Value {
     })
 }
 
+/// Returns a tool result without content.
 fn tool_result() -> Value {
     json!({
         "resultType": "complete", "tools": [], "content": [], "ttlMs": 0, "cacheScope": "private",
@@ -278,8 +280,8 @@ fn repeated_refusals_end_requests() {
     }
 }
 
-/// A version error that a server forwards from another server does not change the session: its list contains the
-/// session's revision, or is absent.
+/// A version error that a server forwards from another server does not change the session. Such an error lists the
+/// session's revision, or has no list of revisions.
 #[test]
 fn forwarded_refusals_keep_the_session() {
     let without_list = json!({ "code": -32022, "message": "forwarded" });
@@ -303,8 +305,8 @@ fn forwarded_refusals_keep_the_session() {
     }
 }
 
-/// "The client MUST NOT send JSON-RPC responses" (2026-07-28, `basic/transports/streamable-http`): pending requests of
-/// the server end together with their session.
+/// "The client MUST NOT send JSON-RPC responses" (2026-07-28, `basic/transports/streamable-http`): a server's pending
+/// requests end when the client leaves their session.
 #[test]
 fn renegotiation_cancels_server_requests() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
@@ -338,8 +340,8 @@ fn renegotiation_cancels_server_requests() {
     }
 }
 
-/// HTTP+SSE carries sessions only (2024-11-05, `basic/transports`): if a server is upgraded to 2026-07-28, the session
-/// is lost, so that the transport reconnects over Streamable HTTP. A call is not repeated in a new session.
+/// HTTP+SSE carries only sessions (2024-11-05, `basic/transports`): if a server is upgraded to 2026-07-28, the session
+/// is lost, so that the transport reconnects over Streamable HTTP. A call of the lost session is not repeated.
 #[test]
 fn newer_revision_ends_http_sse_session() {
     for method in ["tools/list", "tools/call"] {
@@ -412,8 +414,8 @@ fn downgraded_servers_are_detected() {
 }
 
 /// If the server still uses the lifecycle without handshake, its error is the outcome of the request. The client first
-/// confirms the lifecycle with one `server/discover`, unless only such a server can send the error or the client offers
-/// no handshake.
+/// confirms the lifecycle with one `server/discover`, unless only servers without handshake can send this error or the
+/// client offers no handshake.
 #[test]
 fn unchanged_servers_keep_their_lifecycle() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {

@@ -3,11 +3,12 @@
 
 use mcp_exact_tests_session::*;
 
-/// Returns the member at a path of names.
+/// Returns the nested member at the path `path` of member names.
 fn member<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, name| value.get(name))
 }
 
+/// The first message of a client is `initialize` with the revision, the capabilities and `clientInfo`.
 #[test]
 fn client_sends_initialize_first() {
     for revision in handshake_revisions() {
@@ -36,6 +37,7 @@ fn client_sends_initialize_first() {
     }
 }
 
+/// The result of `initialize` contains the server's capabilities and `serverInfo`.
 #[test]
 fn initialize_result_describes_server() {
     for revision in handshake_revisions() {
@@ -54,6 +56,7 @@ fn initialize_result_describes_server() {
     }
 }
 
+/// A client closes the connection if the server chooses a revision that the client does not offer.
 #[test]
 fn client_disconnects_from_unsupported_revision() {
     for offered in handshake_revisions() {
@@ -99,6 +102,7 @@ fn client_disconnects_from_unsupported_revision() {
     }
 }
 
+/// A client never cancels `initialize`, and a server ignores a cancellation of `initialize`.
 #[test]
 fn neither_peer_cancels_initialize() {
     for revision in handshake_revisions() {
@@ -118,7 +122,7 @@ fn neither_peer_cancels_initialize() {
             client.take_messages().is_empty(),
             "{revision}: no `cancelled`"
         );
-        // A server continues with a session whose `initialize` somebody wants to cancel.
+        // A server continues a session although the client cancels its `initialize`.
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         server.send(&initialize(revision, json!({})));
         let params = json!({ "requestId": "init" });
@@ -130,6 +134,7 @@ fn neither_peer_cancels_initialize() {
     }
 }
 
+/// The first request of a client names a revision of its offer.
 #[test]
 fn client_offers_supported_revisions_only() {
     let all = all_revisions();
@@ -151,6 +156,7 @@ fn client_offers_supported_revisions_only() {
     }
 }
 
+/// A method that the negotiated revision does not define is refused by both peers.
 #[test]
 fn methods_of_other_revisions_are_refused() {
     // Methods that some revision has and another one has not, in both directions.
@@ -171,7 +177,7 @@ fn methods_of_other_revisions_are_refused() {
             let params = json!({ "uri": "a:b", "level": "info", "notifications": {} });
             let answers = server.send(&request_of_revision(revision, 1, method, params, json!({})));
             let refused = answers.iter().any(|a| a["error"]["code"] == -32601);
-            // Tasks are there in one revision, and declared by nobody.
+            // One revision defines tasks, and no peer declares them.
             assert_eq!(
                 refused,
                 !definition || method == "tasks/list",
@@ -255,8 +261,8 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
     (server, answer["result"]["capabilities"].clone())
 }
 
-/// Checks, in each revision from `first` on, that a configured capability is declared, and that a server without
-/// capabilities refuses the methods.
+/// Checks, in each revision from the revision `first` on, that a server declares the configured capability, and that a
+/// server without capabilities refuses requests with the methods `methods`.
 fn check_server_capability(capability: &str, methods: &[(&str, Value)], first: &str) {
     for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_server(revision, true);
@@ -326,6 +332,7 @@ fn server_declares_completions() {
     );
 }
 
+/// A server that has not configured logging declares no logging and sends no log messages.
 #[test]
 fn server_declares_logging() {
     for revision in all_revisions() {
@@ -384,8 +391,8 @@ fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) 
     (client, said)
 }
 
-/// Checks, in each revision from `first` on, that a configured capability is declared, and that a client without
-/// capabilities refuses the request.
+/// Checks, in each revision from the revision `first` on, that a client declares the configured capability, and that a
+/// client without capabilities refuses requests with the method `method`.
 fn check_client_capability(capability: &str, method: &str, params: &Value, first: &str) {
     for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_client(revision, true);
@@ -425,6 +432,7 @@ fn client_declares_elicitation() {
     check_client_capability("elicitation", "elicitation/create", &params, "2025-06-18");
 }
 
+/// A client sends `notifications/roots/list_changed` only if it has declared roots.
 #[test]
 fn roots_change_is_notified() {
     for revision in handshake_revisions() {
@@ -456,6 +464,7 @@ fn roots_change_is_notified() {
     }
 }
 
+/// Both peers answer `ping` before, during and after the handshake.
 #[test]
 fn ping_is_answered_in_every_state() {
     let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });

@@ -8,6 +8,7 @@ use mcp_exact_tests_session::discover_peers::{
 };
 use mcp_exact_tests_session::*;
 
+/// Every request of a client contains its revision and its capabilities in `_meta`.
 #[test]
 fn every_client_request_has_metadata() {
     let mut client = client();
@@ -45,7 +46,7 @@ fn every_client_request_has_metadata() {
     }
     let (_, bare) = client.request("tools/list", json!(null));
     check(&bare);
-    // What a program says there itself does not replace what the machine knows.
+    // Members that the application sets do not replace the endpoint's members.
     let lie = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "1900-01-01" } });
     check(&client.request("tools/list", lie).1);
     let (_, first) = client.request("tools/call", json!({ "name": "x" }));
@@ -57,6 +58,8 @@ fn every_client_request_has_metadata() {
     check(&again[0]);
 }
 
+/// A request of any method without a valid revision or valid capabilities in `_meta` is refused with -32602 (invalid
+/// params).
 #[test]
 fn missing_metadata_is_refused_everywhere() {
     let keys = [
@@ -100,6 +103,7 @@ fn missing_metadata_is_refused_everywhere() {
     }
 }
 
+/// `is_meta_key` returns true exactly for the `_meta` keys in the format of the specification.
 #[test]
 fn metadata_key_format_is_checked() {
     for good in [
@@ -128,6 +132,7 @@ fn metadata_key_format_is_checked() {
     }
 }
 
+/// All `_meta` keys that endpoints add to messages have the format of the specification.
 #[test]
 fn endpoint_metadata_keys_are_valid() {
     /// Checks that the keys of every `_meta` in a message are valid.
@@ -161,6 +166,7 @@ fn endpoint_metadata_keys_are_valid() {
     }
 }
 
+/// Members of `_meta` with unknown reserved keys are delivered unchanged.
 #[test]
 fn reserved_metadata_is_passed_unchanged() {
     let odd = json!({ "io.modelcontextprotocol/unknown": [null, 1.0, { "a": "\u{e9}" }], "mcp.dev/x": 5, "traceparent": {} });
@@ -202,6 +208,7 @@ fn reserved_metadata_is_passed_unchanged() {
     }
 }
 
+/// Every result of a server contains `resultType`.
 #[test]
 fn every_result_has_a_type() {
     let mut server = server();
@@ -228,6 +235,7 @@ fn every_result_has_a_type() {
     assert_eq!(end.expect("an end")["result"]["resultType"], "complete");
 }
 
+/// A result with an unknown `resultType` ends its request with a local error.
 #[test]
 fn unknown_result_type_is_an_error() {
     for (method, params, mut body) in request_of_every_method() {
@@ -243,6 +251,8 @@ fn unknown_result_type_is_an_error() {
     }
 }
 
+/// A request that needs an undeclared client capability is answered with the error -32021 (missing capability), whose
+/// data name the capability.
 #[test]
 fn undeclared_capability_gets_its_error() {
     let sample = json!({ "messages": [], "maxTokens": 1, "tools": [] });
@@ -298,6 +308,7 @@ fn undeclared_capability_gets_its_error() {
     }
 }
 
+/// A server uses only the capabilities of the request itself, not those of earlier requests.
 #[test]
 fn earlier_capabilities_are_ignored() {
     let mut server = server();
@@ -325,6 +336,7 @@ fn earlier_capabilities_are_ignored() {
     );
 }
 
+/// The results of exactly six methods (`server/discover`, the four lists and `resources/read`) have cache hints.
 #[test]
 fn six_methods_have_cache_hints() {
     let cached = |method: &str| method.ends_with("/list") || method == "resources/read";
@@ -357,6 +369,7 @@ fn six_methods_have_cache_hints() {
     assert!(asked["result"].get("ttlMs").is_none() && asked["result"].get("cacheScope").is_none());
 }
 
+/// Every page of a list has the configured `cacheScope`, whatever `cacheScope` the application's result contains.
 #[test]
 fn list_pages_share_cache_scope() {
     for public in [false, true] {
@@ -382,6 +395,7 @@ fn list_pages_share_cache_scope() {
     }
 }
 
+/// A result whose `ttlMs` is negative or not a number is not sent.
 #[test]
 fn negative_cache_lifetimes_are_refused() {
     let mut server = server();
@@ -407,6 +421,7 @@ fn negative_cache_lifetimes_are_refused() {
     }
 }
 
+/// Every request for a declared capability reaches the application, whose result or error is sent.
 #[test]
 fn declared_lists_are_answered() {
     let mut server = server();
@@ -423,6 +438,7 @@ fn declared_lists_are_answered() {
     }
 }
 
+/// The error for an unknown resource has the code -32602 from 2026-07-28 on, and -32002 in older revisions.
 #[test]
 fn unknown_resource_gets_invalid_params() {
     for (revision, code) in [
@@ -449,6 +465,8 @@ fn unknown_resource_gets_invalid_params() {
     }
 }
 
+/// Log messages of a request are sent only at or above the level that the request names, and not at all without a
+/// level.
 #[test]
 fn requests_choose_their_log_level() {
     let mut server = server();
@@ -500,6 +518,7 @@ impl CheckResult for NumberCheck {
     }
 }
 
+/// A tool result that the configured validator refuses is not sent.
 #[test]
 fn results_violating_output_schema_are_refused() {
     for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
@@ -557,6 +576,7 @@ fn results_violating_output_schema_are_refused() {
     }
 }
 
+/// A tool list in which an `inputSchema` is not a JSON object cannot be decoded to its type.
 #[test]
 fn tool_schemas_are_objects() {
     for revision in ["2025-11-25", DISCOVER_REVISION] {

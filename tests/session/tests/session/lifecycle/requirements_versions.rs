@@ -8,7 +8,7 @@ use mcp_exact_tests_session::discover_peers::{
 };
 use mcp_exact_tests_session::*;
 
-/// Filter member and notification method of each kind of list change.
+/// Member of the subscription filter and notification method of each kind of list change.
 const CHANGE_METHODS: [(&str, &str); 3] = [
     ("toolsListChanged", "notifications/tools/list_changed"),
     ("promptsListChanged", "notifications/prompts/list_changed"),
@@ -32,6 +32,7 @@ fn publish_everything(server: &mut CheckedServer) -> Vec<Value> {
     server.take_messages()
 }
 
+/// Only the changes that a subscription's filter names are sent to the subscriber.
 #[test]
 fn only_requested_changes_are_sent() {
     for bits in 0..8_usize {
@@ -68,6 +69,7 @@ fn only_requested_changes_are_sent() {
     }
 }
 
+/// The first message of a subscription is its acknowledgement; every later notification contains the subscription's id.
 #[test]
 fn acknowledgement_precedes_tagged_notifications() {
     let mut server = server();
@@ -129,6 +131,7 @@ fn acknowledgement_precedes_tagged_notifications() {
     );
 }
 
+/// A client finds the subscription of a notification by the id in its `_meta`.
 #[test]
 fn notifications_name_their_subscription() {
     let capabilities = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true } });
@@ -174,6 +177,7 @@ fn notifications_name_their_subscription() {
     }
 }
 
+/// A server without capabilities answers `server/discover` without its application.
 #[test]
 fn server_without_features_answers_discover() {
     let mut server = CheckedServer::new(
@@ -194,6 +198,7 @@ fn server_without_features_answers_discover() {
     assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string());
 }
 
+/// An endpoint that has handled earlier requests treats a request in the same way as a new endpoint.
 #[test]
 fn endpoints_share_no_state() {
     let messages = [
@@ -238,9 +243,10 @@ fn endpoints_share_no_state() {
     }
 }
 
+/// A message of an extension that only one peer has declared is refused; the core protocol is not affected.
 #[test]
 fn extensions_are_optional() {
-    // Only the client has it: the machine does not let it out, and a server that gets it says so.
+    // Only the client has it: the endpoint does not send it, and a server that receives it refuses it.
     for revision in all_revisions() {
         let mut client =
             CheckedClient::connected(client_config(&[revision]), revision, all_capabilities());
@@ -287,6 +293,7 @@ fn extensions_are_optional() {
     assert!(matches!(&client.outcomes()[..], [(_, Outcome::Error(e))] if e.is_local()));
 }
 
+/// A configuration with an extension id that has no prefix or an invalid format is refused.
 #[test]
 fn extension_ids_are_checked() {
     for (id, good) in [
@@ -316,6 +323,7 @@ fn extension_ids_are_checked() {
     }
 }
 
+/// The error for an unsupported revision lists every revision that the server offers.
 #[test]
 fn version_error_lists_all_revisions() {
     for set in [

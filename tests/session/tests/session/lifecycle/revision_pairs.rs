@@ -17,7 +17,8 @@ fn revision_sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
-/// Returns the revision that the specification requires; `None` if the negotiation must fail.
+/// Returns the revision that the specification requires peers with these revisions to negotiate; `None` if the
+/// negotiation must fail.
 fn expected_revision(client: &[&str], server: &[&str]) -> Option<&'static str> {
     let of = |ids: &[&str], wanted: Lifecycle| -> Vec<&'static str> {
         let known = |id: &&str| all_revisions().into_iter().find(|known| known == id);
@@ -49,6 +50,8 @@ fn expected_revision(client: &[&str], server: &[&str]) -> Option<&'static str> {
     offers.contains(answered).then_some(*answered)
 }
 
+/// Peers with any ranges of revisions negotiate the revision that the specification requires, or fail with an error
+/// that contains a hint.
 #[test]
 fn every_revision_pair_negotiates_as_specified() {
     let (mut agreed, mut failed) = (0, 0);
@@ -94,6 +97,7 @@ fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
     );
 }
 
+/// Two peers that support only one revision can use all of its features.
 #[test]
 fn all_features_work_in_every_revision() {
     for revision in all_revisions() {
@@ -102,6 +106,7 @@ fn all_features_work_in_every_revision() {
     }
 }
 
+/// A peer that supports all revisions can use all features of the only revision of its peer.
 #[test]
 fn multi_revision_peers_use_all_features() {
     let all = revisions_newest_first();
@@ -171,6 +176,7 @@ fn use_all_features(pair: &mut Pair, revision: &str) {
     assert!(pair.checked_messages > 25, "{revision}");
 }
 
+/// The same request handler gives the same result in every revision with elicitation.
 #[test]
 fn one_handler_serves_every_revision() {
     let mut results = Vec::new();
@@ -206,6 +212,7 @@ fn one_handler_serves_every_revision() {
     );
 }
 
+/// The order of the client's offer decides which common revision is negotiated.
 #[test]
 fn preference_order_decides_the_revision() {
     for (offer, agreed) in [
@@ -228,6 +235,7 @@ fn preference_order_decides_the_revision() {
     );
 }
 
+/// A client refuses a revision that is older than the oldest revision of its offer.
 #[test]
 fn client_refuses_revisions_below_floor() {
     let all = revisions_newest_first();

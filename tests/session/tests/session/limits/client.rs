@@ -5,7 +5,8 @@ use mcp_exact_tests_session::*;
 use super::table::Case;
 use super::{client, client_at, limit_of, refusals, violated_limits};
 
-/// Sends a frame that exceeds a limit; returns the limits that are reported as violations. The session must continue.
+/// Sends a frame that exceeds a limit; returns the names of the limits that violations report. Checks that the session
+/// continues.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     let mut client = client(set);
     client.send_text(text);
@@ -14,7 +15,7 @@ pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     names
 }
 
-/// Exceeds the limit of messages with the body of an HTTP error status.
+/// Exceeds the maximum message size with the body of an HTTP error response.
 pub(super) fn body() -> Vec<String> {
     let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.message_bytes = 400;
@@ -37,6 +38,7 @@ pub(super) fn body() -> Vec<String> {
     violated_limits(vec![violation])
 }
 
+/// Creates a `ping` request of the server.
 fn ping(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
 }
@@ -56,7 +58,7 @@ fn refuse_server_request(client: &mut RawClient, message: &Value) -> Vec<String>
     names
 }
 
-/// Cases with a method, an id or a progress token that is too long.
+/// Cases in which a method, an id or a progress token is longer than the maximum length of names.
 pub(super) const NAMES: &[Case] = &[
     || {
         let method = json!({ "jsonrpc": "2.0", "method": "x".repeat(65) });
@@ -83,19 +85,19 @@ pub(super) const NAMES: &[Case] = &[
     },
 ];
 
-/// Sets the maximum length of names to 64 bytes.
+/// Sets the maximum length of methods, ids and tokens to 64 bytes.
 fn short(limits: &mut Limits) {
     limits.name_bytes = 64;
 }
 
-/// Exceeds the number of server requests in flight.
+/// Exceeds the maximum number of server requests in flight.
 pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut client = client(|limits| limits.in_flight = 1);
     assert!(client.send(&roots(1)).is_empty());
     vec![limit_of(&client.send(&roots(2))[0])]
 }
 
-/// Exceeds the size of the server requests in flight.
+/// Exceeds the maximum total size of the server requests in flight.
 pub(super) fn served_bytes() -> Vec<String> {
     let mut client = client(|limits| limits.in_flight_bytes = 200);
     let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": "x".repeat(150) } });
@@ -109,7 +111,7 @@ fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
     client.endpoint.request("tools/list", None, options, now)
 }
 
-/// Exceeds the number of pending requests.
+/// Exceeds the maximum number of pending requests.
 pub(super) fn exceed_sent_requests() -> Vec<String> {
     let mut client = client(|limits| limits.pending = 2);
     assert!(request(&mut client).is_ok() && request(&mut client).is_ok());
@@ -124,7 +126,7 @@ fn client_with_answer(set: fn(&mut Limits), body: &Value) -> RawClient {
     client
 }
 
-/// Exceeds the number of pending requests while a call waits for the application's input.
+/// Exceeds the maximum number of pending requests while a call waits for the application's input responses.
 pub(super) fn sent_between_rounds() -> Vec<String> {
     let requests = json!({ "q": { "method": "roots/list" } });
     let body = json!({ "resultType": "input_required", "inputRequests": requests });
@@ -134,7 +136,7 @@ pub(super) fn sent_between_rounds() -> Vec<String> {
     )))
 }
 
-/// Cancels more requests than ids are remembered: the answer to the oldest is then unknown.
+/// Cancels more server requests than ids can be remembered; checks that the answer to the oldest is then unknown.
 pub(super) fn cancelled_forgotten() {
     let mut client = client(|limits| limits.remembered_ids = 1);
     let mut asks = Vec::new();
@@ -163,7 +165,8 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(client.endpoint.usage().remembered_ids, 1);
 }
 
-/// Delivers elicitations with these ids; returns for each whether the application receives its completion.
+/// Delivers elicitations with these ids and then their completions; returns for each id whether the application
+/// receives the completion.
 fn known_completions(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     for (at, id) in ids.iter().enumerate() {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
@@ -181,20 +184,23 @@ fn known_completions(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     told
 }
 
-/// Delivers more elicitations than ids are remembered: the oldest is forgotten.
+/// Delivers more elicitations than ids can be remembered; checks that the id of the oldest is removed.
 pub(super) fn elicitations_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
     assert_eq!(known_completions(&mut client, &ids), [false, true]);
 }
 
+/// The completion of an elicitation is not delivered if the elicitation's id is longer than the maximum length of
+/// names.
 #[test]
 fn elicitation_with_long_id_is_forgotten() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     assert_eq!(known_completions(&mut client(short), &ids), [false, true]);
 }
 
-/// Creates tasks with these ids; returns for each whether the application receives its progress.
+/// Creates tasks with these ids and then sends progress for each; returns for each id whether the application receives
+/// the progress.
 fn known_progress(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     let mut tokens = Vec::new();
     for id in ids {
@@ -222,7 +228,7 @@ fn known_progress(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     told
 }
 
-/// Creates more tasks than ids are remembered: the oldest is forgotten.
+/// Creates more tasks than ids can be remembered; checks that the id of the oldest is removed.
 pub(super) fn tasks_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
@@ -230,6 +236,7 @@ pub(super) fn tasks_forgotten() {
     assert_eq!(client.endpoint.usage().tasks, 1);
 }
 
+/// The progress of a task is not delivered if the task's id is longer than the maximum length of names.
 #[test]
 fn task_with_long_id_is_forgotten() {
     let ids = ["x".repeat(65), "x".repeat(64)];
@@ -238,7 +245,7 @@ fn task_with_long_id_is_forgotten() {
     assert_eq!(client.endpoint.usage().tasks, 1);
 }
 
-/// Exceeds the rate of requests.
+/// Exceeds the maximum number of requests per second.
 pub(super) fn requests_per_second() -> Vec<String> {
     let mut client = client(|limits| limits.requests_per_second = 1);
     assert!(client.send(&ping(1))[0].get("result").is_some());
@@ -248,7 +255,7 @@ pub(super) fn requests_per_second() -> Vec<String> {
     names
 }
 
-/// Exceeds the rate of notifications.
+/// Exceeds the maximum number of notifications per second.
 pub(super) fn notifications_per_second() -> Vec<String> {
     let mut client = client(|limits| limits.notifications_per_second = 1);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
@@ -264,7 +271,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     }
 }
 
-/// Returns the limit that the error of the only outcome reports.
+/// Returns the name of the limit in the error of the client's only completed request.
 fn outcome(mut client: RawClient) -> Vec<String> {
     let outcomes = client.outcomes();
     let [(_, Outcome::Error(error))] = &outcomes[..] else {
@@ -275,7 +282,7 @@ fn outcome(mut client: RawClient) -> Vec<String> {
     vec![data["limit"].as_str().unwrap_or_default().to_owned()]
 }
 
-/// Exceeds the number of input requests in a result.
+/// Exceeds the maximum number of input requests in a result.
 pub(super) fn asks() -> Vec<String> {
     let ask = json!({ "method": "roots/list" });
     let body = json!({ "resultType": "input_required", "inputRequests": { "a": ask, "b": ask } });
@@ -285,19 +292,20 @@ pub(super) fn asks() -> Vec<String> {
     ))
 }
 
-/// Exceeds the number of retries of a request.
+/// Exceeds the maximum number of retries of a request.
 pub(super) fn rounds() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x" });
     outcome(client_with_answer(|limits| limits.retries = 0, &body))
 }
 
-/// Exceeds the size of a request state.
+/// Exceeds the maximum size of a request state.
 pub(super) fn state_bytes() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x".repeat(9) });
     outcome(client_with_answer(|limits| limits.state_bytes = 8, &body))
 }
 
-/// Creates a client over HTTP that has requested the tool list; returns also the stream and the message of its POST.
+/// Creates a client over HTTP that has requested the tool list; returns the client, and the stream and the message of
+/// its POST.
 fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
     let agreed = json!({ "revision": DISCOVER_REVISION, "capabilities": { "tools": {} } });
     let agreed: SessionInfo = agreed.to_string().parse().expect("an agreement");
@@ -321,7 +329,7 @@ fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value
     }
 }
 
-/// Exceeds the memory for tool definitions.
+/// Exceeds the maximum memory for tool definitions.
 pub(super) fn tool_bytes() -> Vec<String> {
     let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.tool_bytes = 100;
@@ -340,8 +348,8 @@ pub(super) fn tool_bytes() -> Vec<String> {
     }
 }
 
-/// A version error that is stored during a renegotiation is limited to the maximum size of a request state; a larger
-/// error ends its request.
+/// During a renegotiation, a version error that is larger than the maximum size of a request state is not stored, but
+/// ends its request.
 #[test]
 fn large_error_ends_its_request() {
     for (size, again) in [(10, true), (1000, false)] {
@@ -360,7 +368,7 @@ fn large_error_ends_its_request() {
     }
 }
 
-/// Exceeds the reserve: the server never reads, refusals use the reserve, and the endpoint closes when it is used up.
+/// Exceeds the reserve of output bytes: the server never reads, refusals use up the reserve, and the endpoint closes.
 pub(super) fn reserved_bytes() -> Vec<String> {
     let mut client = client(|limits| {
         limits.queued = 4;

@@ -1,4 +1,4 @@
-//! Memory that a peer can fill, in bytes: what is counted, when input is refused, and how memory is released.
+//! Memory in bytes that a peer can fill: the counted messages, the refusal of input, and the release of memory.
 
 use mcp_exact_tests_session::*;
 
@@ -29,12 +29,12 @@ macro_rules! fill {
     }};
 }
 
-/// Limits the queues to three large texts.
+/// Limits the queues to the size of three large texts.
 fn small(limits: &mut Limits) {
     limits.queued_bytes = 3 * LARGE_SIZE;
 }
 
-/// The content of every kind of event is counted, and taking events releases memory.
+/// The content of every kind of server event is counted, and taking events releases memory.
 #[test]
 fn server_events_are_counted_in_bytes() {
     let kinds: [(&str, Message); 4] = [
@@ -100,6 +100,7 @@ fn cancelled_requests_count_until_received() {
     assert!(server.endpoint.wants_input());
 }
 
+/// The content of every kind of client event is counted, and taking events releases memory.
 #[test]
 fn client_events_are_counted_in_bytes() {
     let kinds: [Message; 5] = [
@@ -119,7 +120,7 @@ fn client_events_are_counted_in_bytes() {
     }
 }
 
-/// Results, errors and progress of requests are counted, too.
+/// The sizes of results, errors and progress that the application has not yet received are counted.
 #[test]
 fn outcomes_are_counted_in_bytes() {
     let answers: [fn(&Value) -> Value; 3] = [
@@ -184,7 +185,7 @@ fn empty_queue_accepts_one_large_message() {
     assert!(server.endpoint.wants_input());
 }
 
-/// Even with a limit of zero, a message is accepted when the queues are empty.
+/// Even with queue limits of zero, a message is accepted when the queues are empty.
 #[test]
 fn zero_limits_accept_single_messages() {
     let mut config = server_config(&["2025-11-25"]);
@@ -204,7 +205,8 @@ fn zero_limits_accept_single_messages() {
     }
 }
 
-/// Messages that wait for `initialized` can fill the queue, but `initialized` itself is still accepted.
+/// Messages that wait for `notifications/initialized` can fill the queue, but `notifications/initialized` itself is
+/// still accepted.
 #[test]
 fn full_queue_accepts_initialized_notification() {
     let mut config = server_config(&["2025-11-25"]);
@@ -228,7 +230,7 @@ fn full_queue_accepts_initialized_notification() {
     assert_eq!(server.endpoint.usage().queued_bytes, 0);
 }
 
-/// A server stays within its memory limit for any number and length of subscribed URIs.
+/// A server stays within its memory limit, whatever the number and the length of the subscribed URIs.
 #[test]
 fn subscription_memory_is_limited() {
     let mut server = server(|_| {});
@@ -251,7 +253,8 @@ fn subscription_memory_is_limited() {
     assert!(load.subscription_bytes <= Limits::default().subscription_bytes);
 }
 
-/// The ids of elicitations and tasks, which a server chooses, are limited like other names.
+/// Ids of elicitations and tasks that are longer than the maximum length of names are not stored, because servers
+/// choose these ids.
 #[test]
 fn long_ids_are_not_stored() {
     let mut client = client(|_| {});
@@ -275,8 +278,8 @@ fn long_ids_are_not_stored() {
     assert!(format!("{:?}", client.endpoint).len() < LARGE_SIZE);
 }
 
-/// The information about the sender of a request is kept as long as the request, and is counted (2026-07-28, `basic`,
-/// "_meta").
+/// The information about the sender of a request (2026-07-28, `basic`, "_meta") is kept as long as the request and
+/// counts towards the memory limit.
 #[test]
 fn requests_are_counted_with_sender_metadata() {
     let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));

@@ -8,7 +8,8 @@ use super::{client_at, limit_of, refusals, server_at, violated_limits};
 /// The only revision that has batches.
 const BATCH_REVISION: &str = "2025-03-26";
 
-/// Creates a batch of three requests and a notification; two requests fill any of the queues.
+/// Creates a batch of three requests with the method `method` and one notification; two of the requests fill any of the
+/// queues.
 fn batch(method: &str, notification: &str) -> Value {
     let params = json!({ "x": "x".repeat(60) });
     let request =
@@ -16,7 +17,8 @@ fn batch(method: &str, notification: &str) -> Value {
     json!([request(1), request(2), request(3), { "jsonrpc": "2.0", "method": notification }])
 }
 
-/// Checks that a batch was answered with two results and one error; returns the limit that the error reports.
+/// Checks that a batch was answered with two results and one error; returns the name of the limit that the error
+/// reports.
 fn of_batch(answers: &[Value]) -> Vec<String> {
     let [Value::Array(answers)] = answers else {
         panic!("{answers:?}");
@@ -28,7 +30,7 @@ fn of_batch(answers: &[Value]) -> Vec<String> {
     bad.into_iter().map(limit_of).collect()
 }
 
-/// Exceeds a queue limit of a server with a batch and with unread output.
+/// Exceeds a queue limit of a server with a batch and with unread output; returns the names of the reported limits.
 pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     let mut server = server_at(BATCH_REVISION, set);
     let text = batch("tools/list", "notifications/roots/list_changed");
@@ -49,7 +51,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     let mut names = violated_limits(told);
     names.extend(of_batch(&server.take_messages()));
     assert_eq!(names.len(), 2, "{names:?}");
-    // Nobody takes what this side says.
+    // The peer does not read the output of the endpoint.
     let now = server.now;
     let mut ping = || server.endpoint.ping(RequestTimeout::default(), now);
     let first = std::iter::repeat_with(&mut ping).find(Result::is_err);
@@ -60,7 +62,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     names
 }
 
-/// Exceeds a queue limit of a client with a batch and with unread output.
+/// Exceeds a queue limit of a client with a batch and with unread output; returns the names of the reported limits.
 pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
     let mut names = Vec::new();
     for notification in ["notifications/tools/list_changed", "notifications/message"] {

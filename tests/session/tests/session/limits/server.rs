@@ -8,20 +8,21 @@ use super::{
     REVISION, limit_of, list_request, reaction_of_server, refusals, server, violated_limits,
 };
 
-/// Creates a server of 2026-07-28.
+/// Creates a server that offers only 2026-07-28.
 fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
     let mut config = server_config(&[DISCOVER_REVISION]);
     set(&mut config.limits);
     RawServer::new(config)
 }
 
-/// Sends a frame that exceeds a limit; returns the reported limits. The error must have no id.
+/// Sends a frame that exceeds a limit; returns the names of the reported limits. Checks that the error response has no
+/// id.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     assert!(server(set).send_text(text)[0].get("id").is_none());
     reaction_of_server(&mut server(set), text)
 }
 
-/// Cases with a method, an id or a progress token that is too long.
+/// Cases in which a method, an id or a progress token is longer than the maximum length of names.
 pub(super) const NAMES: &[Case] = &[
     || {
         let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
@@ -62,19 +63,19 @@ pub(super) const NAMES: &[Case] = &[
     },
 ];
 
-/// Sets the maximum length of names to 64 bytes.
+/// Sets the maximum length of methods, ids and tokens to 64 bytes.
 fn short(limits: &mut Limits) {
     limits.name_bytes = 64;
 }
 
-/// Exceeds the number of client requests in flight.
+/// Exceeds the maximum number of client requests in flight.
 pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight = 2);
     assert!(server.send(&list_request(1)).is_empty() && server.send(&list_request(2)).is_empty());
     vec![limit_of(&server.send(&list_request(3))[0])]
 }
 
-/// Exceeds the size of the client requests in flight.
+/// Exceeds the maximum total size of the client requests in flight.
 pub(super) fn served_bytes() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight_bytes = 200);
     let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "cursor": "x".repeat(150) } });
@@ -82,8 +83,8 @@ pub(super) fn served_bytes() -> Vec<String> {
     vec![limit_of(&server.send(&big(2))[0])]
 }
 
-/// Exceeds the size of the requests in flight with the responses to input requests; a response that is too large
-/// becomes an error.
+/// Exceeds the maximum total size of the requests in flight by the responses to input requests; checks that a response
+/// that is too large becomes an error.
 pub(super) fn answers_served() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight_bytes = 500);
     assert_eq!(
@@ -120,7 +121,8 @@ pub(super) fn answers_served() -> Vec<String> {
     names
 }
 
-/// Replies to a tool call with an input request for each name, and with the request state `state`.
+/// Replies to a tool call with one input request for each name and with the request state `state`; returns the
+/// endpoint's result.
 fn ask(
     server: &mut RawServer,
     names: &[&str],
@@ -139,7 +141,7 @@ fn ask(
     server.endpoint.reply(key, reply, server.now)
 }
 
-/// Exceeds the number of pending requests with the input requests of one reply.
+/// Exceeds the maximum number of pending requests by the input requests of one reply.
 pub(super) fn asks_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 2);
     let names = refusals(ask(&mut server, &["a", "b", "c"], None));
@@ -147,7 +149,7 @@ pub(super) fn asks_sent() -> Vec<String> {
     names
 }
 
-/// Exceeds the number of pending requests.
+/// Exceeds the maximum number of pending requests.
 pub(super) fn requests_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 1);
     let now = server.now;
@@ -155,7 +157,7 @@ pub(super) fn requests_sent() -> Vec<String> {
     refusals(server.endpoint.ping(RequestTimeout::default(), now))
 }
 
-/// Cancels more requests than ids are remembered: the reply to the oldest is then unknown.
+/// Cancels more requests than ids can be remembered; checks that the reply to the oldest is then unknown.
 pub(super) fn cancelled_forgotten() {
     let mut server = server(|limits| limits.remembered_ids = 1);
     let mut keys = Vec::new();
@@ -180,8 +182,8 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(server.endpoint.usage().remembered_ids, 1);
 }
 
-/// Sends more elicitations than ids are remembered: the oldest is forgotten. The length of the application's ids is not
-/// limited.
+/// Sends more elicitations than ids can be remembered; checks that the id of the oldest is removed. The length of ids
+/// that the application chooses is not limited.
 pub(super) fn elicitations_forgotten() {
     let mut server = server(|limits| {
         limits.remembered_ids = 1;
@@ -209,7 +211,7 @@ pub(super) fn elicitations_forgotten() {
     assert_eq!(complete, [false, true]);
 }
 
-/// Exceeds the number of streams.
+/// Exceeds the maximum number of streams.
 pub(super) fn streams() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.streams = 1;
@@ -223,7 +225,7 @@ pub(super) fn streams() -> Vec<String> {
     refusals(refused_one.expect("one is too many"))
 }
 
-/// Exceeds the size of the output that waits on one stream.
+/// Exceeds the maximum size of the output that waits on one stream.
 pub(super) fn stream_bytes() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.stream_bytes = 100;
@@ -241,7 +243,7 @@ pub(super) fn stream_bytes() -> Vec<String> {
     names
 }
 
-/// Exceeds the reserve: the client never reads, refusals use the reserve, and the endpoint closes when it is used up.
+/// Exceeds the reserve of output bytes: the client never reads, refusals use up the reserve, and the endpoint closes.
 pub(super) fn reserved_bytes() -> Vec<String> {
     let mut server = server(|limits| {
         limits.queued = 4;
@@ -274,7 +276,7 @@ pub(super) fn reserved_bytes() -> Vec<String> {
         .collect()
 }
 
-/// Exceeds the rate of requests.
+/// Exceeds the maximum number of requests per second.
 pub(super) fn requests_per_second() -> Vec<String> {
     // `initialize` is the first one.
     let mut server = server(|limits| limits.requests_per_second = 2);
@@ -285,7 +287,7 @@ pub(super) fn requests_per_second() -> Vec<String> {
     names
 }
 
-/// Exceeds the rate of notifications.
+/// Exceeds the maximum number of notifications per second.
 pub(super) fn notifications_per_second() -> Vec<String> {
     let mut server = server(|limits| limits.notifications_per_second = 1);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
@@ -293,7 +295,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     violated_limits(server.violations())
 }
 
-/// Sends `resources/subscribe`; returns the server's immediate answers.
+/// Sends `resources/subscribe`; returns the messages that the server sends immediately.
 fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
     let params = json!({ "uri": uri });
     server.send(
@@ -301,7 +303,7 @@ fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
     )
 }
 
-/// Sends `resources/subscribe`; the application accepts it.
+/// Sends `resources/subscribe` and replies to the request with an empty result.
 fn subscribe_and_accept(server: &mut RawServer, uri: &str) {
     let refused = subscribe(server, uri);
     assert!(refused.is_empty(), "{refused:?}");
@@ -323,7 +325,7 @@ fn listen(server: &mut RawServer, id: u64, uri: &str) -> Value {
     server.send(&request).remove(0)
 }
 
-/// Cases that exceed the number of subscriptions.
+/// Cases that exceed the maximum number of subscriptions.
 pub(super) const SUBSCRIPTIONS: &[Case] = &[
     || {
         let mut server = server(|limits| limits.subscriptions = 1);
@@ -344,7 +346,7 @@ pub(super) const SUBSCRIPTIONS: &[Case] = &[
     },
 ];
 
-/// Cases that exceed the memory for subscriptions.
+/// Cases that exceed the maximum memory for subscriptions.
 pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
     || {
         let mut server = server(|limits| limits.subscription_bytes = 100);
@@ -379,13 +381,13 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
     },
 ];
 
-/// Exceeds the number of input requests in a reply.
+/// Exceeds the maximum number of input requests in a reply.
 pub(super) fn asks() -> Vec<String> {
     let mut server = server(|limits| limits.input_requests = 1);
     refusals(ask(&mut server, &["a", "b"], None))
 }
 
-/// Exceeds the number of input responses in a request.
+/// Exceeds the maximum number of input responses in a request.
 pub(super) fn answers_of_a_round() -> Vec<String> {
     let mut server = modern(|limits| limits.input_requests = 1);
     let answers = |count: usize| {
@@ -398,13 +400,13 @@ pub(super) fn answers_of_a_round() -> Vec<String> {
     vec![limit_of(&server.send(&answers(2))[0])]
 }
 
-/// Exceeds the number of retries of a request.
+/// Exceeds the maximum number of retries of a request.
 pub(super) fn rounds() -> Vec<String> {
     let mut server = server(|limits| limits.retries = 0);
     refusals(ask(&mut server, &["a"], None))
 }
 
-/// Exceeds the size of a request state.
+/// Exceeds the maximum size of a request state.
 pub(super) fn state_bytes() -> Vec<String> {
     let mut server = server(|limits| limits.state_bytes = 8);
     refusals(ask(&mut server, &["a"], Some("123456789")))

@@ -12,9 +12,9 @@ pub(super) type Case = fn() -> Vec<String>;
 
 /// Expected effect when one role exceeds a limit.
 enum Exceeded {
-    /// The cases exceed the limit; the reported limits are checked.
+    /// The cases exceed the limit; the errors must name the limit.
     By(&'static [Case]),
-    /// The functions exceed the limit; nothing is refused, because the oldest entries are removed.
+    /// The functions exceed the limit; nothing is refused, because the endpoint removes its oldest entries.
     Forgotten(&'static [fn()]),
     /// The role cannot exceed the limit, for this reason.
     Never(&'static str),
@@ -26,13 +26,13 @@ use Exceeded::{By, Forgotten, Never};
 struct Row {
     /// Name of the field of `Limits`.
     field: &'static str,
-    /// Effect in a server.
+    /// Expected effect when a server exceeds the limit.
     server: Exceeded,
-    /// Effect in a client.
+    /// Expected effect when a client exceeds the limit.
     client: Exceeded,
 }
 
-/// Creates the rows; a field of `Limits` that has no row is a compile error.
+/// Creates rows of the table; a field of `Limits` that has no row is a compile error.
 macro_rules! rows {
     ($($field:ident: $server:expr, $client:expr;)*) => {{
         let Limits { $($field: _),* } = Limits::default();
@@ -40,6 +40,7 @@ macro_rules! rows {
     }};
 }
 
+/// Every case of every row reports the limit of its row, and no other limit.
 #[test]
 fn exceeded_limits_are_named_in_errors() {
     for row in rows() {

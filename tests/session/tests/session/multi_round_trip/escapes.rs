@@ -8,7 +8,8 @@ fn escape_all(text: &str) -> String {
     letters.collect()
 }
 
-/// `"mode":"\u0075rl"` is an elicitation by URL: without the capability, it is neither sent nor delivered.
+/// `"mode":"\u0075rl"` is an elicitation by URL: if the client has not declared URL mode, the elicitation is neither
+/// sent nor delivered.
 #[test]
 fn escaped_mode_needs_the_capability() {
     let params = format!(

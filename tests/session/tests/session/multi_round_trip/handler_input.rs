@@ -1,9 +1,9 @@
-//! Handlers that are called again with the required input, in every revision (2026-07-28: `basic/patterns/mrtr`; up to
-//! 2025-11-25: `client/roots`).
+//! Request handlers that are called again with the required input, in every revision (2026-07-28:
+//! `basic/patterns/mrtr`; up to 2025-11-25: `client/roots`).
 
 use mcp_exact_tests_session::*;
 
-/// Handles a request that requires the client's roots; returns the number of roots.
+/// Returns the reply to a request: an input request for the client's roots, and in the retry the number of the roots.
 fn handle(request: &IncomingRequest<()>) -> Reply {
     let ask = |method: &str| InputRequest::new(method, None);
     let reply = || -> Result<Reply, Box<Reply>> {
@@ -16,7 +16,8 @@ fn handle(request: &IncomingRequest<()>) -> Reply {
     reply().unwrap_or_else(|reply| *reply)
 }
 
-/// "Clients retry the original request": the same handler serves every revision, also with a clone of the request.
+/// "Clients retry the original request": the same handler receives the input responses in every revision, also in a
+/// clone of the request.
 #[test]
 fn requested_input_is_delivered() {
     for revision in all_revisions() {
@@ -64,7 +65,8 @@ fn requested_input_is_delivered() {
     }
 }
 
-/// If the client answers with an error or not in time, the handler can reply with an error.
+/// If the client answers an input request with an error or not in time, the handler receives the failure and can reply
+/// with an error.
 #[test]
 fn refused_input_becomes_an_error() {
     for revision in handshake_revisions() {

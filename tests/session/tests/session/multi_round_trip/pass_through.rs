@@ -87,7 +87,7 @@ fn gateway_receives_input_required() {
 }
 
 /// Capabilities "are declared per request": a gateway's client endpoint declares the capabilities of the downstream
-/// client, and input requests may use only these.
+/// client, and input requests for other capabilities are refused.
 #[test]
 fn call_capabilities_override_declared_ones() {
     let mut config = client_config(&[DISCOVER_REVISION]);
@@ -124,7 +124,8 @@ fn call_capabilities_override_declared_ones() {
     }
 }
 
-/// "Servers MUST NOT send" the codes that the specification reserves: they are replaced, unless a gateway keeps them.
+/// Error codes that the specification reserves ("Servers MUST NOT send") are replaced, unless the endpoint is
+/// configured as a gateway that keeps the codes.
 #[test]
 fn gateways_keep_error_codes() {
     for (code, replaced) in [
@@ -150,7 +151,7 @@ fn gateways_keep_error_codes() {
 }
 
 /// With `AllowAll`, methods that no revision defines are allowed in every direction and form; methods that a revision
-/// defines for the other direction are not.
+/// defines for the other direction are refused.
 #[test]
 fn allow_all_relays_undefined_methods() {
     for revision in all_revisions() {
@@ -230,7 +231,7 @@ fn allow_all_relays_undefined_methods() {
     }
 }
 
-/// The number of retries is available with a result, and raw params of events are kept.
+/// A result event contains the number of retries, and events contain the raw params of their messages.
 #[test]
 fn retries_and_raw_params_are_available() {
     let mut client = discover_peers::client();
@@ -259,7 +260,7 @@ fn retries_and_raw_params_are_available() {
     }
 }
 
-/// Only 2026-07-28 has input in a request: it is not sent to an older server.
+/// A request with input responses is not sent to a server of a revision before 2026-07-28.
 #[test]
 fn older_servers_get_no_input() {
     let revision = "2025-11-25";
@@ -278,7 +279,7 @@ fn older_servers_get_no_input() {
     assert_eq!(client.take_messages()[0]["params"], json!({ "name": "x" }));
 }
 
-/// A request with a duplicate name is ambiguous and refused.
+/// A request whose `inputResponses` contain a name twice is refused, because its meaning is ambiguous.
 #[test]
 fn duplicate_response_names_are_refused() {
     let mut server = CheckedServer::new(server_config(&[DISCOVER_REVISION]), DISCOVER_REVISION);

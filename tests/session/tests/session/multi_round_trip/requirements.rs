@@ -12,6 +12,7 @@ use mcp_exact_tests_session::*;
 /// Methods whose requests a server may answer with input requests.
 const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
+/// A client repeats a request only when its application has answered all input requests.
 #[test]
 fn retry_waits_for_all_responses() {
     let mut client = client();
@@ -46,6 +47,7 @@ fn retry_waits_for_all_responses() {
     assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
 }
 
+/// A server sends an input request only if the client has declared the required capability in the same request.
 #[test]
 fn input_requests_need_declared_capabilities() {
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
@@ -114,6 +116,7 @@ fn elicitation_in_result(method: &str, params: Value) -> InputRequest {
     InputRequest::new(method, Some(to_object(params)))
 }
 
+/// A retry whose request state was changed is refused.
 #[test]
 fn changed_request_state_is_refused() {
     let mut server = server();
@@ -170,6 +173,7 @@ fn changed_request_state_is_refused() {
     refused(&mut server, &call(2, json!({ "requestState": state })));
 }
 
+/// A reply with two input requests of the same name is refused.
 #[test]
 fn input_request_names_are_unique() {
     let mut server = server();
@@ -200,6 +204,7 @@ fn input_request_names_are_unique() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3);
 }
 
+/// A server keeps no memory for requests that it has answered with input requests.
 #[test]
 fn server_keeps_nothing_for_retries() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -231,6 +236,8 @@ fn server_keeps_nothing_for_retries() {
     assert!(request.responses.result("q").is_some() && request.responses.get("r").is_none());
 }
 
+/// A retry contains the request state exactly as the server has sent it, or no request state if the server has sent
+/// none.
 #[test]
 fn client_repeats_request_state_unchanged() {
     let mut client = client();
@@ -264,6 +271,7 @@ fn client_repeats_request_state_unchanged() {
     }
 }
 
+/// The input responses and the request state of one request are sent only in the retry of that request.
 #[test]
 fn retries_belong_to_their_request() {
     let mut client = client();
@@ -290,6 +298,7 @@ fn retries_belong_to_their_request() {
     }
 }
 
+/// A reply that requires input without input requests and without request state is refused.
 #[test]
 fn input_required_has_requests_or_state() {
     let mut server = server();
@@ -329,6 +338,7 @@ fn input_required_has_requests_or_state() {
     );
 }
 
+/// Input requests are elicitations, sampling requests or requests for roots; a reply with any other method is refused.
 #[test]
 fn only_three_kinds_are_input_requests() {
     let mut server = server();
@@ -376,7 +386,7 @@ fn only_three_kinds_are_input_requests() {
     }
 }
 
-/// Seal that opens each state only once.
+/// Seal that opens each request state only once.
 #[derive(Debug)]
 struct SingleUseSeal(ChecksumSeal, Mutex<BTreeSet<String>>);
 
@@ -391,6 +401,7 @@ impl Seal for SingleUseSeal {
     }
 }
 
+/// With a seal that opens each state only once, a second retry with the same state is refused.
 #[test]
 fn seal_can_enforce_single_use() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -420,6 +431,7 @@ fn seal_can_enforce_single_use() {
     assert!(server.events().is_empty());
 }
 
+/// Only `tools/call`, `prompts/get` and `resources/read` can be answered with input requests.
 #[test]
 fn only_three_methods_require_input() {
     for (method, params, _) in request_of_every_method() {

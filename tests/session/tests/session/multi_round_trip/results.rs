@@ -170,8 +170,8 @@ fn input_required_answers_three_methods() {
     }
 }
 
-/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", this
-/// also applies to raw results of the application.
+/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities": an
+/// application's raw result that violates the rule is not sent.
 #[test]
 fn raw_input_requests_need_declared_capabilities() {
     for (method, declared) in [
@@ -207,8 +207,9 @@ fn raw_input_requests_need_declared_capabilities() {
     }
 }
 
-/// "`inputRequests` values are request objects that MUST be one of ElicitRequest, CreateMessageRequest, or ListRootsRequest";
-/// "Servers MUST include at least one of `inputRequests` or `requestState`".
+/// "`inputRequests` values are request objects that MUST be one of ElicitRequest, CreateMessageRequest, or
+/// ListRootsRequest"; "Servers MUST include at least one of `inputRequests` or `requestState`": an application's raw
+/// result that violates these rules is not sent.
 #[test]
 fn raw_input_required_is_well_formed() {
     for bad in [
@@ -286,7 +287,8 @@ fn result_type_has_no_older_meaning() {
     }
 }
 
-/// "A `resultType` of any value unrecognized by the client MUST be considered invalid": for results of every method.
+/// "A `resultType` of any value unrecognized by the client MUST be considered invalid": a result of any method with an
+/// unknown `resultType` ends its request with a local error.
 #[test]
 fn client_refuses_unknown_result_types() {
     for (method, params, body) in discover_peers::request_of_every_method() {

@@ -34,12 +34,14 @@ fn retry_request(state: &Value, arguments: Value) -> Value {
     request(2, "tools/call", params, json!({ "elicitation": {} }))
 }
 
+/// A retry can be handled by another endpoint with the same configuration, which receives the state and the input
+/// responses.
 #[test]
 fn server_keeps_nothing_between_retries() {
     let mut first = server_of_all_revisions();
     let asked = call_with_input_request(&mut first, 1);
     assert_eq!(asked["inputRequests"]["q"]["method"], "elicitation/create");
-    // Another machine of the same configuration goes on.
+    // Another endpoint with the same configuration handles the retry.
     let mut other = server_of_all_revisions();
     assert!(
         other
@@ -54,6 +56,8 @@ fn server_keeps_nothing_between_retries() {
     assert!(request.responses.result("q").is_some());
 }
 
+/// A request state is refused if it was changed or has expired, or if it belongs to other arguments, another key or
+/// another principal.
 #[test]
 fn changed_state_is_refused() {
     let mut server = server_of_all_revisions();
@@ -94,6 +98,8 @@ fn changed_state_is_refused() {
     refused(&mut server, &retry_request(&state, json!({ "a": 1 })));
 }
 
+/// A reply that requires input is refused if the client lacks the capability or the method does not allow input
+/// requests.
 #[test]
 fn input_needs_capabilities_and_method() {
     let mut server = server_of_all_revisions();
@@ -120,6 +126,7 @@ fn input_needs_capabilities_and_method() {
     assert!(server.take_messages().is_empty());
 }
 
+/// A reply with request state is refused if the configuration has no seal.
 #[test]
 fn state_needs_a_seal() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -149,6 +156,7 @@ fn state_needs_a_seal() {
     );
 }
 
+/// The retry of a request has a new id, and the application's key of the request is unchanged.
 #[test]
 fn retry_keeps_key_with_new_id() {
     let mut client = RawClient::with_session(
@@ -216,7 +224,7 @@ thread_local! {
     static LAST_ID: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
 }
 
-/// Returns the id of the client's latest retry, or of the first request if there was no retry.
+/// Returns the id of the client's latest retry, or the id of `first` if there was no retry.
 fn client_id(_: &mut RawClient, first: &Value) -> Value {
     LAST_ID.with(|last| match &*last.borrow() {
         Value::Null => first["id"].clone(),
@@ -224,6 +232,7 @@ fn client_id(_: &mut RawClient, first: &Value) -> Value {
     })
 }
 
+/// An input request for an undeclared capability ends the call with an error; so does one retry more than allowed.
 #[test]
 fn undeclared_input_request_ends_the_request() {
     let mut config = client_config(&[DISCOVER_REVISION]);

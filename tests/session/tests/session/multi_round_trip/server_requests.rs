@@ -1,12 +1,12 @@
-//! Input requests to clients with a session: they are sent as requests, and the original request is delivered again
-//! with the answers.
+//! Input requests to clients with a session: each input request is sent as a server request, and the original request
+//! is delivered again with the answers.
 
 use mcp_exact_tests_session::*;
 
 /// Newest revision with a handshake.
 const REVISION: &str = "2025-11-25";
 
-/// Creates a server in a session; returns also the key of a tool call that it has received.
+/// Creates a server in a session; returns the server and the key of a tool call that it has received.
 fn serve_call(config: ServerConfig) -> (RawServer, RequestKey) {
     let capabilities = json!({ "roots": {}, "elicitation": {}, "sampling": {} });
     let mut server = RawServer::with_session(config, REVISION, capabilities);
@@ -28,6 +28,7 @@ fn roots_request(names: &[&str]) -> Reply {
     }
 }
 
+/// The application receives its request again when the client has answered every input request.
 #[test]
 fn request_is_delivered_again_with_responses() {
     let (mut server, key) = serve_call(server_config(&[REVISION]));
@@ -63,6 +64,7 @@ fn request_is_delivered_again_with_responses() {
     assert_eq!(server.take_messages()[0]["id"], 1);
 }
 
+/// A reply is refused if two of its input requests have the same name or if it exceeds a limit of input requests.
 #[test]
 fn input_requests_have_unique_names() {
     let mut config = server_config(&[REVISION]);

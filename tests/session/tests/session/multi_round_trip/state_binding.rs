@@ -47,7 +47,7 @@ fn sent_messages(server: &mut ServerEndpoint<()>) -> Vec<Value> {
     all
 }
 
-/// Creates a server; returns also the `requestState` with which it has answered a call.
+/// Creates a server that has answered a call with a `requestState`; returns the server and the state.
 fn server_with_state(config: ServerConfig) -> (ServerEndpoint<()>, String) {
     let mut server = server(config);
     let request =

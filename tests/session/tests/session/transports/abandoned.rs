@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-/// Removes and returns the client's output; frames are parsed as JSON.
+/// Removes and returns the client's output: each frame with its message as JSON, all other instructions with `null`.
 fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
@@ -16,15 +16,16 @@ fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     taken
 }
 
-/// Returns the number of instructions to close the POST in the output.
+/// Returns the number of instructions in the output `taken` to close the stream `post`.
 fn closed_streams(taken: &[(Transmit, Value)], post: StreamId) -> usize {
     let is_close =
         |(transmit, _): &&(Transmit, Value)| *transmit == Transmit::Close { stream: post };
     taken.iter().filter(is_close).count()
 }
 
-/// "Streamable HTTP: closing the SSE response stream is the cancellation signal"; "no `notifications/cancelled` message is
-/// required or expected". Up to 2025-11-25 "the client SHOULD explicitly send an MCP `CancelledNotification`".
+/// A client closes the POST of a call that is cancelled or times out: "Streamable HTTP: closing the SSE response stream
+/// is the cancellation signal"; "no `notifications/cancelled` message is required or expected". Up to 2025-11-25 "the
+/// client SHOULD explicitly send an MCP `CancelledNotification`".
 #[test]
 fn cancelled_call_closes_its_post() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25", DISCOVER_REVISION] {
@@ -68,7 +69,7 @@ fn cancelled_call_closes_its_post() {
     }
 }
 
-/// A call that is cancelled before it was sent is not sent at all.
+/// A call that is cancelled before its POST was sent is never sent.
 #[test]
 fn unsent_cancelled_call_is_not_sent() {
     for revision in ["2025-06-18", DISCOVER_REVISION] {
@@ -89,7 +90,7 @@ fn unsent_cancelled_call_is_not_sent() {
     }
 }
 
-/// After a probe without a response, its POST is closed before `initialize` is sent.
+/// If a probe has no response in time, the client closes the probe's POST before it sends `initialize`.
 #[test]
 fn silent_probe_closes_its_post() {
     let mut config = client_config(&revisions_newest_first());
@@ -112,8 +113,8 @@ fn silent_probe_closes_its_post() {
     assert_eq!(methods, ["initialize"]);
 }
 
-/// "Receivers of cancellation notifications SHOULD not send a response": a server ends the POST of the cancelled request, which
-/// would hang otherwise; the POST of the notification is accepted.
+/// "Receivers of cancellation notifications SHOULD not send a response": a server ends the POST of the cancelled
+/// request without a response and accepts the POST of the notification.
 #[test]
 fn cancelled_request_closes_its_post() {
     for revision in SESSION_REVISIONS {

@@ -1,5 +1,5 @@
-//! Peers that write faster than they read (`basic/transports`, "stdio"): an endpoint on a duplex stream always reads, and its
-//! memory stays bounded.
+//! Peers that write faster than they read (`basic/transports`, "stdio"): an endpoint on a duplex stream always reads,
+//! and its memory usage stays limited.
 
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_tests_session::*;
@@ -17,7 +17,7 @@ struct Pipe {
     /// Written bytes that were not read.
     in_transit: Vec<u8>,
     /// Splitter of the read bytes into lines.
-    received: Lines,
+    splitter: Lines,
 }
 
 impl Pipe {
@@ -26,7 +26,7 @@ impl Pipe {
             frame: Vec::new(),
             written: 0,
             in_transit: Vec::new(),
-            received: Lines::new(Limits::default().message_bytes),
+            splitter: Lines::new(Limits::default().message_bytes),
         }
     }
 
@@ -55,9 +55,9 @@ impl Pipe {
     /// Reads the available bytes and delivers complete frames; returns true if bytes were available.
     fn read(&mut self, mut take: impl FnMut(&[u8])) -> bool {
         let moved = !self.in_transit.is_empty();
-        self.received.push(&self.in_transit);
+        self.splitter.push(&self.in_transit);
         self.in_transit.clear();
-        while let Some(line) = self.received.next_line() {
+        while let Some(line) = self.splitter.next_line() {
             match line {
                 Line::Frame(frame) => take(frame),
                 Line::Oversized(_) => panic!("within the limits"),
@@ -67,8 +67,8 @@ impl Pipe {
     }
 }
 
-/// Two endpoints never block each other: 2 MiB calls against 3 MiB answers over pipes of 64 KiB, with default limits.
-/// "Every request ends once": with a result, or with an error that names the limit.
+/// Two endpoints with default limits that exchange 2 MiB calls and 3 MiB answers over pipes of 64 KiB never block each
+/// other. "Every request ends once": with a result, or with an error that names the limit.
 #[test]
 fn large_calls_and_answers_never_deadlock() {
     for revision in ["2025-11-25", DISCOVER_REVISION] {
@@ -148,8 +148,8 @@ fn large_calls_and_answers_never_deadlock() {
     }
 }
 
-/// If a peer never reads, its requests are refused from the reserve, and the connection is closed when the reserve is
-/// full: "memory stays bounded throughout".
+/// A server refuses the requests of a client that never reads, and closes the connection when the reserve of output
+/// bytes is used up: "memory stays bounded throughout".
 #[test]
 fn client_that_never_reads_is_disconnected() {
     for revision in all_revisions() {
@@ -197,7 +197,8 @@ fn client_that_never_reads_is_disconnected() {
     }
 }
 
-/// A client also closes the connection to a server that never reads, in revisions in which servers send requests.
+/// A client closes the connection to a server that sends requests but never reads, in the revisions in which servers
+/// send requests.
 #[test]
 fn server_that_never_reads_is_disconnected() {
     for revision in handshake_revisions() {
@@ -226,7 +227,7 @@ fn server_that_never_reads_is_disconnected() {
     }
 }
 
-/// Over HTTP, a slow reader of one stream does not delay other streams.
+/// Over HTTP, output that waits on one stream does not delay the output of other streams.
 #[test]
 fn slow_stream_delays_no_other() {
     for revision in ["2025-11-25", DISCOVER_REVISION] {

@@ -5,10 +5,12 @@ use mcp_exact_tests_session::*;
 /// The only revision that has batches.
 const REVISION: &str = "2025-03-26";
 
+/// Creates a `ping` request.
 fn ping_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
 }
 
+/// Creates a tool call.
 fn call_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
 }
@@ -24,8 +26,8 @@ fn batch_requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
         .collect()
 }
 
-/// Responses that wait for a slow request of their batch are counted and limit further input, so that memory is
-/// bounded.
+/// Responses that wait for a slow request of their batch count towards the limits, and the endpoint accepts no more
+/// input when the limits are reached.
 #[test]
 fn waiting_batch_answers_are_counted() {
     let mut config = server_config(&[REVISION]);
@@ -69,8 +71,8 @@ fn waiting_batch_answers_are_counted() {
     );
 }
 
-/// "The response objects being returned from a batch call MAY be returned in any order": one array is sent when the
-/// last request has ended; a cancelled request has no response.
+/// "The response objects being returned from a batch call MAY be returned in any order": one array of responses is sent
+/// when the last request of a batch has ended; a cancelled request has no response.
 #[test]
 fn batch_with_cancellation_is_answered_once() {
     let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -173,7 +175,7 @@ fn duplex_server(revision: &str) -> RawServer {
 }
 
 /// "Requests ... the receiver MUST respond with a result or an error": each request of a batch that is too long is
-/// refused; responses in the batch are accepted.
+/// answered with an error; responses in the batch are accepted.
 #[test]
 fn oversized_batch_refuses_each_request() {
     for revision in [REVISION, "2025-06-18"] {
@@ -208,7 +210,8 @@ fn oversized_batch_refuses_each_request() {
     }
 }
 
-/// Only the request with a name above the limit is refused.
+/// A request of a batch whose method is longer than the maximum length of names is refused; the other requests are
+/// handled.
 #[test]
 fn long_batch_request_is_refused_alone() {
     let mut server = duplex_server(REVISION);
@@ -226,8 +229,8 @@ fn long_batch_request_is_refused_alone() {
 }
 
 /// "Cancellation notifications MUST only reference requests that were previously issued in the same direction and are
-/// believed to still be in-progress" (2025-03-26, `basic/utilities/cancellation`): if a batch cancels one of its own
-/// requests, the cancellation stays on the process that serves the batch.
+/// believed to still be in-progress" (2025-03-26, `basic/utilities/cancellation`): if a batch contains a request and
+/// its cancellation, the cancellation is not forwarded to other processes.
 #[test]
 fn batch_keeps_its_cancellations() {
     let server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));

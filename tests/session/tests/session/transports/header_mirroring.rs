@@ -3,11 +3,13 @@
 
 use mcp_exact_tests_session::*;
 
-/// Harness of a client over HTTP; the test acts as its server.
+/// Harness of a client over HTTP; the test acts as the server.
 struct Http {
+    /// Client endpoint under test.
     endpoint: ClientEndpoint,
     /// Events of the client so far.
     events: Vec<ClientEvent>,
+    /// Schema checker of the client's messages.
     checker: SchemaChecker,
 }
 
@@ -15,6 +17,7 @@ struct Http {
 type Post = (StreamId, HttpHints, Value);
 
 impl Http {
+    /// Creates a client that has negotiated with a server that declares tools.
     fn new(config: ClientConfig) -> Self {
         let endpoint = ClientEndpoint::new(
             config.build().expect("a configuration"),
@@ -78,13 +81,14 @@ impl Http {
         self.take_events();
     }
 
-    /// Appends the pending events of the client to `events`.
+    /// Moves the pending events of the client to `events`.
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.events.push(event);
         }
     }
 
+    /// Sends a request; returns the endpoint's result.
     fn send_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
         let options = CallOptions::default();
         self.endpoint
@@ -139,7 +143,7 @@ fn call_tool(name: &str) -> Value {
     json!({ "name": name, "arguments": { "region": "\u{e9}", "other": 1 } })
 }
 
-/// Returns the header that mirrors the parameter `region`.
+/// Returns the header with this value that mirrors the parameter `region`.
 fn region_header(value: &str) -> Vec<(String, String)> {
     vec![("Mcp-Param-Region".to_owned(), value.to_owned())]
 }
@@ -149,6 +153,7 @@ fn header_mismatch_error() -> Value {
     json!({ "code": -32020, "message": "Header mismatch" })
 }
 
+/// After a tool was listed, the client's calls of the tool have the headers of its mirrored parameters.
 #[test]
 fn calls_of_listed_tools_have_headers() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
@@ -172,6 +177,7 @@ fn calls_of_listed_tools_have_headers() {
     http.check_nothing_sent();
 }
 
+/// Over HTTP, a tool with an invalid `x-mcp-header` annotation is removed from the list and reported as a violation.
 #[test]
 fn invalid_tools_are_excluded_and_reported() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
@@ -200,6 +206,7 @@ fn invalid_tools_are_excluded_and_reported() {
     assert_eq!(to_value(listed.object())["tools"], json!([bad]));
 }
 
+/// Tools whose definitions exceed the memory limit are removed from the list, and the limit is reported as a violation.
 #[test]
 fn remembered_tool_headers_are_limited() {
     let mut config = client_config(&["2026-07-28"]);
@@ -219,6 +226,7 @@ fn remembered_tool_headers_are_limited() {
     assert_eq!(http.list_tools(tools.clone()), tools);
 }
 
+/// After a `HeaderMismatch` error, the client lists the tools and repeats the call once with the correct headers.
 #[test]
 fn header_mismatch_relists_and_retries_once() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
@@ -265,6 +273,7 @@ fn header_mismatch_relists_and_retries_once() {
     assert_eq!(error.code(), Some(code::HEADER_MISMATCH));
 }
 
+/// A `HeaderMismatch` error ends the call if the new tool list does not contain the tool.
 #[test]
 fn mismatch_of_removed_tool_ends_call() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
@@ -301,6 +310,7 @@ fn unsupported_versions_error(supported: Value) -> Value {
     json!({ "code": -32022, "message": "no", "data": { "supported": supported, "requested": "2026-07-28" } })
 }
 
+/// A request that is refused with a version error is repeated once; after the second refusal it ends with the error.
 #[test]
 fn changed_server_is_probed_again() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
@@ -343,6 +353,8 @@ fn changed_server_is_probed_again() {
     http.check_nothing_sent();
 }
 
+/// After a version error that lists only revisions with a handshake, the client sends `initialize` and repeats the
+/// refused requests in the session.
 #[test]
 fn client_follows_server_to_handshake() {
     let config = client_config(&["2026-07-28", "2025-06-18"]);
@@ -386,6 +398,7 @@ fn client_follows_server_to_handshake() {
     assert_eq!(ends, [(first, true), (second, true)]);
 }
 
+/// If a renegotiation fails, the requests that wait for the new revision end.
 #[test]
 fn failed_renegotiation_ends_waiting_requests() {
     let config = client_config(&["2026-07-28", "2025-06-18"]);
@@ -406,7 +419,7 @@ fn failed_renegotiation_ends_waiting_requests() {
 }
 
 /// "Implementations SHOULD always enforce a maximum timeout" (2026-07-28, `basic/patterns/cancellation`, "Timeouts"):
-/// tool lists that a call needs count towards the timeout of the call.
+/// the time for tool lists after a `HeaderMismatch` error counts towards the timeout of the call.
 #[test]
 fn relisting_does_not_restart_timeout() {
     let at = |seconds: u64| Time::from_millis(1000 * seconds);

@@ -1,5 +1,5 @@
-//! Instructions of an endpoint to its transport in addition to messages: the end of a session, the order of POSTs,
-//! headers (`basic/transports`, "Session Management"; `basic/lifecycle`, "Initialization").
+//! Instructions of an endpoint to its transport: the end of a session, the order of POSTs, headers (`basic/transports`,
+//! "Session Management"; `basic/lifecycle`, "Initialization").
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ fn take_session_end_hints(client: &mut ClientEndpoint) -> usize {
         .count()
 }
 
-/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": the hint is given
-/// once, after all messages, and only if sessions have ids.
+/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": a client that
+/// shuts down returns the instruction to end its session once, after all messages, and only if sessions have ids.
 #[test]
 fn shutdown_ends_session_by_delete() {
     for revision in all_revisions() {
@@ -87,7 +87,8 @@ fn initialized_must_be_accepted_first() {
     }
 }
 
-/// "The first event is `endpoint`" (2024-11-05): no output function returns a message before this event.
+/// "The first event is `endpoint`" (2024-11-05): over HTTP+SSE, a client sends no message before it has received this
+/// event.
 #[test]
 fn nothing_is_sent_before_endpoint_event() {
     let settings = client_config(&["2024-11-05"])
@@ -109,8 +110,9 @@ fn nothing_is_sent_before_endpoint_event() {
     assert!(client.poll_transmit_on(stream).is_some());
 }
 
-/// "The server MAY respond to this request with HTTP 405 Method Not Allowed, indicating that the server does not allow clients to
-/// terminate sessions." From 2026-07-28 on there is nothing to end.
+/// "The server MAY respond to this request with HTTP 405 Method Not Allowed, indicating that the server does not allow
+/// clients to terminate sessions": a DELETE or GET gets this status if the server does not allow it, and from
+/// 2026-07-28 on, because there are no sessions.
 #[test]
 fn delete_without_session_gets_405() {
     let refused = |posted: RequestTarget| match posted {
@@ -183,7 +185,7 @@ fn delete_without_session_gets_405() {
     }
 }
 
-/// Tool `x` with the parameter `region`, which is mirrored into the header `Mcp-Param-Region`.
+/// Lookup that mirrors the parameter `region` of the tool `x` into the header `Mcp-Param-Region`.
 #[derive(Debug)]
 struct RegionHeader;
 
@@ -196,8 +198,8 @@ impl ToolHeaders for RegionHeader {
 }
 
 /// "Servers that process the request body MUST reject requests where the values specified in the headers do not match
-/// the corresponding values in the request body": the endpoint rejects them if [`ToolHeaders`] returns the mirrored
-/// parameters of the tool.
+/// the corresponding values in the request body": the endpoint rejects such requests if [`ToolHeaders`] returns the
+/// mirrored parameters of the tool.
 #[test]
 fn tool_headers_are_compared() {
     let arguments = json!({ "arguments": { "region": "eu" } });
@@ -239,8 +241,8 @@ fn tool_headers_are_compared() {
     }
 }
 
-/// After a session was lost, list and read requests can be repeated; requests with possible side effects and unknown
-/// ones cannot.
+/// After the loss of a session, list and read requests can be repeated; requests with possible side effects and unknown
+/// requests cannot be repeated.
 #[test]
 fn repeatable_requests_have_no_effect() {
     for revision in all_revisions() {

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Creates a client and a server over HTTP+SSE; returns each with its event stream.
+/// Creates a client and a server of the revision over HTTP+SSE; returns each endpoint with its end of the event stream.
 fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
     let client = client_config(&[revision]).build().expect("a configuration");
     let server = server_config(&[revision]).build().expect("a configuration");
@@ -22,7 +22,8 @@ fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpo
     (client, events, server, theirs)
 }
 
-/// Delivers all messages in both directions; returns the events of the client.
+/// Delivers all messages in both directions; returns the events of the client. `events` and `theirs` are the client's
+/// and the server's ends of the event stream.
 fn deliver_messages(
     client: &mut ClientEndpoint,
     events: StreamId,
@@ -109,6 +110,7 @@ fn deliver_messages(
     told
 }
 
+/// Over HTTP+SSE, responses and notifications are sent on the event stream, and the POSTs are closed.
 #[test]
 fn http_sse_answers_on_event_stream() {
     for revision in handshake_revisions() {
@@ -148,6 +150,8 @@ fn http_sse_answers_on_event_stream() {
     }
 }
 
+/// Over HTTP+SSE, a POST before the event stream is opened gets status 404; a session has only one event stream, and
+/// the loss of the stream ends the session.
 #[test]
 fn http_sse_session_needs_event_stream() {
     let (_, _, mut server, theirs) = connected_endpoints("2024-11-05");
@@ -184,6 +188,7 @@ fn http_sse_session_needs_event_stream() {
     assert!(matches!(server.poll_event(), Some(ServerEvent::Closed)));
 }
 
+/// The end of the event stream ends all pending requests as lost and closes the client.
 #[test]
 fn end_of_event_stream_loses_requests() {
     let (mut client, events, mut server, theirs) = connected_endpoints("2024-11-05");
@@ -199,6 +204,7 @@ fn end_of_event_stream_loses_requests() {
     );
 }
 
+/// An HTTP+SSE request ends if its POST is lost or gets an error status.
 #[test]
 fn failed_post_ends_its_request() {
     let (mut client, events, mut server, theirs) = connected_endpoints("2024-11-05");
@@ -229,6 +235,7 @@ fn failed_post_ends_its_request() {
     }
 }
 
+/// Over HTTP+SSE, a client offers only revisions with a handshake.
 #[test]
 fn http_sse_offers_handshake_revisions_only() {
     let config = client_config(&["2026-07-28", "2025-06-18"])
@@ -258,6 +265,7 @@ fn http_sse_offers_handshake_revisions_only() {
     );
 }
 
+/// If the POST of `initialize` gets a status that indicates HTTP+SSE, the client requests the fallback to HTTP+SSE.
 #[test]
 fn refused_initialize_leads_to_http_sse() {
     let refused = |code: u16, body: &str| {

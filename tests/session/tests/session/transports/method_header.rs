@@ -35,7 +35,8 @@ fn method_header_is_never_decoded() {
     assert_eq!((status, &refused["error"]["code"]), (404, &json!(-32601)));
 }
 
-/// "Servers MUST decode encoded values before comparing them to the body value."
+/// "Servers MUST decode encoded values before comparing them to the body value": an encoded `Mcp-Name` is accepted if
+/// its decoded value is equal to the value in the body.
 #[test]
 fn name_header_is_decoded() {
     let mut served = server_with_roots_client(DISCOVER_REVISION);

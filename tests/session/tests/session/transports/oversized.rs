@@ -11,7 +11,8 @@ fn long_text() -> String {
     "x".repeat(LIMIT)
 }
 
-/// Passes the kept parts of an oversized message to a function, as the framing returns them.
+/// Passes the text `text` as an oversized message to a function; the message contains only the parts that line framing
+/// keeps.
 fn with_oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     let mut lines = Lines::new(LIMIT);
     for part in text.as_bytes().chunks(1000) {
@@ -25,14 +26,14 @@ fn with_oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     }
 }
 
-/// Creates a server of a revision with the limit.
+/// Creates a server of a revision with a message size limit of [`LIMIT`] bytes.
 fn server_at(revision: &str) -> CheckedServer {
     let mut config = server_config(&[revision]);
     config.limits.message_bytes = LIMIT;
     CheckedServer::with_session(config, revision, json!({ "roots": {} }))
 }
 
-/// Creates a client of a revision with the limit.
+/// Creates a client of a revision with a message size limit of [`LIMIT`] bytes.
 fn client_at(revision: &str) -> CheckedClient {
     let mut config = client_config(&[revision]);
     config.limits.message_bytes = LIMIT;
@@ -73,8 +74,8 @@ fn send_to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
     taken
 }
 
-/// "Requests ... the receiver MUST respond with a result or an error": an oversized request is refused with an error
-/// that names the limit and the request's id, if the id is in the kept parts.
+/// "Requests ... the receiver MUST respond with a result or an error": an oversized request is answered with an error
+/// that names the limit; the error has the request's id if the kept parts contain the id.
 #[test]
 fn oversized_request_is_refused_by_id() {
     for revision in all_revisions() {
@@ -105,7 +106,7 @@ fn oversized_request_is_refused_by_id() {
     }
 }
 
-/// An oversized result or error ends the waiting call immediately.
+/// A response above the size limit ends its call immediately with an error.
 #[test]
 fn oversized_response_fails_its_call() {
     for revision in all_revisions() {
@@ -134,7 +135,8 @@ fn oversized_response_fails_its_call() {
     }
 }
 
-/// Oversized server requests and oversized responses of the client are handled in the same way.
+/// A server request above the size limit is answered with an error, and a response above the size limit ends its server
+/// request with an error.
 #[test]
 fn oversized_messages_end_server_requests() {
     for revision in handshake_revisions() {
@@ -179,7 +181,7 @@ fn oversized_messages_end_server_requests() {
     assert!(send_to_client(&mut client, &text).is_empty());
 }
 
-/// A message without an id is answered without an id if the revision has such errors; the id is never guessed.
+/// An oversized message without a readable id is answered with an error without id if the revision has such errors.
 #[test]
 fn oversized_message_without_id_is_reported() {
     for revision in all_revisions() {
@@ -253,7 +255,7 @@ fn oversized_post_gets_413() {
     }
 }
 
-/// The same limit applies to frames of transports without line framing.
+/// The size limit also applies to frames that a transport without line framing passes to `receive`.
 #[test]
 fn oversized_frame_is_refused_by_receive() {
     for revision in all_revisions() {

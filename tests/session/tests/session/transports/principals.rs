@@ -51,6 +51,7 @@ fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, Value)> {
     taken
 }
 
+/// Removes and returns the server's events.
 fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
@@ -132,7 +133,7 @@ fn session_belongs_to_its_principal() {
     }
 }
 
-/// A session without a principal cannot be taken over by a later principal.
+/// A session that was started without a principal refuses messages with a principal.
 #[test]
 fn principal_cannot_take_over_session() {
     let mut server = session_of("2025-11-25", None);
@@ -144,7 +145,7 @@ fn principal_cannot_take_over_session() {
     assert!(matches!(events(&mut server)[..], [ServerEvent::Request(_)]));
 }
 
-/// The check also applies to oversized messages.
+/// An oversized message of another principal is refused with 404, like any other message.
 #[test]
 fn oversized_messages_need_session_principal() {
     let mut server = session_of("2025-11-25", Some("alice"));
@@ -159,7 +160,7 @@ fn oversized_messages_need_session_principal() {
     assert_eq!(status_of(&take_output(&mut server)[0].0), Some(404));
 }
 
-/// A snapshot contains the principal.
+/// A session that is resumed from a snapshot refuses messages of other principals.
 #[test]
 fn resumed_session_keeps_principal() {
     let mut server = session_of("2025-11-25", Some("alice"));
@@ -181,7 +182,7 @@ fn resumed_session_keeps_principal() {
     ));
 }
 
-/// From 2026-07-28 on each request is independent, and so is its principal: one endpoint serves several.
+/// From 2026-07-28 on, one endpoint handles requests of different principals.
 #[test]
 fn stateless_requests_have_own_principals() {
     let settings = server_config(&[DISCOVER_REVISION])

@@ -2,8 +2,10 @@
 
 use mcp_exact_tests_session::*;
 
+/// Method of the notification of changed roots.
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
+/// Creates a notification with this method and without params.
 fn notification(method: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": method })
 }
@@ -51,7 +53,8 @@ fn negotiated_endpoint(config: ServerConfig, revision: &str) -> ServerEndpoint<(
     server
 }
 
-/// "If the server cannot accept the input, it MUST return an HTTP error status code (e.g., 400 Bad Request)."
+/// A notification before `initialize` gets status 400: "If the server cannot accept the input, it MUST return an HTTP
+/// error status code (e.g., 400 Bad Request)."
 #[test]
 fn notification_before_initialize_gets_400() {
     for revision in SESSION_REVISIONS {
@@ -70,7 +73,8 @@ fn notification_before_initialize_gets_400() {
     }
 }
 
-/// A notification that exceeds a limit also gets an error status, so that the client can send it again later.
+/// A posted notification that exceeds a limit gets an error status, so that the client can send the notification again
+/// later.
 #[test]
 fn excess_notification_gets_error_status() {
     for revision in SESSION_REVISIONS {
@@ -93,8 +97,8 @@ fn excess_notification_gets_error_status() {
     }
 }
 
-/// A batch of notifications that are refused gets an error status: "If the input consists solely of (any number of)
-/// JSON-RPC responses or notifications" (2025-03-26).
+/// "If the input consists solely of (any number of) JSON-RPC responses or notifications" (2025-03-26): a batch that
+/// contains only refused notifications gets an error status.
 #[test]
 fn batch_of_refused_notifications_is_refused() {
     let mut config = server_config(&["2025-03-26"]);
@@ -113,7 +117,7 @@ fn batch_of_refused_notifications_is_refused() {
     );
 }
 
-/// Malformed messages and oversized responses also get an error status.
+/// Malformed messages and oversized responses get an HTTP error status.
 #[test]
 fn discarded_message_gets_error_status() {
     let long = "x".repeat(10_000);
@@ -140,8 +144,7 @@ fn discarded_message_gets_error_status() {
     assert_eq!(status(&mut server, &batch), 400);
 }
 
-/// A valid but unexpected notification gets status 202: notifications are never answered, and the client cannot avoid
-/// sending it.
+/// A valid notification with an unknown method gets status 202.
 #[test]
 fn unknown_notification_gets_202() {
     for revision in SESSION_REVISIONS {

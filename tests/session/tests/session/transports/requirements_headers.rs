@@ -4,6 +4,7 @@
 use mcp_exact_session::http::{RequestTarget, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
 
+/// After the negotiation, every POST has the header `MCP-Protocol-Version` with the negotiated revision.
 #[test]
 fn negotiated_posts_have_version_header() {
     for revision in SESSION_REVISIONS {
@@ -43,6 +44,7 @@ fn negotiated_posts_have_version_header() {
     }
 }
 
+/// A POST with an invalid or unsupported `MCP-Protocol-Version` gets status 400.
 #[test]
 fn unsupported_version_header_gets_400() {
     let body = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -74,6 +76,7 @@ fn unsupported_version_header_gets_400() {
     }
 }
 
+/// The headers for revision, method and name of every POST are equal to the values in the body.
 #[test]
 fn post_headers_match_the_body() {
     let config = client_config(&[DISCOVER_REVISION])
@@ -145,6 +148,8 @@ fn post_headers_match_the_body() {
     }
 }
 
+/// If the server refuses the client's only revision, the client fails and does not send a header that differs from the
+/// body.
 #[test]
 fn version_header_follows_renegotiation() {
     // Today there is one such revision: the client fails rather than say two things.
@@ -187,6 +192,7 @@ fn headers_with_name<'h>(
     ]
 }
 
+/// A POST whose headers for revision, method or name differ from the body gets status 400 and the error -32020.
 #[test]
 fn mismatched_headers_get_400() {
     let good = headers_with_name(DISCOVER_REVISION, "tools/call", "x");
@@ -234,6 +240,7 @@ fn mismatched_headers_get_400() {
     }
 }
 
+/// A POST whose `MCP-Protocol-Version` differs from the revision in the body gets status 400 and the error -32020.
 #[test]
 fn version_header_differing_from_body_fails() {
     let all = revisions_newest_first();
@@ -245,6 +252,8 @@ fn version_header_differing_from_body_fails() {
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
 }
 
+/// A POST without `MCP-Protocol-Version` is refused by a server that offers only 2026-07-28, and otherwise belongs to a
+/// session unless its body names a revision.
 #[test]
 fn missing_version_header_is_refused() {
     // A server without old clients refuses, one with them takes it for theirs unless it carries its revision.
@@ -283,7 +292,8 @@ fn missing_version_header_is_refused() {
 }
 
 /// "If the server does not implement the requested protocol version, it MUST respond with `400 Bad Request` and an
-/// `UnsupportedProtocolVersionError`": the requests of older clients name it in the header alone.
+/// `UnsupportedProtocolVersionError`": this error has precedence over a missing `_meta`, because older clients name
+/// their revision only in the header.
 #[test]
 fn unsupported_version_precedes_missing_meta() {
     let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
@@ -309,6 +319,7 @@ fn unsupported_version_precedes_missing_meta() {
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)));
 }
 
+/// Names of headers are compared without regard to case.
 #[test]
 fn header_names_ignore_case() {
     for names in [
@@ -338,6 +349,7 @@ fn header_names_ignore_case() {
     }
 }
 
+/// The value of `Mcp-Name` is decoded before the comparison with the body.
 #[test]
 fn name_headers_are_decoded() {
     let posted = |name: &str, said: &str| {

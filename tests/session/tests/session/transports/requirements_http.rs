@@ -7,7 +7,8 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-/// Returns the HTTP status with which a request with these `Origin` headers is refused, if any.
+/// Returns the HTTP status with which a server refuses a request with these `Origin` headers; `None` if the request is
+/// accepted.
 fn origin_status(values: &[&str]) -> Option<u16> {
     let headers: Vec<(&str, &str)> = values.iter().map(|value| ("oRiGiN", *value)).collect();
     let allowed = ["https://app.example", "http://localhost:3000"];
@@ -20,6 +21,7 @@ fn origin_status(values: &[&str]) -> Option<u16> {
     }
 }
 
+/// A request with an `Origin` that is not allowed gets status 403.
 #[test]
 fn foreign_origins_get_403() {
     assert_eq!(origin_status(&[]), None, "no browser");
@@ -45,6 +47,7 @@ fn foreign_origins_get_403() {
     );
 }
 
+/// A POST that contains only notifications or responses gets status 202.
 #[test]
 fn messages_without_answer_get_202() {
     for revision in SESSION_REVISIONS {
@@ -84,6 +87,7 @@ fn messages_without_answer_get_202() {
     );
 }
 
+/// A POST with an invalid notification or response gets an HTTP error status.
 #[test]
 fn refused_messages_get_error_status() {
     for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
@@ -112,7 +116,7 @@ fn refused_messages_get_error_status() {
             other => panic!("{other:?}"),
         }
     }
-    // What names a revision that is not served does not even reach a machine.
+    // A message that names an unsupported revision does not reach an endpoint.
     let notification = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let refused = classify(
         &http_request(&[("MCP-Protocol-Version", "1.0")]),
@@ -122,6 +126,7 @@ fn refused_messages_get_error_status() {
     assert!(matches!(refused, RequestTarget::Refused(refusal) if refusal.status(true) == 400));
 }
 
+/// A GET that cannot open an event stream gets status 405.
 #[test]
 fn get_without_stream_gets_405() {
     let get = |headers: &[(&str, &str)], ids: &[&str], streams| match classify_get(
@@ -172,6 +177,7 @@ fn get_without_stream_gets_405() {
     assert_eq!(get(&[session], &["2024-11-05"], true), 405);
 }
 
+/// A client's POST accepts `application/json` and `text/event-stream`, its GET accepts `text/event-stream`.
 #[test]
 fn accept_header_lists_content_types() {
     for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
@@ -203,6 +209,7 @@ fn accept_header_lists_content_types() {
     }
 }
 
+/// A client sends each message in a separate POST.
 #[test]
 fn each_message_has_its_post() {
     for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
@@ -248,6 +255,7 @@ fn each_message_has_its_post() {
     }
 }
 
+/// A POST with an array as its body gets status 400 in revisions without batches.
 #[test]
 fn post_body_is_one_message() {
     for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
@@ -263,6 +271,7 @@ fn post_body_is_one_message() {
     }
 }
 
+/// In 2025-03-26, a POST with a batch of responses gets status 202.
 #[test]
 fn batch_of_responses_gets_202() {
     let mut poster = HttpHarness::new("2025-03-26");
@@ -281,6 +290,8 @@ fn batch_of_responses_gets_202() {
     assert!(batch.len() == 2 && batch.iter().all(|item| item.get("method").is_none()));
 }
 
+/// A request that is answered with one message gets `application/json`, a request with further messages an event
+/// stream.
 #[test]
 fn response_content_type_depends_on_output() {
     for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
@@ -332,6 +343,7 @@ fn response_content_type_depends_on_output() {
     }
 }
 
+/// From 2026-07-28 on, an error response has the HTTP status that belongs to its code.
 #[test]
 fn stateless_errors_have_http_status() {
     let headers = |method: &'static str| {
@@ -400,6 +412,7 @@ fn stateless_errors_have_http_status() {
     }
 }
 
+/// A POST whose `_meta` lacks a required member gets status 400.
 #[test]
 fn missing_meta_gets_400() {
     for params in [
@@ -424,6 +437,7 @@ fn missing_meta_gets_400() {
     }
 }
 
+/// A session id is valid exactly if it consists of visible ASCII characters.
 #[test]
 fn session_ids_are_visible_ascii() {
     for byte in 0..=255_u8 {
@@ -438,6 +452,7 @@ fn session_ids_are_visible_ascii() {
     assert!(!is_session_id(""));
 }
 
+/// A request with the id of an ended session gets status 404.
 #[test]
 fn ended_session_gets_404() {
     for revision in SESSION_REVISIONS {
@@ -465,6 +480,7 @@ fn ended_session_gets_404() {
     assert_eq!(ReceiveError::Full.refusal().status(true), 503);
 }
 
+/// A client whose session gets status 404 starts a new session with `initialize` without a session id.
 #[test]
 fn lost_session_restarts_with_initialize() {
     for revision in SESSION_REVISIONS {
@@ -488,7 +504,7 @@ fn lost_session_restarts_with_initialize() {
                 .any(|event| matches!(event, ClientEvent::SessionLost)),
             "{revision}"
         );
-        // The new session is a new machine, which knows nothing of the old one.
+        // The new session has a new endpoint without state of the old session.
         let config = client_config(&[revision]).build().expect("a configuration");
         let mut next = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         let mut bytes = Vec::new();

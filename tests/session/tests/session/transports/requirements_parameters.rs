@@ -7,6 +7,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
+/// A value that is not plain visible ASCII, or that looks like an encoded value, is Base64-encoded in its header.
 #[test]
 fn unsafe_values_are_base64_encoded() {
     for (text, value) in [
@@ -81,6 +82,8 @@ fn mirrored_params_of(properties: Value) -> Result<Vec<MirroredParam>, BadTool> 
     ))
 }
 
+/// An `x-mcp-header` annotation whose name is not a valid HTTP field name token, or is used twice, makes the tool
+/// invalid.
 #[test]
 fn invalid_header_names_are_refused() {
     let annotated = |name: Value| {
@@ -124,6 +127,7 @@ fn invalid_header_names_are_refused() {
     assert!(mirrored_params_of(json!({ "a": p("Region"), "b": p("Regions") })).is_ok());
 }
 
+/// An annotation is valid only on a string, integer or boolean that is reached by `properties` alone.
 #[test]
 fn only_static_primitives_are_mirrored() {
     let typed =
@@ -204,7 +208,7 @@ fn sort_headers(mut headers: Headers) -> Headers {
     headers
 }
 
-/// Returns three mirrored parameters of different types.
+/// Returns mirrored parameters of the types string, integer and boolean.
 fn three_params() -> Vec<MirroredParam> {
     let inner = json!({ "type": "object", "properties": { "b": { "type": "boolean", "x-mcp-header": "B" } } });
     mirrored_params_of(json!({
@@ -224,6 +228,7 @@ fn owned_headers(headers: &[(&str, &str)]) -> Headers {
         .collect()
 }
 
+/// A client sends a header for each annotated parameter that has a value.
 #[test]
 fn client_mirrors_tool_params() {
     for (arguments, expected) in [
@@ -281,6 +286,8 @@ fn client_mirrors_tool_params() {
     }
 }
 
+/// A server compares each parameter header with the value in the body, and refuses a request in which a header is
+/// missing or differs.
 #[test]
 fn server_compares_mirrored_params() {
     let arguments = json!({ "s": "v", "i": 42, "o": { "b": true } });
@@ -368,7 +375,7 @@ fn server_compares_mirrored_params() {
     );
 }
 
-/// Lists tools; returns the tools in the client's result, and the violations.
+/// Lists the tools `tools` of the server; returns the tools in the client's result, and the violations.
 fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
     let (_, on, _, sent) = poster.request("tools/list", json!(null));
     let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": "n" });
@@ -396,6 +403,7 @@ fn tool_with_schema(name: &str, properties: Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
 }
 
+/// A client removes tools with invalid `x-mcp-header` annotations from the tool list and reports them as violations.
 #[test]
 fn tools_with_bad_annotations_are_removed() {
     let p = |name: &str, kind: &str| json!({ "type": kind, "x-mcp-header": name });
@@ -434,6 +442,7 @@ fn tools_with_bad_annotations_are_removed() {
     }
 }
 
+/// A call of a listed tool with annotated parameters has a header for each of their values.
 #[test]
 fn client_calls_have_param_headers() {
     let mut poster = HttpHarness::new(DISCOVER_REVISION);

@@ -1,8 +1,9 @@
-//! Requirements of `docs/requirements.toml` on the streams of HTTP: the messages on each stream, and the effect of its
-//! end (`basic/transports`; 2026-07-28: `basic/transports/streamable-http`).
+//! Requirements of `docs/requirements.toml` on the streams of HTTP: the messages on each stream, and the effect of the
+//! end of a stream (`basic/transports`; 2026-07-28: `basic/transports/streamable-http`).
 
 use mcp_exact_tests_session::*;
 
+/// If the stream of a POST is lost, its request ends as lost; a repeated request has a new id and no `Last-Event-ID`.
 #[test]
 fn lost_stream_fails_its_request() {
     let mut poster = HttpHarness::new(DISCOVER_REVISION);
@@ -19,6 +20,7 @@ fn lost_stream_fails_its_request() {
     }
 }
 
+/// A server sends no response on a stream that was opened by GET.
 #[test]
 fn standalone_stream_carries_no_responses() {
     for revision in SESSION_REVISIONS {
@@ -55,6 +57,7 @@ fn standalone_stream_carries_no_responses() {
     }
 }
 
+/// A server sends each of its messages on one stream only, even if several streams are open.
 #[test]
 fn each_message_uses_one_stream() {
     for revision in SESSION_REVISIONS {
@@ -102,6 +105,7 @@ fn each_message_uses_one_stream() {
     }
 }
 
+/// The response stream of a request contains only notifications that belong to the request.
 #[test]
 fn request_stream_carries_related_notifications_only() {
     let mut posts = server_with_roots_client(DISCOVER_REVISION);
@@ -131,7 +135,7 @@ fn request_stream_carries_related_notifications_only() {
             .expect("wanted");
         posts.endpoint.publish(&Change::Tools);
     }
-    // LOG own-stream-only: outside of a request there is nobody to log to.
+    // LOG own-stream-only: outside of a request no log message is sent.
     assert!(
         posts
             .endpoint
@@ -164,6 +168,7 @@ fn request_stream_carries_related_notifications_only() {
     }
 }
 
+/// From 2026-07-28 on, the end of a response stream cancels its request and no other request.
 #[test]
 fn disconnect_cancels_its_request_only() {
     let mut posts = server_with_roots_client(DISCOVER_REVISION);
@@ -195,6 +200,7 @@ fn disconnect_cancels_its_request_only() {
     assert_eq!(posts.take_output().len(), 1);
 }
 
+/// From 2026-07-28 on, a client closes the POST of a request that is cancelled or times out, and sends no notification.
 #[test]
 fn closing_post_cancels_request() {
     let mut poster = HttpHarness::new(DISCOVER_REVISION);

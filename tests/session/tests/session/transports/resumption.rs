@@ -3,13 +3,13 @@
 
 use mcp_exact_tests_session::*;
 
-/// Returns params with a progress token.
+/// Returns params of a tool call with a progress token.
 fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t" } })
 }
 
-/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request continues, and its
-/// output waits in order for the next connection.
+/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": after the stream has lost its
+/// connection, the request continues, and its output waits in order for the next connection.
 #[test]
 fn detached_stream_keeps_request_and_output() {
     for revision in SESSION_REVISIONS {
@@ -55,7 +55,8 @@ fn detached_stream_keeps_request_and_output() {
     }
 }
 
-/// A detached stream has the same limits as any other stream; the response is never dropped.
+/// The output of a stream without connection is limited like the output of any other stream; the response is never
+/// dropped.
 #[test]
 fn detached_output_is_bounded() {
     let mut config = server_config(&["2025-11-25"]);
@@ -81,7 +82,8 @@ fn detached_output_is_bounded() {
     assert!(sent.len() < 8 && sent.last().is_some_and(|(_, message)| message["id"] == 1));
 }
 
-/// "The server MUST treat a client disconnect as cancellation of that request" (2026-07-28).
+/// "The server MUST treat a client disconnect as cancellation of that request" (2026-07-28): a stream that loses its
+/// connection cancels its request.
 #[test]
 fn detached_stateless_stream_cancels() {
     let mut posts = server_with_roots_client(DISCOVER_REVISION);
@@ -129,9 +131,9 @@ fn detached_stateless_stream_cancels() {
     assert!(posts.take_output().is_empty());
 }
 
-/// "Event IDs MUST be globally unique across all streams within that session": an id consists of the numbers of the
-/// stream and of the frame. Peeking at a frame does not remove it; the output of a detached stream can still be
-/// recorded in an event log.
+/// "Event IDs MUST be globally unique across all streams within that session": the number of the stream and the number
+/// of the frame identify a frame. A frame can be read without being removed, and the output of a detached stream can
+/// still be recorded in an event log.
 #[test]
 fn frames_are_numbered_by_stream() {
     for revision in SESSION_REVISIONS {

@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Returns bodies of 404 responses of real servers.
+/// Returns bodies of 404 responses that real servers send for an unknown session.
 fn not_found_bodies() -> Vec<Vec<u8>> {
     let error = |id: Value| {
         let error = json!({ "code": -32001, "message": "Session not found" });
@@ -38,8 +38,9 @@ fn is_session_lost(events: &[ClientEvent]) -> bool {
     closed && events.iter().filter(lost).count() == 1
 }
 
-/// "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new session by
-/// sending a new `InitializeRequest` without a session ID attached."
+/// After status 404 for any message or stream of a session, the client ends all requests, reports the loss of the
+/// session and closes: "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it
+/// MUST start a new session by sending a new `InitializeRequest` without a session ID attached."
 #[test]
 fn status_404_ends_the_session() {
     for revision in SESSION_REVISIONS {
@@ -92,8 +93,8 @@ fn status_404_ends_the_session() {
     }
 }
 
-/// Without a session, before the response to `initialize` and from 2026-07-28 on, status 404 has a different meaning:
-/// an unknown method ("404 Not Found", `basic/transports/streamable-http`).
+/// Without a session (before the response to `initialize`, and from 2026-07-28 on), status 404 means an unknown method
+/// ("404 Not Found", `basic/transports/streamable-http`) and ends only its request.
 #[test]
 fn status_404_without_session_ends_request() {
     for body in not_found_bodies() {
@@ -119,7 +120,7 @@ fn status_404_without_session_ends_request() {
     }
 }
 
-/// Other error statuses end only their request.
+/// An HTTP error status other than 404 ends only its request.
 #[test]
 fn other_statuses_keep_the_session() {
     for status in [400, 401, 403, 405, 429, 500, 503] {
@@ -138,8 +139,8 @@ fn other_statuses_keep_the_session() {
     }
 }
 
-/// "A client MUST start a new session": keys and ids continue, so that no message of the old session is mistaken for one of
-/// the new session.
+/// "A client MUST start a new session": the new session uses no keys and ids of the old session, so that messages of
+/// the old session cannot be mistaken for messages of the new session.
 #[test]
 fn restarted_session_reuses_no_ids() {
     for binding in [Binding::StreamableHttp, Binding::HttpSse, Binding::Duplex] {

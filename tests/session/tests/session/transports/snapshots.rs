@@ -26,7 +26,8 @@ fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
-/// A snapshot keeps the negotiated revision and capabilities, the log level and the subscriptions; its text is stable.
+/// A snapshot contains the negotiated revision, the capabilities, the log level and the subscriptions, and its text is
+/// equal for equal sessions.
 #[test]
 fn snapshot_restores_session_state() {
     let capabilities = json!({ "roots": {}, "elicitation": { "url": {} } });
@@ -125,8 +126,8 @@ fn resumed_ids_are_new() {
     assert!(!used.contains(&message["id"].to_string()));
 }
 
-/// "Every request ends once": a request in flight gets an error that reports its loss, on its own stream, when the
-/// client resumes it; its event id is higher than all ids that may have been used.
+/// "Every request ends once": when the client resumes the stream of a request that was in flight when the process died,
+/// the client receives an error that reports the loss, with an event id above all ids that may have been used.
 #[test]
 fn lost_requests_get_an_error() {
     let mut server = resume_server(
@@ -218,7 +219,7 @@ fn only_one_process_resumes() {
     assert!(server.endpoint.take_snapshot().expect("a session").version <= stored.version);
 }
 
-/// A resumed session that has not received `notifications/initialized` still waits for it.
+/// A session that is resumed from a snapshot before `notifications/initialized` waits for this notification.
 #[test]
 fn snapshot_before_initialized_waits_for_it() {
     let mut server = RawServer::new(server_config(&[REVISION]));
@@ -284,7 +285,7 @@ fn client_resumes_without_a_handshake() {
     }
 }
 
-/// Two processes with endpoints of one session merge each other's snapshots, and keep their own unsaved state.
+/// Two processes with endpoints of one session merge each other's snapshots without losing their own unsaved state.
 #[test]
 fn endpoints_of_one_session_merge_snapshots() {
     let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -339,8 +340,8 @@ fn endpoints_of_one_session_merge_snapshots() {
     );
 }
 
-/// If a store loses a version and another process saves different content under it, the merged session keeps the
-/// subscriptions of both and the lower of the two log levels.
+/// If two processes have saved different snapshots under the same version, the merged session has the subscriptions of
+/// both snapshots and the lower of the two log levels.
 #[test]
 fn diverged_versions_are_merged() {
     let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -388,7 +389,8 @@ fn diverged_versions_are_merged() {
     );
 }
 
-/// If the handshake ends on one process, another process that merges its snapshot is also initialized.
+/// If the handshake ends on one process, another process that merges the snapshot of the first process is also
+/// initialized.
 #[test]
 fn merged_snapshot_ends_handshake() {
     let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
@@ -403,7 +405,8 @@ fn merged_snapshot_ends_handshake() {
     assert!(other.take_snapshot().expect("a session").is_initialized);
 }
 
-/// If a process has died, another process answers each of its requests in flight on a stream with an error.
+/// `loss_report` returns the error response for the request in flight on a stream, with which another process answers
+/// the request if this process has died.
 #[test]
 fn loss_report_answers_requests() {
     let config = server_config(&[REVISION]);

@@ -1,5 +1,5 @@
-//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"):
-//! which messages wait, and on which stream they are sent.
+//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"): the
+//! messages that wait for a stream, and the stream on which a message is sent.
 
 use mcp_exact_tests_session::*;
 
@@ -20,7 +20,7 @@ fn changes_wait_without_duplicates() {
         for change in [Change::Tools, Change::Prompts, Change::Tools, Change::Tools] {
             assert_eq!(posts.endpoint.publish(&change), 0);
         }
-        // Nobody has subscribed to this.
+        // The client has not subscribed to this resource.
         assert_eq!(posts.endpoint.publish(&Change::Resource("a:b".into())), 0);
         let stream = posts
             .endpoint
@@ -59,7 +59,7 @@ fn undeclared_changes_do_not_wait() {
 }
 
 /// "The server MUST send each of its JSON-RPC messages on only one of the connected streams": the newest stream is
-/// used, and a connected stream is preferred to a detached one.
+/// used, and a stream with a connection is preferred to a stream that has lost its connection.
 #[test]
 fn newest_connected_stream_is_used() {
     for revision in SESSION_REVISIONS {
@@ -146,7 +146,7 @@ fn answers_follow_end_of_input() {
     }
 }
 
-/// If no request is in flight, the endpoint closes immediately; a lost stream ends all requests.
+/// At the end of the input, an endpoint without requests in flight closes immediately; a lost stream ends all requests.
 #[test]
 fn end_of_input_without_requests_closes() {
     for (how, in_flight) in [

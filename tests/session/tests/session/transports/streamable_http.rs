@@ -7,10 +7,11 @@ use std::sync::Arc;
 use mcp_exact_session::http::{RequestTarget, classify};
 use mcp_exact_tests_session::*;
 
-/// Client, and the server endpoints of its session and of its requests without a session.
+/// Client, the server endpoint of its session, and new server endpoints for requests without a session.
 struct SimulatedHttp {
+    /// Client endpoint.
     client: ClientEndpoint,
-    /// Settings of the server endpoints.
+    /// Settings of all server endpoints.
     settings: Arc<ServerSettings>,
     /// Server endpoint of the session.
     session: Option<ServerEndpoint<()>>,
@@ -20,12 +21,14 @@ struct SimulatedHttp {
     client_events: Vec<ClientEvent>,
     /// Number of POSTs so far.
     posts: usize,
-    /// HTTP statuses of the POSTs so far.
+    /// HTTP statuses of the responses to the POSTs so far.
     statuses: Vec<u16>,
+    /// Schema checker of the messages in both directions.
     checker: SchemaChecker,
 }
 
 impl SimulatedHttp {
+    /// Creates a client and server settings that offer these revisions.
     fn new(client: &[&str], server: &[&str]) -> Self {
         let config = client_config(client).build().expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
@@ -190,7 +193,7 @@ impl SimulatedHttp {
             .handle_failure(on, TransportFailure::Status { code, body }, Time::ZERO);
     }
 
-    /// Sends a request; returns its outcome.
+    /// Sends a request with the method `method`; returns its outcome.
     fn call_tool(&mut self, method: &str, params: Value) -> Outcome {
         let options = CallOptions::default();
         let key = self
@@ -208,7 +211,7 @@ impl SimulatedHttp {
     }
 }
 
-/// Returns the reply to a request.
+/// Returns the reply to a request; a tool call is first answered with a request for the roots.
 fn reply_to(request: &IncomingRequest<()>) -> Reply {
     match (request.method(), request.responses.get("r")) {
         ("tools/list", _) => Reply::Result(to_result(json!({ "tools": [] }))),
@@ -224,7 +227,7 @@ fn reply_to(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// Returns the negotiated revision of the client.
+/// Returns the revision that the client has negotiated, if any.
 fn session_info(web: &SimulatedHttp) -> Option<&'static str> {
     web.client_events.iter().find_map(|event| match event {
         ClientEvent::Negotiated(agreed, _) => Some(agreed.revision.as_str()),
@@ -232,6 +235,8 @@ fn session_info(web: &SimulatedHttp) -> Option<&'static str> {
     })
 }
 
+/// A client and a server of every pair of revisions negotiate over HTTP as the specification requires, and can exchange
+/// requests.
 #[test]
 fn every_revision_pair_works_over_http() {
     let mut reversed = all_revisions();
@@ -282,6 +287,7 @@ fn every_revision_pair_works_over_http() {
     }
 }
 
+/// The POST of `notifications/initialized` gets status 202.
 #[test]
 fn unanswered_messages_get_202() {
     let mut web = SimulatedHttp::new(&["2025-11-25"], &["2025-11-25"]);
@@ -290,6 +296,7 @@ fn unanswered_messages_get_202() {
     assert_eq!((web.posts, &web.statuses[..]), (2, &[200, 202][..]));
 }
 
+/// Messages that belong to a request are sent on the stream of its POST, before the response.
 #[test]
 fn related_messages_share_the_answer_stream() {
     let config = server_config(&["2025-06-18"])
@@ -367,6 +374,7 @@ fn related_messages_share_the_answer_stream() {
     );
 }
 
+/// If the session gets status 404, its pending request ends and the client reports the loss of the session.
 #[test]
 fn unknown_session_ends_with_404() {
     let mut web = SimulatedHttp::new(&["2025-11-25"], &["2025-11-25"]);
@@ -397,6 +405,7 @@ fn unknown_session_ends_with_404() {
     assert_eq!(again, Err(SendError::Closed));
 }
 
+/// If the stream of a POST breaks or ends without a response, its request ends as lost.
 #[test]
 fn broken_stream_loses_its_request() {
     let mut web = SimulatedHttp::new(&["2026-07-28"], &["2026-07-28"]);

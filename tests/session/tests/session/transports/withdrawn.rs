@@ -8,7 +8,8 @@ fn cancel_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-/// Queues, for a request, a progress notification, a log message and, if the revision has them, a server request.
+/// Queues a progress notification, a log message and, if the revision has server requests, a server request, all on the
+/// stream of the request `key`.
 fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     let during = Scope::During(key);
     assert_eq!(
@@ -32,14 +33,14 @@ fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     );
 }
 
-/// Returns params with a progress token and a log level.
+/// Returns params of a tool call with a progress token and a log level.
 fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
 }
 
 /// "Receivers of cancellation notifications SHOULD stop processing the cancelled request", "not send a response", and
-/// "progress notifications MUST stop after completion": queued messages of the request are withdrawn, and its own requests
-/// end.
+/// "progress notifications MUST stop after completion": queued messages of the cancelled request are not sent, and the
+/// server requests that belong to it end.
 #[test]
 fn messages_of_cancelled_request_are_withdrawn() {
     for revision in all_revisions() {
@@ -74,7 +75,7 @@ fn messages_of_cancelled_request_are_withdrawn() {
     }
 }
 
-/// Over HTTP, the POST is closed without sending the queued messages.
+/// Over HTTP, the POST of a cancelled request is closed, and the messages that were queued on it are not sent.
 #[test]
 fn messages_on_cancelled_post_are_withdrawn() {
     for revision in SESSION_REVISIONS {
@@ -105,8 +106,8 @@ fn messages_on_cancelled_post_are_withdrawn() {
 }
 
 /// "The server MAY attach an `id` field to their SSE events"; "the ID MUST be globally unique across all streams within
-/// that session" (`basic/transports`, "Resumability and Redelivery"): a message that was recorded under a number keeps
-/// the number and is sent.
+/// that session" (`basic/transports`, "Resumability and Redelivery"): a message that was recorded under an event id is
+/// sent with this id, even if its request is cancelled.
 #[test]
 fn committed_messages_survive_cancellation() {
     for revision in SESSION_REVISIONS {
@@ -135,8 +136,8 @@ fn committed_messages_survive_cancellation() {
     }
 }
 
-/// A request that waits for `notifications/initialized` belongs on its stream: if the stream has closed in the
-/// meantime, the request ends and is not sent.
+/// A server request that waits for `notifications/initialized` ends without being sent if the stream on which it must
+/// be sent has closed.
 #[test]
 fn deferred_request_ends_with_its_stream() {
     for revision in SESSION_REVISIONS {
@@ -194,7 +195,8 @@ fn deferred_request_ends_with_its_stream() {
     }
 }
 
-/// If the stream is still open, the request is sent once the client is ready.
+/// A server request that waits for `notifications/initialized` is sent on its stream after this notification if the
+/// stream is still open.
 #[test]
 fn deferred_request_is_sent_after_initialized() {
     for revision in handshake_revisions() {

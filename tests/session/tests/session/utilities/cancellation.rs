@@ -1,4 +1,5 @@
-//! Cancellation and timeouts, with their races (`basic/utilities/cancellation`, `basic/lifecycle`, "Timeouts").
+//! Cancellation and timeouts, also when a cancellation and a response cross (`basic/utilities/cancellation`,
+//! `basic/lifecycle`, "Timeouts").
 
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use mcp_exact_tests_session::*;
 /// Revision of the sessions under test.
 const REVISION: &str = "2025-06-18";
 
+/// Creates a server in a session with a client that declares roots.
 fn server() -> RawServer {
     RawServer::with_session(server_config(&[REVISION]), REVISION, json!({ "roots": {} }))
 }
 
+/// Creates a client in a session.
 fn client() -> RawClient {
     let mut client =
         RawClient::with_session(client_config(&[REVISION]), REVISION, json!({ "tools": {} }));
@@ -18,16 +21,19 @@ fn client() -> RawClient {
     client
 }
 
+/// Creates a cancellation of the request with this id.
 fn cancelled_notification(id: &Value) -> Value {
     let params = json!({ "requestId": id, "reason": "enough" });
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
 }
 
+/// Creates a tool call with this id.
 fn call_tool(id: Value) -> Value {
     let meta = json!({ "progressToken": "t" });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x", "_meta": meta } })
 }
 
+/// A server sends no response to a request that its client has cancelled.
 #[test]
 fn cancelled_request_is_not_answered() {
     let mut server = server();
@@ -55,6 +61,7 @@ fn cancelled_request_is_not_answered() {
     assert!(server.take_messages().is_empty());
 }
 
+/// A cancellation of a request that was already answered has no effect.
 #[test]
 fn late_cancellations_are_ignored() {
     let mut server = server();
@@ -73,6 +80,7 @@ fn late_cancellations_are_ignored() {
     assert!(server.events().is_empty(), "answered before");
 }
 
+/// A cancellation of an unknown request has no effect.
 #[test]
 fn unknown_cancellations_are_ignored() {
     let mut server = server();
@@ -93,6 +101,7 @@ fn unknown_cancellations_are_ignored() {
     assert!(server.take_messages().is_empty());
 }
 
+/// A request that the client's application cancels ends as cancelled, and the server is notified.
 #[test]
 fn client_cancellation_ends_the_request() {
     let mut client = client();
@@ -107,6 +116,7 @@ fn client_cancellation_ends_the_request() {
     assert!(client.take_messages().is_empty() && client.outcomes().is_empty());
 }
 
+/// A response to a request that the client has cancelled is not delivered.
 #[test]
 fn late_responses_are_ignored() {
     let mut client = client();
@@ -121,6 +131,7 @@ fn late_responses_are_ignored() {
     assert!(client.events().is_empty());
 }
 
+/// A cancellation of a call also ends the input requests of its reply.
 #[test]
 fn input_requests_end_with_their_request() {
     let mut server = server();
@@ -150,6 +161,7 @@ fn input_requests_end_with_their_request() {
     assert!(server.events().is_empty());
 }
 
+/// A client's application is notified when the server cancels its request, and its later answer is not sent.
 #[test]
 fn server_cancels_its_request() {
     let mut client = client();
@@ -177,6 +189,7 @@ fn server_cancels_its_request() {
     assert_eq!(again, Ok(SendOutcome::Suppressed));
 }
 
+/// A request that times out ends at the client and is cancelled at the server.
 #[test]
 fn timeout_cancels_request_at_server() {
     let mut client = client();
@@ -221,6 +234,8 @@ fn timeout_cancels_request_at_server() {
     assert_eq!(client.endpoint.poll_timeout(), None);
 }
 
+/// An input request that the client does not answer in time ends, and the call is delivered again with the timeout as
+/// its outcome.
 #[test]
 fn unanswered_input_request_times_out() {
     let mut server = server();
@@ -250,6 +265,7 @@ fn unanswered_input_request_times_out() {
     assert_eq!((request.key, request.retries), (key, 1));
 }
 
+/// The end of the stream ends every pending request as lost.
 #[test]
 fn end_of_stream_loses_every_request() {
     let mut client = client();
@@ -268,6 +284,7 @@ fn end_of_stream_loses_every_request() {
     assert!(client.outcomes().is_empty());
 }
 
+/// When a client shuts down, each of its pending requests ends as closed.
 #[test]
 fn shutdown_closes_every_request_once() {
     let mut client = client();
@@ -283,7 +300,7 @@ fn shutdown_closes_every_request_once() {
 }
 
 /// "For task-augmented requests, the `tasks/cancel` request MUST be used instead of the `notifications/cancelled`
-/// notification" (2025-11-25).
+/// notification" (2025-11-25): cancelling a call that creates a task sends no notification.
 #[test]
 fn tasks_are_not_cancelled_by_notification() {
     let revision = "2025-11-25";
@@ -325,7 +342,7 @@ fn tasks_are_not_cancelled_by_notification() {
     }
 }
 
-/// Output that was queued before the server has ended the session is still sent when the client closes its input.
+/// Output that a server has queued before the shutdown is still sent when the client closes its input.
 #[test]
 fn shutdown_output_is_still_sent() {
     let settings = server_config(&[REVISION]).build().expect("a configuration");
@@ -343,6 +360,7 @@ fn shutdown_output_is_still_sent() {
     assert!(!server.has_stream(StreamId::DUPLEX));
 }
 
+/// A server request that is not yet sent ends when the call that caused it is cancelled.
 #[test]
 fn unsent_request_ends_with_its_cause() {
     let mut server = RawServer::new(server_config(&[REVISION]));
@@ -364,6 +382,7 @@ fn unsent_request_ends_with_its_cause() {
     assert!(server.send(&initialized).is_empty());
 }
 
+/// An input request that is not yet sent is not sent any more when its call is cancelled.
 #[test]
 fn unsent_input_request_is_withdrawn() {
     let mut server = RawServer::new(server_config(&[REVISION]));

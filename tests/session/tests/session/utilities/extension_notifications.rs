@@ -17,7 +17,7 @@ fn config(revisions: &[&str]) -> ServerConfig {
     config
 }
 
-/// Creates a notification: with capabilities as a client of 2026-07-28 sends it, without as in a session.
+/// Creates a notification: with `capabilities`, as a client of 2026-07-28 sends it; without, as in a session.
 fn notification(method: &str, capabilities: Option<Value>) -> Value {
     let mut params = json!({ "x": 1 });
     if let Some(capabilities) = capabilities {
@@ -41,8 +41,8 @@ fn delivered_method(events: &[ServerEvent<()>]) -> Option<&str> {
     }
 }
 
-/// Notifications that an extension adds reach the application, on a duplex stream and by POST, for servers of one or
-/// both lifecycles.
+/// A notification that an extension defines reaches the server's application, on a duplex stream and by POST, for
+/// servers with or without a handshake.
 #[test]
 fn extension_notifications_are_delivered() {
     let declared = json!({ "extensions": { EXTENSION_ID: {} } });

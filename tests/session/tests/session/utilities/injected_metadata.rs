@@ -3,11 +3,14 @@
 
 use mcp_exact_tests_session::*;
 
+/// Name of the `_meta` member that contains the client's `Implementation`.
 const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
+/// Name of the `_meta` member that contains the client's capabilities.
 const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Name of the `_meta` member that contains the revision of a request.
 const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Sends a request, replies with the result `body`, and returns the text of the response.
+/// Sends a request to a server of 2026-07-28 that replies with the result `body`; returns the text of the response.
 fn response_to(method: &str, params: Value, body: &str) -> String {
     let mut server = CheckedServer::with_session(
         server_config(&[DISCOVER_REVISION]),
@@ -30,6 +33,7 @@ fn response_to(method: &str, params: Value, body: &str) -> String {
     server.take_texts().remove(0)
 }
 
+/// A result that already contains all members that the endpoint would add is sent unchanged.
 #[test]
 fn complete_results_are_unchanged() {
     let said = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"version":"2","name":"program"},"com.example/own":1.0},"resultType":"complete","ttlMs":5,"cacheScope":"private""#;
@@ -58,6 +62,7 @@ fn complete_results_are_unchanged() {
     );
 }
 
+/// For every subset of the members that an endpoint adds, each missing member is added exactly once.
 #[test]
 fn missing_result_members_are_added_once() {
     let whole = json!({ "resultType": "complete", "ttlMs": 7, "cacheScope": "private", "tools": [],
@@ -79,6 +84,7 @@ fn missing_result_members_are_added_once() {
     }
 }
 
+/// Members of `_meta` that an application sets are sent together with the members that the endpoint adds.
 #[test]
 fn application_metadata_is_kept() {
     let mut client = CheckedClient::connected(
@@ -96,7 +102,7 @@ fn application_metadata_is_kept() {
     assert_eq!(meta[PROTOCOL_VERSION_KEY], DISCOVER_REVISION);
     assert_eq!(meta[CLIENT_CAPABILITIES_KEY], bare[CLIENT_CAPABILITIES_KEY]);
     assert_eq!(meta["com.example/own"], json!([1]));
-    // Without one of its own the machine's is said.
+    // If the application sets none, the endpoint adds its own.
     let (_, sent) = client.request("tools/list", json!({ "_meta": { "com.example/own": [1] } }));
     assert_eq!(
         sent["params"]["_meta"][CLIENT_INFO_KEY],
@@ -123,6 +129,7 @@ fn application_metadata_is_kept() {
     }
 }
 
+/// The progress token of a server request is added to the `_meta` of the application.
 #[test]
 fn progress_token_joins_application_metadata() {
     for revision in handshake_revisions() {
@@ -150,7 +157,7 @@ fn progress_token_joins_application_metadata() {
             assert_eq!(text.matches("\"_meta\"").count(), 1, "{text}");
             assert_eq!(text.matches("progressToken").count(), 1, "{text}");
         }
-        // A token of the application's is not sent beside the machine's, whether it is refused or replaced.
+        // A token of the application is not sent in addition to the endpoint's token, whether it is refused or replaced.
         let now = server.now;
         let own = to_object(json!({ "_meta": { "progressToken": "mine" } }));
         let sent =
@@ -210,6 +217,8 @@ fn request_hints(revision: &str, binding: Binding) -> HttpHints {
     next(&mut client, "tools/call", params).1
 }
 
+/// The HTTP hints of a call name the method, the tool and the mirrored parameters only from 2026-07-28 on, and only
+/// over HTTP.
 #[test]
 fn header_hints_depend_on_revision() {
     for revision in all_revisions() {
@@ -232,6 +241,7 @@ fn header_hints_depend_on_revision() {
     }
 }
 
+/// Progress for the task of a call without a requested progress is not delivered.
 #[test]
 fn task_without_progress_keeps_no_token() {
     for revision in handshake_revisions() {

@@ -3,16 +3,17 @@
 
 use mcp_exact_tests_session::*;
 
+/// Name of the `_meta` member that contains the id of a subscription.
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Creates a notification that names its subscription.
+/// Creates a notification with the id of its subscription in `_meta`.
 fn tagged_notification(id: &Value, method: &str, more: Value) -> Value {
     let mut params = more;
     params["_meta"] = json!({ SUBSCRIPTION_ID_KEY: id });
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// Opens an acknowledged subscription; returns its key and its request.
+/// Opens a subscription that the server acknowledges; returns its key and its request.
 fn open_subscription(client: &mut RawClient) -> (RequestKey, Value) {
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let (key, sent) = client.request("subscriptions/listen", filter.clone());
@@ -25,8 +26,7 @@ fn open_subscription(client: &mut RawClient) -> (RequestKey, Value) {
     (key, sent)
 }
 
-/// A subscription lasts until one of the peers ends it: "implementations MAY choose to reset the timeout clock when
-/// receiving a progress notification", but a subscription has no timeout.
+/// A subscription has no timeout, not even after a progress notification for it.
 #[test]
 fn progress_restores_no_subscription_timeout() {
     let mut client = discover_peers::client();
@@ -54,8 +54,7 @@ fn unacknowledged_subscription_times_out() {
     assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
 }
 
-/// If one response shows that the server no longer supports the revision, the subscription of the old revision
-/// continues, and so do its notifications while another revision is negotiated.
+/// The notifications of a subscription are delivered while the client renegotiates its revision.
 #[test]
 fn notifications_pass_during_renegotiation() {
     let config = client_config(&[DISCOVER_REVISION, "2025-11-25"]);
@@ -86,8 +85,8 @@ fn notifications_pass_during_renegotiation() {
     );
 }
 
-/// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that supports no older revision sends
-/// no responses during probing either.
+/// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that offers only revisions without
+/// handshake sends no responses during probing.
 #[test]
 fn probing_client_sends_no_responses() {
     let questions = [

@@ -2,6 +2,8 @@
 
 use mcp_exact_tests_session::*;
 
+/// In every revision with sessions, list changes are sent to the client, and resource updates to clients that have
+/// subscribed to the resource.
 #[test]
 fn changes_are_published_in_every_revision() {
     for revision in handshake_revisions() {
@@ -41,6 +43,7 @@ fn changes_are_published_in_every_revision() {
     }
 }
 
+/// Log messages below the level that the client has set are not sent; the default level is `info`.
 #[test]
 fn logs_respect_the_chosen_level() {
     let mut server =
@@ -66,6 +69,7 @@ fn logs_respect_the_chosen_level() {
     }
 }
 
+/// A client's notification is delivered to the server's application and can be decoded to its type.
 #[test]
 fn client_notifications_are_delivered_typed() {
     let mut pair = Pair::new(

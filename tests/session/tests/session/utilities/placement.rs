@@ -1,5 +1,6 @@
-//! Placement of a server's notifications from 2026-07-28 on, through the raw, the typed and the special functions
-//! (`server/utilities/logging`, `basic/patterns/progress`, `basic/patterns/cancellation`, `basic/patterns/subscriptions`).
+//! Streams on which a server's notifications are sent from 2026-07-28 on, through the raw, the typed and the
+//! specialised functions (`server/utilities/logging`, `basic/patterns/progress`, `basic/patterns/cancellation`,
+//! `basic/patterns/subscriptions`).
 
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;
@@ -23,6 +24,7 @@ const LIST_CHANGES: [(&str, &str, Change); 3] = [
     ),
 ];
 
+/// Creates a tool call with additional members of `_meta`.
 fn call_request(meta: Value) -> Value {
     discover_peers::request(
         "c",
@@ -32,12 +34,13 @@ fn call_request(meta: Value) -> Value {
     )
 }
 
+/// Creates a `subscriptions/listen` request with this filter and additional members of `_meta`.
 fn listen_request(filter: Value, meta: Value) -> Value {
     let params = json!({ "notifications": filter, "_meta": meta });
     discover_peers::request("l", "subscriptions/listen", params, json!({}))
 }
 
-/// Creates a server with a subscription that has this filter.
+/// Creates a server with one subscription that has this filter; returns the server and the scope of the subscription.
 fn server_with_subscription(filter: Value, meta: Value) -> (CheckedServer, Scope) {
     let mut server = discover_peers::server();
     server.send(&listen_request(filter, meta));
@@ -48,12 +51,13 @@ fn server_with_subscription(filter: Value, meta: Value) -> (CheckedServer, Scope
     (server, Scope::During(key))
 }
 
+/// Returns the params of a log notification with this level.
 fn log_params(level: &str) -> Option<JsonObject> {
     Some(to_object(json!({ "level": level, "data": 1 })))
 }
 
 /// "The server MUST NOT emit `notifications/message` for a request that does not include this field"; "at or above the
-/// requested level": this applies to `log`, raw and typed notifications.
+/// requested level": both rules apply to `log`, to raw notifications and to typed notifications.
 #[test]
 fn log_needs_its_request_level() {
     for (wanted, passes) in [
@@ -109,8 +113,8 @@ fn log_needs_its_request_level() {
     }
 }
 
-/// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream";
-/// progress of a subscription is not sent there either.
+/// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream":
+/// neither log messages nor progress notifications are sent on the stream of a subscription.
 #[test]
 fn listen_stream_carries_changes_only() {
     let meta = json!({ "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" });
@@ -138,7 +142,7 @@ fn listen_stream_carries_changes_only() {
 }
 
 /// "Progress notifications MUST only reference tokens that were provided in an active request"; "the `progress` value
-/// MUST increase with each notification": this also applies to raw notifications, in every revision.
+/// MUST increase with each notification": in every revision, both rules also apply to raw notifications.
 #[test]
 fn raw_progress_has_its_request_token() {
     for revision in all_revisions() {
@@ -272,8 +276,9 @@ fn application_sends_no_reserved_notifications() {
     }
 }
 
-/// "The server MUST NOT send notification types the client has not explicitly requested": this applies to `publish`,
-/// raw and typed notifications, on a stream with another filter, on the stream of a call, and without a stream.
+/// "The server MUST NOT send notification types the client has not explicitly requested": the rule applies to
+/// `publish`, to raw notifications and to typed notifications, on a stream with another filter, on the stream of a
+/// call, and without a stream.
 #[test]
 fn changes_are_sent_to_subscribers() {
     for (method, member, change) in LIST_CHANGES {
@@ -350,7 +355,7 @@ fn updates_are_sent_to_resource_subscribers() {
     assert_eq!(server.take_messages().len(), 1);
 }
 
-/// A change of a capability that the server has not declared is never announced, for any filter.
+/// A change of a capability that the server has not declared is not sent to any subscriber.
 #[test]
 fn undeclared_changes_are_not_announced() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -375,7 +380,8 @@ fn undeclared_changes_are_not_announced() {
     assert!(server.take_messages().is_empty());
 }
 
-/// For `publish` to many endpoints, a registry returns the endpoints whose clients have subscribed to the change.
+/// A registry returns the endpoints whose client receives a given change: clients with a matching subscription, and
+/// clients in a session with a server that declares the list change.
 #[test]
 fn registry_returns_interested_endpoints() {
     let mut registry = Subscribers::new();

@@ -12,6 +12,7 @@ fn serve_request(token: Value) -> (RawServer, RequestKey) {
     (server, key)
 }
 
+/// A progress notification contains the token with the type and spelling of the request.
 #[test]
 fn progress_token_keeps_type_and_spelling() {
     for token in [json!("t"), json!(5), json!(0)] {
@@ -32,6 +33,7 @@ fn progress_token_keeps_type_and_spelling() {
     }
 }
 
+/// Progress that does not increase is not sent.
 #[test]
 fn sent_progress_must_increase() {
     let (mut server, key) = serve_request(json!("t"));
@@ -44,6 +46,7 @@ fn sent_progress_must_increase() {
     assert_eq!(say(1.5), Ok(SendOutcome::Queued));
 }
 
+/// Progress for a request that was answered is refused and not sent.
 #[test]
 fn progress_stops_with_the_answer() {
     let (mut server, key) = serve_request(json!("t"));
@@ -60,6 +63,7 @@ fn progress_stops_with_the_answer() {
     assert!(server.take_messages().is_empty());
 }
 
+/// The `message` of a progress notification is sent only in revisions that define it.
 #[test]
 fn progress_messages_depend_on_revision() {
     for revision in handshake_revisions() {
@@ -83,6 +87,7 @@ fn progress_messages_depend_on_revision() {
     }
 }
 
+/// Received progress that does not increase, or has an unknown token, is a violation and is not delivered.
 #[test]
 fn received_progress_must_increase() {
     let mut client = RawClient::with_session(
@@ -120,6 +125,7 @@ fn received_progress_must_increase() {
     ));
 }
 
+/// Progress tokens of concurrent requests differ; a request without requested progress has no token.
 #[test]
 fn progress_tokens_are_unique_and_optional() {
     let mut client = RawClient::with_session(

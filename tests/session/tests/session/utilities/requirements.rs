@@ -3,6 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
+/// Creates a server of a revision in a session, if the revision has sessions.
 pub(crate) fn server(revision: &str) -> CheckedServer {
     let capabilities = json!({ "roots": {}, "sampling": {} });
     CheckedServer::with_session(server_config(&[revision]), revision, capabilities)
@@ -19,12 +20,13 @@ fn cancelled_notification(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-/// Creates a progress notification.
+/// Creates a progress notification with the progress value `done`.
 pub(crate) fn progress(token: &Value, done: Value) -> Value {
     let params = json!({ "progressToken": token, "progress": done });
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
 }
 
+/// A cancellation is sent and accepted only for a request in flight that the sender of the cancellation has sent.
 #[test]
 fn foreign_cancellations_are_ignored() {
     for revision in all_revisions() {
@@ -49,6 +51,7 @@ fn foreign_cancellations_are_ignored() {
     }
 }
 
+/// If a cancellation and the response cross, the request ends exactly once at both peers, in every order of arrival.
 #[test]
 fn cancellation_races_end_requests_once() {
     // What crosses: the cancellation of the client and the answer of the server, in every order of arrival.
@@ -92,6 +95,7 @@ fn cancellation_races_end_requests_once() {
     }
 }
 
+/// Every sent cancellation of a request that is not a task contains the id of the request.
 #[test]
 fn cancellations_name_their_request() {
     let revision = "2025-11-25";
@@ -120,6 +124,7 @@ fn cancellations_name_their_request() {
     assert_eq!(server.reply(key, empty_content()).len(), 1);
 }
 
+/// On standard streams, a client of 2026-07-28 cancels a request by `notifications/cancelled`.
 #[test]
 fn stdio_cancellation_is_a_notification() {
     let revision = "2026-07-28";
@@ -138,6 +143,7 @@ fn stdio_cancellation_is_a_notification() {
     assert_eq!(client.take_messages()[0]["params"]["requestId"], sent["id"]);
 }
 
+/// After the cancellation of a request, the server sends no response and no notification for it.
 #[test]
 fn cancelled_request_sends_nothing() {
     let revision = "2026-07-28";
@@ -169,6 +175,7 @@ fn cancelled_request_sends_nothing() {
     assert_eq!(server.reply(other, empty_content())[0]["id"], 2);
 }
 
+/// From 2026-07-28 on, a server sends `notifications/cancelled` only to end a subscription.
 #[test]
 fn server_cancels_subscriptions_only() {
     // Timeouts do not exist for a server of this lifecycle; errors, asks and a shutdown with ordinary requests in flight do.
@@ -201,7 +208,7 @@ fn server_cancels_subscriptions_only() {
     assert!(client.events().is_empty());
 }
 
-/// Server harness that delivers requests.
+/// Server harness that delivers requests and returns their keys.
 trait ServeRequest {
     /// Delivers a request; returns its key.
     fn serve_request(&mut self, message: &Value) -> RequestKey;
@@ -216,6 +223,7 @@ impl ServeRequest for CheckedServer {
     }
 }
 
+/// A server that ends a subscription sends a cancellation with the id of the `subscriptions/listen` request.
 #[test]
 fn server_ends_subscription_by_cancellation() {
     let revision = "2026-07-28";
@@ -245,6 +253,7 @@ fn server_ends_subscription_by_cancellation() {
     }
 }
 
+/// No progress is sent for a progress token that is neither a string nor an integer.
 #[test]
 fn progress_token_types_are_checked() {
     for revision in all_revisions() {
@@ -298,6 +307,7 @@ fn progress_token_types_are_checked() {
     }
 }
 
+/// The progress tokens of an endpoint differ, and a request whose application has set a progress token is refused.
 #[test]
 fn progress_tokens_are_unique() {
     for revision in all_revisions() {
@@ -344,6 +354,7 @@ fn progress_tokens_are_unique() {
     }
 }
 
+/// In every revision, progress that does not increase is neither sent nor delivered.
 #[test]
 fn progress_increases_in_every_revision() {
     for revision in all_revisions() {
@@ -389,6 +400,7 @@ fn progress_increases_in_every_revision() {
     }
 }
 
+/// Progress is sent only for a request in flight that has a progress token.
 #[test]
 fn progress_needs_an_active_request() {
     for revision in all_revisions() {
@@ -437,6 +449,7 @@ const LIST_METHODS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
+/// A client sends every cursor unchanged, whatever text it contains.
 #[test]
 fn cursors_are_opaque() {
     let cursors = [
@@ -459,6 +472,7 @@ fn cursors_are_opaque() {
     }
 }
 
+/// An empty string is a valid cursor: it is sent unchanged, and the list continues.
 #[test]
 fn empty_cursors_are_cursors() {
     for revision in all_revisions() {

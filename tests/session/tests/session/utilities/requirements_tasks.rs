@@ -23,6 +23,7 @@ fn task_call() -> Value {
     json!({ "name": "x", "task": { "ttl": 60000 } })
 }
 
+/// A call with `task` is not sent if the server has not declared tasks for tool calls.
 #[test]
 fn tasks_need_declared_capability() {
     for tasks in [
@@ -66,6 +67,7 @@ fn tasks_need_declared_capability() {
     );
 }
 
+/// A server that has not declared tasks handles a call with `task` as an ordinary call.
 #[test]
 fn undeclared_task_param_is_ignored() {
     let mut server = server(TASKS_REVISION);
@@ -100,6 +102,7 @@ fn undeclared_task_param_is_ignored() {
     }
 }
 
+/// An endpoint whose configuration has no tasks declares no tasks and refuses task requests.
 #[test]
 fn task_capability_comes_from_configuration() {
     // Neither side says that it has tasks, and neither has: requests for them are not there.
@@ -132,6 +135,7 @@ fn task_capability_comes_from_configuration() {
     }
 }
 
+/// A client that cancels a call that creates a task sends no `notifications/cancelled`.
 #[test]
 fn task_is_not_cancelled_by_notification() {
     let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {} });
@@ -164,12 +168,13 @@ fn task_is_not_cancelled_by_notification() {
     }
 }
 
-/// Returns a task with this status.
+/// Returns the JSON of a task with this status.
 fn task_params(status: &str) -> Value {
     json!({ "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
         "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 })
 }
 
+/// Progress of a call that has created a task is delivered until the task is completed.
 #[test]
 fn task_keeps_progress_token_until_completion() {
     let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {}, "list": {} });

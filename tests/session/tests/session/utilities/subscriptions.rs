@@ -3,6 +3,7 @@
 use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
 
+/// Creates a `subscriptions/listen` request with this filter.
 fn listen_request(filter: Value) -> Value {
     request(
         "l",
@@ -12,6 +13,7 @@ fn listen_request(filter: Value) -> Value {
     )
 }
 
+/// The first message of a subscription is the acknowledgement with the accepted filter.
 #[test]
 fn subscription_starts_with_acknowledgement() {
     let mut server = server_of_all_revisions();
@@ -54,8 +56,8 @@ fn subscription_starts_with_acknowledgement() {
     assert_eq!(server.endpoint.publish(&Change::Tools), 0);
 }
 
-/// An application may send the acknowledgement itself, for example a gateway that first subscribes upstream: no
-/// notification precedes the acknowledgement, and it is sent once.
+/// An application, such as a gateway that first subscribes upstream, may send the acknowledgement itself: no
+/// notification precedes it, and it is sent once.
 #[test]
 fn application_may_acknowledge_itself() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -105,6 +107,7 @@ fn application_may_acknowledge_itself() {
     assert_eq!(server.take_messages()[0]["method"], changed);
 }
 
+/// The acknowledgement omits the members of the filter whose capability the server has not declared.
 #[test]
 fn undeclared_filter_members_are_not_honoured() {
     let mut config = server_config(&[DISCOVER_REVISION]);
@@ -129,6 +132,7 @@ fn undeclared_filter_members_are_not_honoured() {
     }
 }
 
+/// A client accepts the end of a subscription by a result, by a cancellation, or by both.
 #[test]
 fn client_accepts_every_subscription_end() {
     for end in ["result", "cancelled", "both"] {

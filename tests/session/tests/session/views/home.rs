@@ -6,15 +6,19 @@ use mcp_2025_06_18 as old;
 use mcp_2025_11_25 as new;
 use mcp_exact_tests_session::*;
 
+/// Types of 2025-03-26.
 type Types20250326 = older::V2025_03_26;
+/// Types of 2025-06-18.
 type Types20250618 = old::V2025_06_18;
+/// Types of 2025-11-25.
 type Types20251125 = new::V2025_11_25;
+/// Types of 2026-07-28.
 type Types20260728 = mcp_2026_07_28::V2026_07_28;
 
 /// Home revision of the typed views.
 const HOME_REVISION: &str = "2025-06-18";
 
-/// Checks the result of each policy for one conversion that loses the member at this pointer.
+/// Checks the result of `convert` under every loss policy; the conversion must lose exactly the member at this pointer.
 #[track_caller]
 fn check_policies<T>(
     pointer: &str,
@@ -43,11 +47,12 @@ fn check_policies<T>(
     value
 }
 
+/// Returns capabilities of clients that include every capability of the tested messages.
 fn all_capabilities() -> Value {
     json!({ "roots": { "listChanged": true }, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} } })
 }
 
-/// Delivers a request to a server of the revision; returns both.
+/// Delivers a request to a server of the revision; returns the server and the delivered request.
 fn serve_request(
     revision: &str,
     method: &str,
@@ -65,6 +70,7 @@ fn serve_request(
     (server, request)
 }
 
+/// The code of an error of the home revision is converted to the code that the negotiated revision defines.
 #[test]
 fn error_codes_are_converted() {
     let missing = PeerError::new(code::RESOURCE_NOT_FOUND, "no");
@@ -138,6 +144,7 @@ fn sampling_params(more: Value) -> Value {
     params
 }
 
+/// An input request of another revision is converted to the negotiated revision before it is sent.
 #[test]
 fn input_requests_are_converted() {
     let params = sampling_params(json!({ "toolChoice": { "mode": "auto" } })).to_string();
@@ -165,12 +172,13 @@ fn input_requests_are_converted() {
     }
 }
 
-/// Returns a sampling result whose text has metadata, which exists from 2025-06-18 on.
+/// Returns a sampling result with `_meta` in its content block; this member exists from 2025-06-18 on.
 fn sampling_result() -> Value {
     let text = json!({ "type": "text", "text": "a", "_meta": { "com.example/own": 1 } });
     json!({ "role": "assistant", "model": "m", "content": text })
 }
 
+/// The input responses of a client are converted to the home revision.
 #[test]
 fn client_responses_are_converted() {
     let (mut server, request) = serve_request("2025-11-25", "tools/call", json!({ "name": "x" }));
@@ -235,6 +243,7 @@ fn client_with_request(
     (client, key, ask)
 }
 
+/// A server request is converted to the home revision of the client's application.
 #[test]
 fn server_requests_are_converted() {
     let params = sampling_params(json!({ "toolChoice": { "mode": "auto" } }));
@@ -250,6 +259,7 @@ fn server_requests_are_converted() {
     assert_eq!(other.expect_err("another question").code(), Some(-32601));
 }
 
+/// The answer of a client's application is converted from its home revision to the negotiated revision.
 #[test]
 fn answers_to_server_are_converted() {
     let (mut client, key, ask) = client_with_request("2025-03-26", sampling_params(json!({})));
@@ -275,6 +285,7 @@ fn answers_to_server_are_converted() {
     );
 }
 
+/// A client's notification is converted to the home revision of the server's application.
 #[test]
 fn client_notifications_are_converted() {
     for revision in handshake_revisions() {
@@ -304,6 +315,7 @@ fn client_notifications_are_converted() {
     }
 }
 
+/// A server's notification is converted to the home revision of the client's application, if that revision defines it.
 #[test]
 fn server_notifications_are_converted() {
     let mut config = client_config(&["2025-11-25"]);
@@ -333,6 +345,7 @@ fn server_notifications_are_converted() {
     }
 }
 
+/// A notification of a generated type is sent if the negotiated revision defines its method.
 #[test]
 fn typed_notifications_are_sent() {
     let mut server =
@@ -354,6 +367,7 @@ fn typed_notifications_are_sent() {
     assert!(server.take_messages().is_empty());
 }
 
+/// If a method's params are optional, its typed params are an `Option`, and `None` sends no params.
 #[test]
 fn optional_params_have_option_types() {
     let options = CallOptions::default();
@@ -392,6 +406,7 @@ fn optional_params_have_option_types() {
     );
 }
 
+/// Absent params are `None` after the conversion to the home revision.
 #[test]
 fn absent_params_stay_absent() {
     let mut client = connected_client(HOME_REVISION);
@@ -401,6 +416,7 @@ fn absent_params_stay_absent() {
     assert_eq!(home.expect("it fits").value, None);
 }
 
+/// A list change that is sent with `None` as params has no member `params`.
 #[test]
 fn list_changes_have_no_params() {
     let mut config = server_config(&[HOME_REVISION]);

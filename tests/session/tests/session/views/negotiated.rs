@@ -3,7 +3,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_session::*;
 
-/// Delivers a tool call to a server of the revision; returns both.
+/// Delivers a tool call to a server of the revision; returns the server and the delivered request.
 fn serve_call(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
     let mut server = RawServer::with_session(server_config(&[revision]), revision, json!({}));
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -12,6 +12,7 @@ fn serve_call(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>)
     (server, request)
 }
 
+/// A received request is decoded to the type of the negotiated revision.
 #[test]
 fn requests_have_types_of_their_revision() {
     let params = json!({ "name": "echo", "arguments": { "text": "hi" }, "x-more": [1] });
@@ -42,6 +43,8 @@ fn requests_have_types_of_their_revision() {
     ));
 }
 
+/// Params that do not match the type give an error -32602 with the pointer to the mismatch, which can be sent as the
+/// reply.
 #[test]
 fn mismatched_params_give_reply_error() {
     let (mut server, request) = serve_call("2025-06-18", json!({ "name": 5 }));
@@ -56,6 +59,7 @@ fn mismatched_params_give_reply_error() {
     assert_eq!(answer["error"]["data"]["pointer"], "/params/name");
 }
 
+/// A result is decoded to the result type of its request.
 #[test]
 fn results_have_types_of_their_request() {
     let mut pair = Pair::new(
@@ -90,6 +94,7 @@ fn results_have_types_of_their_request() {
     assert_eq!(error.and_then(|error| error.code()), Some(-32602));
 }
 
+/// A server request is decoded to the type of its method, and a typed answer is sent.
 #[test]
 fn server_requests_and_answers_are_typed() {
     let mut client =
@@ -123,6 +128,7 @@ fn server_requests_and_answers_are_typed() {
 /// Home revision of the tests.
 type HomeRevision = mcp::V2025_06_18;
 
+/// A handler that is written for one home revision handles requests of the other revisions, too.
 #[test]
 fn home_handler_serves_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -155,6 +161,7 @@ fn home_handler_serves_every_revision() {
     }
 }
 
+/// A conversion that loses a member succeeds with a report or fails, as the loss policy requires.
 #[test]
 fn loss_policy_decides_about_conversions() {
     let (_, request) = serve_call(
@@ -187,6 +194,7 @@ fn loss_policy_decides_about_conversions() {
     assert_eq!(error.code(), Some(-32602));
 }
 
+/// A client application that is written for one home revision can call servers of the other revisions.
 #[test]
 fn home_client_serves_every_server() {
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"] {
