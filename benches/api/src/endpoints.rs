@@ -1,21 +1,23 @@
-//! Client endpoint and server endpoint without an API around them, as the base of the comparison.
+//! Client endpoint and server endpoint of `mcp-exact-session`, used directly: the base of the comparison with the macro
+//! API.
 
 use anyhow::Context as _;
 use mcp_exact_session::*;
 
 use crate::load::TEXT;
 
-/// Two endpoints that have negotiated a revision.
+/// Client endpoint and server endpoint that have negotiated a revision and exchange messages in memory.
 pub struct Pair {
     /// Client endpoint.
     client: ClientEndpoint,
     /// Server endpoint.
     server: ServerEndpoint<()>,
-    /// Buffer of one frame.
+    /// Reused buffer for the bytes of one frame.
     frame: Vec<u8>,
 }
 
 impl Pair {
+    /// Creates both endpoints and negotiates the revision.
     pub fn new(revision: &str) -> anyhow::Result<Self> {
         let offer = Offer::new([revision])?;
         let mut config = ServerConfig::new(Identity::new("server", "1"));
@@ -41,7 +43,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Delivers the messages of the client to the server.
+    /// Delivers all queued messages of the client to the server.
     fn deliver_to_server(&mut self) {
         self.frame.clear();
         while self.client.poll_transmit(&mut self.frame).is_some() {
@@ -52,7 +54,7 @@ impl Pair {
         }
     }
 
-    /// Delivers the messages of the server to the client.
+    /// Delivers all queued messages of the server to the client.
     fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
@@ -64,7 +66,7 @@ impl Pair {
         }
     }
 
-    /// Makes one call of a tool that returns its argument.
+    /// Makes one complete call of a tool that returns its argument: request, reply and outcome.
     pub fn call(&mut self) {
         let params = format!(r#"{{"name":"echo","arguments":{{"text":"{TEXT}"}}}}"#);
         let params: JsonObject = params.parse().expect("an object");

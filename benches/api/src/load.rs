@@ -1,4 +1,4 @@
-//! Client over pipes: writes prepared requests, and counts lines.
+//! Client over pipes that uses little CPU time: it writes prepared requests and counts the lines of the responses.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, ensure};
 use memchr::memchr_iter;
 
-/// Text in the arguments of each call.
+/// Text that each call sends as argument and receives as result.
 pub const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
 /// Request that starts a session, as one line.
@@ -15,7 +15,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 /// Notification that completes the handshake, as one line.
 const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
-/// Server process on pipes with a session, killed on drop.
+/// Server process whose pipes carry one session; the process is killed on drop.
 pub struct Session {
     /// Process of the server.
     child: Child,
@@ -23,9 +23,9 @@ pub struct Session {
     input: ChildStdin,
     /// Standard output of the server.
     output: ChildStdout,
-    /// Buffer for responses.
+    /// Reused buffer for the bytes of responses.
     buffer: Vec<u8>,
-    /// Id of the last request.
+    /// Id of the last request that was built.
     last_id: u64,
 }
 
@@ -37,7 +37,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Starts a server and a session.
+    /// Starts the server `name` of this program as a process, completes the handshake, and checks one call.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["server", name])
@@ -66,7 +66,7 @@ impl Session {
         Ok((lines, count))
     }
 
-    /// Returns `count` requests as text, and the ends of their lines in it.
+    /// Builds the next `count` requests; returns their bytes, and the offsets at which the requests end, preceded by 0.
     fn requests(&mut self, count: usize) -> (Vec<u8>, Vec<usize>) {
         let (mut text, mut ends) = (Vec::new(), vec![0]);
         for _ in 0..count {

@@ -1,9 +1,9 @@
 //! Benchmark of a server with one tool, written with the macro API: over stdio compared with the driver of
 //! `mcp-exact-transport`, and in memory compared with the two endpoints alone.
 //!
-//! Both run in turn; the smallest time of a round is used. `api-bench server NAME` runs one of the servers. Prints a
-//! table, and writes it to a page with `--markdown`; no exit code depends on a time. `--calls N` makes N calls in
-//! memory without measuring, for callgrind; `--endpoints` uses only the endpoints.
+//! The two operations of a comparison run in turn, and the smallest time of each is used. `api-bench server NAME` runs
+//! one of the servers. Prints a table, and writes it to a page with `--markdown`; no exit code depends on a time.
+//! `--calls N` makes N calls in memory without measuring, for callgrind; `--endpoints` uses only the endpoints.
 
 mod endpoints;
 mod load;
@@ -18,9 +18,10 @@ use load::Session;
 use mcp_exact::{Client, IntoServer as _, revisions};
 use servers::{Echo, Text};
 
-/// Maximum time of calls through the macro API relative to the driver; 1.25 corresponds to 0.8 of the calls per second.
+/// Maximum time of calls through the macro API, divided by their time with the driver; 1.25 corresponds to 0.8 of the
+/// calls per second.
 const MAX_SERVE_RATIO: f64 = 1.25;
-/// Maximum time of a call in memory relative to the two endpoints alone.
+/// Maximum time of a call in memory through the macro API, divided by its time with the two endpoints alone.
 const MAX_MEMORY_RATIO: f64 = 3.0;
 
 fn main() -> anyhow::Result<()> {
@@ -50,7 +51,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares the macro API with the driver over stdio, with 64 concurrent calls.
+/// Measures the time of calls over stdio with the macro API and with the driver, with 64 concurrent calls.
 fn serve() -> anyhow::Result<Row> {
     let (mut driver, mut api) = (Session::start("driver")?, Session::start("api")?);
     let timed = |session: &mut Session, calls: u32| {
@@ -79,7 +80,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(builder.enable_all().build()?)
 }
 
-/// Connects a client of a revision to a server in memory.
+/// Connects a client, which supports only this revision, to a server in memory.
 async fn client(revision: &str) -> anyhow::Result<Client> {
     let server = Echo.into_server()?;
     let revision = revisions().find(|one| one.as_str() == revision);
@@ -87,8 +88,8 @@ async fn client(revision: &str) -> anyhow::Result<Client> {
     Ok(Client::in_memory(&server).revision(revision).await?)
 }
 
-/// Compares a tool call between a client and a server in memory with the same call between two endpoints of the session crate,
-/// without tasks and handlers.
+/// Measures the time of a tool call between a client and a server in memory, and between two endpoints of the session
+/// crate without tasks and handlers.
 fn memory(revision: &str) -> anyhow::Result<Row> {
     let runtime = runtime()?;
     let client = runtime.block_on(client(revision))?;
@@ -103,7 +104,7 @@ fn memory(revision: &str) -> anyhow::Result<Row> {
     })
 }
 
-/// Makes one call.
+/// Makes one call of the tool `echo` through the client.
 async fn call(client: &Client) {
     let text = Text {
         text: load::TEXT.to_owned(),
@@ -112,7 +113,7 @@ async fn call(client: &Client) {
     assert!(!output.is_error());
 }
 
-/// Makes calls in memory without measuring them.
+/// Makes this number of calls in memory through the macro API without measuring them.
 fn in_memory(calls: u32) -> anyhow::Result<()> {
     let runtime = runtime()?;
     let client = runtime.block_on(client("2025-11-25"))?;
@@ -122,7 +123,7 @@ fn in_memory(calls: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes calls through the two endpoints without measuring them.
+/// Makes this number of calls through the two endpoints without measuring them.
 fn endpoints_alone(calls: u32) -> anyhow::Result<()> {
     let mut pair = Pair::new("2025-11-25")?;
     (0..calls).for_each(|_| pair.call());

@@ -1,4 +1,4 @@
-//! Measured servers: one tool `echo`, whose result is its argument.
+//! Measured servers, each with one tool `echo` that returns its argument.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-/// Arguments of the tool.
+/// Arguments of the tool `echo`.
 #[derive(serde::Serialize)]
 pub struct Text {
+    /// Text that the tool returns.
     pub text: String,
 }
 
@@ -27,7 +28,7 @@ impl Echo {
     }
 }
 
-/// Runs the named server until the end of its input.
+/// Runs the server `api` or `driver` over stdio until the end of its input.
 pub fn run(name: &str) -> anyhow::Result<()> {
     let runtime = super::runtime()?;
     match name {
@@ -45,7 +46,7 @@ pub fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Handles an event of the driver: answers requests.
+/// Replies to each request that the driver delivers.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = call(&request).unwrap_or_else(Reply::Error);
@@ -53,7 +54,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// Returns the reply to a call.
+/// Returns the reply to a call of the tool `echo`.
 fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     let arguments = request.param("arguments");
     let arguments = arguments.and_then(|arguments| arguments.object());

@@ -1,4 +1,4 @@
-//! Comparison of measurements: ratios, geometric means, and the worst message.
+//! Comparison of the measured libraries: ratios of times, geometric means, and the message with the largest ratio.
 
 use crate::contestant::{Contestant, Role};
 use crate::entry::Entry;
@@ -15,7 +15,7 @@ impl Operation {
     /// Both operations, in the order of the report.
     pub const BOTH: [Self; 2] = [Self::Decode, Self::Encode];
 
-    /// Returns the name in the report.
+    /// Returns the name of the operation in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Decode => "decode",
@@ -23,7 +23,7 @@ impl Operation {
         }
     }
 
-    /// Returns the time for one message, in nanoseconds.
+    /// Returns the minimum time of the operation for one message, in nanoseconds; `None` if the library cannot encode.
     pub fn time(self, figures: &Figures) -> Option<f64> {
         match self {
             Self::Decode => Some(figures.decode.min),
@@ -32,30 +32,33 @@ impl Operation {
     }
 }
 
-/// Measurements of one run.
+/// Measurements of all libraries for all messages in one run of the benchmark.
 pub struct Run {
-    /// Date of the run.
+    /// Date of the run in UTC, such as `2025-06-18`.
     pub date: String,
+    /// Number and duration of the samples.
     pub effort: Effort,
-    /// Names and roles of the libraries, in the order of the columns.
+    /// Names and roles of the libraries, in the order of the columns of `rows`.
     pub libraries: Vec<(&'static str, Role)>,
-    /// Column of the baseline.
+    /// Index of the column of `serde_json::Value`, with which all libraries are compared.
     pub baseline: usize,
-    /// Column of our library.
+    /// Index of the column of the library of this repository.
     pub ours: usize,
     /// One row for each message.
     pub rows: Vec<Row>,
 }
 
-/// Ratio of one message that decides a threshold.
+/// Ratio of the times of two libraries for one message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extreme {
+    /// Time of one library divided by the time of the other library.
     pub ratio: f64,
-    /// Name of the message.
+    /// Name of the compared message.
     pub entry: String,
 }
 
 impl Run {
+    /// Creates the results of a run, and finds the columns of the baseline and of our library by their roles.
     pub fn new(
         date: String,
         effort: Effort,
@@ -82,18 +85,19 @@ impl Run {
         }
     }
 
-    /// Returns the columns of the peers.
+    /// Iterates over the column indexes of the other libraries of typed messages.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         let role = |index: &usize| self.libraries[*index].1 == Role::Peer;
         (0..self.libraries.len()).filter(role)
     }
 
-    /// Returns the column of a library.
+    /// Returns the column index of the library with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.libraries.iter().position(|library| library.0 == name)
     }
 
-    /// Returns the time of `library` for a message relative to `base`.
+    /// Returns the time of the library in column `library` for one message, divided by the time of the library in
+    /// column `base`; `None` if one of them does not support the operation.
     pub fn ratio(
         &self,
         row: &Row,
@@ -106,7 +110,8 @@ impl Run {
         Some(time / base)
     }
 
-    /// Returns the ratios of all messages that both libraries support and for which `choose` returns true.
+    /// Returns the ratios of the times of two libraries, for all messages that both support and for which `choose`
+    /// returns true.
     pub fn ratios<'a>(
         &'a self,
         operation: Operation,
@@ -125,7 +130,7 @@ impl Run {
             })
     }
 
-    /// Returns the geometric mean of the ratios, and the number of messages.
+    /// Returns the geometric mean of the ratios of two libraries, and the number of compared messages.
     pub fn mean(&self, operation: Operation, library: usize, base: usize) -> Option<(f64, usize)> {
         geometric(
             self.ratios(operation, library, base, |_| true)
@@ -133,14 +138,14 @@ impl Run {
         )
     }
 
-    /// Returns the largest ratio and its message.
+    /// Returns the largest ratio of the times of two libraries, with its message.
     pub fn worst(&self, operation: Operation, library: usize, base: usize) -> Option<Extreme> {
         self.ratios(operation, library, base, |_| true)
             .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 }
 
-/// Returns the geometric mean of `values` and their number.
+/// Returns the geometric mean and the number of the values; `None` without values.
 pub fn geometric(values: impl Iterator<Item = f64>) -> Option<(f64, usize)> {
     let logs: Vec<f64> = values.map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -151,11 +156,13 @@ pub fn geometric(values: impl Iterator<Item = f64>) -> Option<(f64, usize)> {
 mod tests {
     use super::*;
 
+    /// A ratio and its inverse have the geometric mean 1.
     #[test]
     fn geometric_mean_balances_ratios() {
         assert_eq!(geometric([0.5, 2.0].into_iter()), Some((1.0, 2)));
     }
 
+    /// Without values there is no geometric mean.
     #[test]
     fn mean_of_nothing_is_absent() {
         assert_eq!(geometric(std::iter::empty()), None);

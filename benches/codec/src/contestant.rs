@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use crate::entry::Entry;
 use crate::libraries::{codex, head, mcp_exact, raw, rmcp, rust_mcp_schema, value};
 
-/// Role of a library in the comparisons.
+/// Role of a library in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `serde_json::Value`, the base of all ratios.
@@ -17,17 +17,17 @@ pub enum Role {
     Ours,
     /// Another library of typed messages.
     Peer,
-    /// Decoder that does less than a library of typed messages, for orientation.
+    /// Decoder that does less work than a library of typed messages, and shows the maximum speed.
     Limit,
 }
 
-/// Library that decodes and encodes messages.
+/// Library whose decoding and encoding of messages is measured.
 pub trait Library: 'static {
-    /// Name in the report.
+    /// Name of the library in the report.
     const NAME: &'static str;
-    /// Role in the comparisons.
+    /// Role of the library in the comparison.
     const ROLE: Role;
-    /// True if the library can encode.
+    /// True if the library can encode decoded messages.
     const ENCODES: bool = true;
     /// Type of a decoded message.
     type Decoded<'e>;
@@ -38,29 +38,29 @@ pub trait Library: 'static {
     /// A description, if the library cannot decode the entry.
     fn decode(entry: &Entry) -> Result<Self::Decoded<'_>, String>;
 
-    /// Returns the reason why a decoded value does not match the entry, such as a result of another type; `None` if it
-    /// matches.
+    /// Returns the reason why a decoded value does not match the entry, such as a result of another type; `None` if the
+    /// value matches.
     fn mistake(_decoded: &Self::Decoded<'_>, _entry: &Entry) -> Option<String> {
         None
     }
 
-    /// Appends the message to `out`.
+    /// Appends the text of a decoded message to `out`.
     fn encode(decoded: &Self::Decoded<'_>, out: &mut Vec<u8>);
 }
 
-/// Decoded value that can be encoded repeatedly.
+/// Decoded message that can be encoded repeatedly.
 pub trait Prepared {
-    /// Appends the message to `out`.
+    /// Appends the text of the message to `out`.
     fn encode(&self, out: &mut Vec<u8>);
 }
 
-/// Object-safe form of a [`Library`].
+/// [`Library`] in a form that can be used as a trait object.
 pub trait Contestant {
     /// Returns the name in the report.
     fn name(&self) -> &'static str;
     /// Returns the role in the comparisons.
     fn role(&self) -> Role;
-    /// Returns true if the library can encode.
+    /// Returns true if the library can encode decoded messages.
     fn encodes(&self) -> bool;
     /// Decodes the entry and drops the value.
     fn decode(&self, entry: &Entry);
@@ -74,25 +74,25 @@ pub trait Contestant {
 /// Returns all libraries, in the order of the columns.
 pub fn all() -> Vec<Box<dyn Contestant>> {
     vec![
-        taking::<value::Untyped>(),
-        taking::<mcp_exact::Typed>(),
-        taking::<head::MessageHead>(),
-        taking::<raw::Envelope>(),
-        taking::<rmcp::Rmcp>(),
-        taking::<rust_mcp_schema::RustMcpSchema>(),
-        taking::<codex::Codex>(),
+        boxed_library::<value::Untyped>(),
+        boxed_library::<mcp_exact::Typed>(),
+        boxed_library::<head::MessageHead>(),
+        boxed_library::<raw::Envelope>(),
+        boxed_library::<rmcp::Rmcp>(),
+        boxed_library::<rust_mcp_schema::RustMcpSchema>(),
+        boxed_library::<codex::Codex>(),
     ]
 }
 
-/// Returns a library as a trait object.
-pub fn taking<L: Library>() -> Box<dyn Contestant> {
+/// Returns the library `L` as a trait object.
+pub fn boxed_library<L: Library>() -> Box<dyn Contestant> {
     Box::new(ErasedLibrary::<L>(PhantomData))
 }
 
-/// Object-safe wrapper of a library.
+/// Implements [`Contestant`] for a [`Library`].
 struct ErasedLibrary<L>(PhantomData<L>);
 
-/// Decoded value of a library.
+/// Decoded message of a library, which implements [`Prepared`].
 struct DecodedValue<'e, L: Library>(L::Decoded<'e>);
 
 impl<L: Library> Prepared for DecodedValue<'_, L> {
@@ -128,7 +128,8 @@ impl<L: Library> Contestant for ErasedLibrary<L> {
     }
 }
 
-/// Returns a description of the variant at the start of the `Debug` output of `value`, unless it is `expected`.
+/// Returns a description of the enum variant of `value`, read from its `Debug` output, or `None` if the variant is
+/// `expected`.
 pub fn other_variant(value: &dyn std::fmt::Debug, expected: &str) -> Option<String> {
     let text = format!("{value:?}");
     let variant = text.split(['(', '{', ' ']).next().unwrap_or_default();

@@ -44,7 +44,7 @@ const INDENTED_MESSAGES: &[&str] = &[
     "result-structured",
 ];
 
-/// Returns all messages in the usual layout, followed by some in other layouts.
+/// Returns all messages with the usual order of members, followed by some messages in other layouts.
 pub fn corpus() -> Vec<Entry> {
     let drafts = drafts();
     let mut entries: Vec<Entry> = drafts
@@ -62,7 +62,8 @@ pub fn corpus() -> Vec<Entry> {
     entries
 }
 
-/// Returns the messages in the usual layout, each without and with the metadata that 2026-07-28 requires.
+/// Returns the messages except batches with the usual order of members, each without and with the members that
+/// 2026-07-28 requires.
 pub fn with_metadata() -> Vec<[Entry; 2]> {
     let drafts = drafts().into_iter().filter(|draft| !draft.batch);
     drafts
@@ -74,7 +75,8 @@ pub fn with_metadata() -> Vec<[Entry; 2]> {
         .collect()
 }
 
-/// Adds the required metadata to the params of a request or to a result (2026-07-28, "basic", "lifecycle").
+/// Adds the members that 2026-07-28 requires: `_meta` to the params of a request, and `resultType` and the cache
+/// members to a result (`basic`; `server/utilities/caching`).
 fn metadata(message: Node) -> Node {
     let client = object([
         (
@@ -101,22 +103,22 @@ fn metadata(message: Node) -> Node {
     }
 }
 
-/// Returns all messages without a layout.
+/// Returns all messages as JSON values, before the layout of their text is chosen.
 fn drafts() -> Vec<Draft> {
     let mut drafts = requests::drafts();
     drafts.extend(results::drafts());
     drafts
 }
 
-/// Message without a layout.
+/// Message as a JSON value, before the layout of its text is chosen.
 struct Draft {
-    /// Name of the message.
+    /// Name of the message in the report.
     name: &'static str,
-    /// Sender of the message.
+    /// Peer that sends the message.
     side: Side,
-    /// Method of the request that a result answers.
+    /// Method of the answered request, if the message is a result.
     answers: Option<&'static str>,
-    /// True for a batch of 2025-03-26.
+    /// True if the message is a batch of 2025-03-26.
     batch: bool,
     /// True if the message consists mostly of untyped JSON or long strings.
     bulky: bool,
@@ -136,7 +138,7 @@ impl Draft {
         }
     }
 
-    /// Creates a request.
+    /// Creates a request that the peer `side` sends.
     fn request(
         name: &'static str,
         side: Side,
@@ -147,12 +149,12 @@ impl Draft {
         Self::new(name, side, request(id, method, params))
     }
 
-    /// Creates a notification.
+    /// Creates a notification that the peer `side` sends.
     fn notification(name: &'static str, side: Side, method: &str, params: Option<Node>) -> Self {
         Self::new(name, side, notification(method, params))
     }
 
-    /// Creates a result of the server.
+    /// Creates a result that the server sends; `answers` is the method of the answered request.
     fn result(name: &'static str, id: i32, answers: &'static str, result: Node) -> Self {
         let node = object([
             ("jsonrpc", "2.0".into()),
@@ -165,7 +167,7 @@ impl Draft {
         }
     }
 
-    /// Returns the draft as a message of the client.
+    /// Changes the sender of the message to the client.
     fn by_client(self) -> Self {
         Self {
             side: Side::Client,
@@ -173,7 +175,7 @@ impl Draft {
         }
     }
 
-    /// Returns the draft as a message that consists mostly of untyped JSON or long strings.
+    /// Marks the message as one that consists mostly of untyped JSON or long strings.
     fn bulky(self) -> Self {
         Self {
             bulky: true,
@@ -181,7 +183,7 @@ impl Draft {
         }
     }
 
-    /// Returns the message in a layout.
+    /// Returns the message with its text in this layout.
     fn entry(&self, layout: Layout) -> Entry {
         let name = match layout {
             Layout::Usual => self.name.to_owned(),
@@ -199,7 +201,7 @@ impl Draft {
     }
 }
 
-/// Returns a JSON-RPC request.
+/// Returns the JSON value of a JSON-RPC request.
 fn request(id: i32, method: &str, params: Option<Node>) -> Node {
     let node = object([
         ("jsonrpc", "2.0".into()),
@@ -212,7 +214,7 @@ fn request(id: i32, method: &str, params: Option<Node>) -> Node {
     }
 }
 
-/// Returns a JSON-RPC notification.
+/// Returns the JSON value of a JSON-RPC notification.
 fn notification(method: &str, params: Option<Node>) -> Node {
     let node = object([("jsonrpc", "2.0".into()), ("method", method.into())]);
     match params {

@@ -1,5 +1,5 @@
-//! Counts the allocations between two points: their number, their bytes, and the peak. An atomic flag enables counting;
-//! while disabled, the cost is one load per allocation.
+//! Counts the allocations during a function call: their number, their bytes, and the peak. An atomic flag enables the
+//! counting; while the counting is disabled, its cost is one load per allocation.
 
 // An allocator cannot be written otherwise.
 #![allow(unsafe_code)]
@@ -7,33 +7,34 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// System allocator with counters.
+/// Allocator of the system that also counts allocations.
 pub struct Counting;
 
 /// True while allocations are counted.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
-/// Number of allocations.
+/// Number of allocations since counting was enabled.
 static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Number of requested bytes.
+/// Number of bytes that were requested since counting was enabled.
 static REQUESTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 // Wraps below zero when something is freed that was there before; the difference still adds up.
-/// Number of allocated bytes; wraps around if memory is freed that was allocated before counting.
+/// Number of currently allocated bytes, counted from zero; wraps around if memory is freed that was allocated before
+/// counting was enabled.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Largest number of allocated bytes.
+/// Largest value of [`ALLOCATED_BYTES`] since counting was enabled.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocations during the execution of a function.
+/// Heap use of a function call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
     /// Number of allocations, including reallocations.
     pub count: usize,
     /// Number of requested bytes; a reallocation adds its new size.
     pub bytes: usize,
-    /// Peak of allocated bytes.
+    /// Maximum number of bytes that were allocated at the same time.
     pub peak: usize,
 }
 
-/// Returns the allocations of `work`. The counters are global, so no other thread may allocate.
+/// Calls `work` and returns its heap use. The counters are global, so no other thread may allocate.
 pub fn allocations_during(work: impl FnOnce()) -> Use {
     for counter in [&ALLOCATION_COUNT, &REQUESTED_BYTES, &ALLOCATED_BYTES, &PEAK_BYTES] {
         counter.store(0, Relaxed);
@@ -48,7 +49,7 @@ pub fn allocations_during(work: impl FnOnce()) -> Use {
     }
 }
 
-/// Counts an allocation of `new` bytes that replaces one of `old` bytes.
+/// Counts an allocation of `new` bytes that replaces an allocation of `old` bytes; `old` is 0 for a new allocation.
 fn add(new: usize, old: usize) {
     ALLOCATION_COUNT.fetch_add(1, Relaxed);
     REQUESTED_BYTES.fetch_add(new, Relaxed);

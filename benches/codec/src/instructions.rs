@@ -1,6 +1,6 @@
-//! Counts instructions with callgrind, message by message: exact enough to compare a change with the state before it.
-//! Runs this program under valgrind with few and with many repetitions; the difference is the measured work. No times
-//! are measured.
+//! Counts instructions with callgrind, message by message: exact enough to show the effect of a small change of the
+//! code. Runs this program under valgrind with few and with many repetitions; the difference is the measured work. No
+//! times are measured.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -21,7 +21,7 @@ const RECORDED_MESSAGES: &[&str] = &[
     "result-text-1m",
 ];
 
-/// Repeated operation.
+/// Operation that runs repeatedly under valgrind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Decode,
@@ -29,7 +29,7 @@ enum Work {
 }
 
 impl Work {
-    /// Returns the name of the argument.
+    /// Returns the command-line argument that selects the operation.
     fn name(self) -> &'static str {
         match self {
             Self::Decode => "decode",
@@ -38,18 +38,20 @@ impl Work {
     }
 }
 
-/// Instruction counts of one message: those of our library and of `serde_json::Value`.
+/// Instruction counts of one message, for the library of this repository and for `serde_json::Value`.
 struct Row {
+    /// Name of the message.
     name: String,
     /// Size of the message in bytes.
     bytes: usize,
-    /// Instructions of decoding: ours, `serde_json::Value`.
+    /// Instructions of decoding once: by the library of this repository, and by `serde_json::Value`.
     decode: [u64; 2],
-    /// Instructions of encoding: ours, `serde_json::Value`.
+    /// Instructions of encoding once: by the library of this repository, and by `serde_json::Value`.
     encode: [u64; 2],
 }
 
-/// Counts the instructions; returns the table.
+/// Counts the instructions of the messages whose names contain a string of `only`, or equal one of `RECORDED_MESSAGES`
+/// if `only` is empty; returns the table.
 ///
 /// # Errors
 /// If valgrind is missing or fails.
@@ -68,7 +70,7 @@ pub fn table(only: &[String]) -> Result<String, String> {
     Ok(text(&rows))
 }
 
-/// Counts the instructions of one message.
+/// Counts the instructions of decoding and of encoding one message.
 fn row(entry: &Entry) -> Result<Row, String> {
     let both = |work| {
         Ok::<_, String>([
@@ -84,7 +86,7 @@ fn row(entry: &Entry) -> Result<Row, String> {
     })
 }
 
-/// Formats the counts as a table.
+/// Formats the counts as a Markdown table.
 fn text(rows: &[Row]) -> String {
     let mut out = String::from(
         "| message | bytes | decode | `Value` | ratio | encode | `Value` | ratio |\n\
@@ -109,7 +111,7 @@ fn text(rows: &[Row]) -> String {
     out
 }
 
-/// Returns the instructions of one repetition, excluding the initialization of the process.
+/// Returns the number of instructions of one decoding or encoding, excluding the start of the process.
 fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
     let more = if entry.bytes.len() > 100_000 { 2 } else { 20 };
     let (few, many) = (1, 1 + more);
@@ -117,7 +119,7 @@ fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
     Ok(counted(many)?.saturating_sub(counted(few)?) / u64::from(many - few))
 }
 
-/// Runs this program under valgrind with a number of repetitions; returns the counted instructions.
+/// Runs this program under valgrind with `repeats` repetitions of the operation; returns the counted instructions.
 fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
@@ -145,7 +147,7 @@ fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u6
     }
 }
 
-/// Returns the name of a role as an argument.
+/// Returns the command-line argument that selects a library by its role.
 fn role_name(role: Role) -> &'static str {
     match role {
         Role::Ours => "ours",
@@ -153,7 +155,7 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Repeats one message; this function runs under valgrind.
+/// Decodes or encodes the message `name` a number of times; this function runs in the process under valgrind.
 ///
 /// # Errors
 /// If an argument is not known or the message is not decoded.
@@ -185,7 +187,7 @@ pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// Function whose instructions valgrind counts, found by its name.
+/// Calls `work` a number of times. Valgrind finds this function by its name and counts its instructions.
 #[inline(never)]
 fn repeated(times: u32, work: &mut dyn FnMut()) {
     for _ in 0..times {
@@ -197,6 +199,7 @@ fn repeated(times: u32, work: &mut dyn FnMut()) {
 mod tests {
     use super::*;
 
+    /// Each recorded message exists in the corpus.
     #[test]
     fn corpus_contains_representative_messages() {
         let corpus = corpus::corpus();
@@ -206,6 +209,7 @@ mod tests {
         assert_eq!(RECORDED_MESSAGES.len(), 8);
     }
 
+    /// A table row contains the counts of both libraries and their ratio, for decoding and encoding.
     #[test]
     fn rows_contain_counts_and_ratios() {
         let row = Row {

@@ -1,4 +1,4 @@
-//! JSON form of a run, for tools.
+//! JSON form of the results of a run, for evaluation by other programs.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::measure::{Figures as Measured, Row};
 use crate::revisions::Figures;
 use crate::threshold::Verdict;
 
-/// Returns the JSON document of a run.
+/// Returns the results of a run, the thresholds and the results by revision as one JSON document.
 pub fn document(run: &Run, verdicts: &[Verdict], revisions: &[Figures]) -> Value {
     let libraries: Vec<Value> = (0..run.libraries.len())
         .map(|index| library(run, index))
@@ -35,7 +35,7 @@ pub fn document(run: &Run, verdicts: &[Verdict], revisions: &[Figures]) -> Value
     })
 }
 
-/// Returns the measurements of a revision.
+/// Returns the measurements of one revision as JSON.
 fn revision(figures: &Figures) -> Value {
     json!({
         "revision": figures.revision,
@@ -45,7 +45,7 @@ fn revision(figures: &Figures) -> Value {
     })
 }
 
-/// Returns a library with its means.
+/// Returns the name of a library, and its geometric means relative to the baseline and to our library, as JSON.
 fn library(run: &Run, index: usize) -> Value {
     let mean = |operation, base| run.mean(operation, index, base).map(|mean| mean.0);
     json!({
@@ -57,7 +57,7 @@ fn library(run: &Run, index: usize) -> Value {
     })
 }
 
-/// Returns the measurements of a message.
+/// Returns the measurements of all libraries for one message as JSON.
 fn message(run: &Run, row: &Row) -> Value {
     let results: serde_json::Map<String, Value> = run
         .libraries
@@ -80,7 +80,7 @@ fn message(run: &Run, row: &Row) -> Value {
     })
 }
 
-/// Returns the measurements of one library for a message.
+/// Returns the measurements of one library for one message as JSON.
 fn figures(figures: &Measured) -> Value {
     json!({
         "decodeNs": figures.decode.min,

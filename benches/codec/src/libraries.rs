@@ -8,7 +8,7 @@ pub mod rmcp;
 pub mod rust_mcp_schema;
 pub mod value;
 
-/// Returns the usual type name for the result of a method.
+/// Returns the name that most libraries give to the result type of a method.
 fn result_type(method: &str) -> &'static str {
     match method {
         "completion/complete" => "CompleteResult",

@@ -26,7 +26,7 @@ use bench_record::date;
 use compare::Run;
 use measure::Effort;
 
-/// Allocator that counts allocations.
+/// Global allocator, which counts the allocations of the measured libraries.
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
 
@@ -43,13 +43,13 @@ usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdow
   --instructions
                count instructions with valgrind instead, for eight messages or those of --only";
 
-/// Effort of a normal run.
+/// Number and duration of samples without `--quick`.
 const FULL_EFFORT: Effort = Effort {
     samples: 15,
     sample: Duration::from_millis(3),
 };
 
-/// Effort with `--quick`.
+/// Number and duration of samples with `--quick`.
 const QUICK_EFFORT: Effort = Effort {
     samples: 3,
     sample: Duration::from_millis(1),
@@ -57,17 +57,17 @@ const QUICK_EFFORT: Effort = Effort {
 
 /// Options of the command line.
 struct Arguments {
-    /// Effort of the measurement.
+    /// Number and duration of the samples.
     effort: Effort,
-    /// Names of the measured messages; empty for all.
+    /// Parts of the names of the messages to measure; empty to measure all messages.
     only: Vec<String>,
-    /// File for the JSON report.
+    /// Path of the JSON file to write.
     json: Option<PathBuf>,
-    /// File for the chart.
+    /// Path of the SVG chart to write.
     svg: Option<PathBuf>,
-    /// File for the page.
+    /// Path of the Markdown page to write.
     markdown: Option<PathBuf>,
-    /// True if instructions are counted instead of times.
+    /// True if instructions are counted and no times are measured.
     instructions: bool,
 }
 
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the options.
+/// Parses the options of the command line.
 fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments {
         effort: FULL_EFFORT,
@@ -125,7 +125,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark with these options, prints the report and writes the requested files.
 fn run(arguments: &Arguments) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its numbers mean nothing");
@@ -169,7 +169,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a report.
+/// Writes a file; the error names the path.
 fn write(path: &PathBuf, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -6,7 +6,7 @@ use crate::compare::Run;
 use crate::report;
 use crate::threshold::{self, Verdict};
 
-/// Returns the page of a run.
+/// Returns the Markdown page with the thresholds and the report of a run.
 pub fn page(run: &Run, verdicts: &[Verdict], report: &str) -> String {
     let rows = verdicts
         .iter()
@@ -23,7 +23,7 @@ pub fn page(run: &Run, verdicts: &[Verdict], report: &str) -> String {
     )
 }
 
-/// Returns the page with instruction counts.
+/// Returns the Markdown page with a table of instruction counts.
 pub fn instructions(date: &str, table: &str) -> String {
     format!(
         "# Instructions\n\n{date}, {}. Instructions that callgrind counts for one message, drop included: ours, \

@@ -1,5 +1,6 @@
-//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and allocations of
-//! decoding. Samples of the libraries alternate, so that other load of the machine affects all libraries equally.
+//! Measures every library on every message: CPU time of decoding (including the drop of the decoded value) and of
+//! encoding, and allocations of decoding. Samples of the libraries alternate, so that other load of the machine affects
+//! all libraries equally.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::contestant::{Contestant, Prepared};
 use crate::entry::Entry;
 use crate::heap::{self, Use};
 
-/// Effort of a measurement.
+/// Number and duration of the samples of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Number of samples for each library, message and operation.
@@ -19,10 +20,10 @@ pub struct Effort {
     pub sample: Duration,
 }
 
-/// Nanoseconds for one message.
+/// Time of one operation on one message, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time {
-    /// Minimum of the samples, which the tables show.
+    /// Minimum of the samples, which the report shows.
     pub min: f64,
     /// Median of the samples.
     pub median: f64,
@@ -31,26 +32,28 @@ pub struct Time {
 /// Measurements of one library for one message.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Time of decoding.
+    /// Time of decoding and dropping the value.
     pub decode: Time,
     /// Time of encoding; `None` if the library cannot encode.
     pub encode: Option<Time>,
-    /// Allocations of decoding.
+    /// Heap use of decoding.
     pub heap: Use,
-    /// True if the encoded message equals the decoded one, as JSON.
+    /// True if the message, after decoding and encoding, equals the original as a JSON value; `None` if the library
+    /// cannot encode.
     pub equal: Option<bool>,
 }
 
-/// Message with the measurements of each library, or the reason why the library does not support it.
+/// Measurements of all libraries for one message.
 pub struct Row {
-    /// Message.
+    /// Measured message.
     pub entry: Entry,
-    /// Measurements or the reason for each library, in the order of the columns.
+    /// Measurements of each library, or the reason why the library does not support the message, in the order of the
+    /// columns.
     pub cells: Vec<Result<Figures, String>>,
 }
 
 impl Row {
-    /// Returns the measurements of a library.
+    /// Returns the measurements of the library in this column; `None` if the library does not support the message.
     pub fn figures(&self, library: usize) -> Option<&Figures> {
         self.cells.get(library)?.as_ref().ok()
     }
@@ -88,12 +91,12 @@ pub fn row(entry: Entry, libraries: &[Box<dyn Contestant>], effort: Effort) -> R
     Row { entry, cells }
 }
 
-/// Returns a function that decodes the message.
+/// Returns a function that decodes the message once.
 fn decoder<'a>(library: &'a dyn Contestant, entry: &'a Entry) -> Box<dyn FnMut() + 'a> {
     Box::new(|| library.decode(entry))
 }
 
-/// Returns a function that encodes into a reused buffer, as a connection does.
+/// Returns a function that encodes the message once into a reused buffer, as a connection does.
 fn encoder<'a>(prepared: &'a (dyn Prepared + 'a)) -> Box<dyn FnMut() + 'a> {
     let mut out = Vec::new();
     Box::new(move || {
@@ -103,7 +106,7 @@ fn encoder<'a>(prepared: &'a (dyn Prepared + 'a)) -> Box<dyn FnMut() + 'a> {
     })
 }
 
-/// Returns true if the encoded value equals the message, as JSON.
+/// Returns true if the encoded message equals the original as a JSON value.
 fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     let mut out = Vec::new();
     prepared.encode(&mut out);
@@ -111,7 +114,8 @@ fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     parse(&out) == parse(&entry.bytes)
 }
 
-/// Takes `count` samples of each function in turn, starting with a different function in each round.
+/// Measures `count` functions, which `work` returns by index, in turn; each round starts with a different function. The
+/// result is `None` for an index without a function.
 fn alternate<'a>(
     count: usize,
     effort: Effort,
@@ -137,9 +141,9 @@ fn alternate<'a>(
         .collect()
 }
 
-/// Returns the number of repetitions after which a sample takes `target`, from the time of one repetition as `sample`
-/// returns it. Warms up caches and the allocator on the way. The best of three samples is used in each step, because a
-/// disturbed sample would end the search too early.
+/// Returns the number of repetitions for a sample with the CPU time `target`; `sample` runs a number of repetitions and
+/// returns the nanoseconds of one. The calls of `sample` also warm up caches and the allocator. The best of three
+/// samples is used in each step, because a disturbed sample would end the search too early.
 fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
     /// Maximum number of repetitions.
     const MAX_REPEATS: u32 = 1 << 24;
@@ -157,7 +161,7 @@ fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
     }
 }
 
-/// Returns the CPU time of one repetition, in nanoseconds.
+/// Runs `work` a number of times; returns the CPU time of one run, in nanoseconds.
 fn sample(work: &mut dyn FnMut(), repeats: u32) -> f64 {
     let start = ThreadTime::now();
     for _ in 0..repeats {
@@ -179,19 +183,21 @@ fn summary(mut samples: Vec<f64>) -> Time {
 mod tests {
     use super::*;
 
-    /// Checks the number of repetitions for a function that takes `each` nanoseconds, and whose first sample is
-    /// disturbed by a millisecond.
+    /// Checks the number of repetitions for a function that takes `each` nanoseconds and whose first sample takes a
+    /// millisecond more.
     fn check(each: f64, repeats: u32) {
         let mut first = 1e6;
         let sample = |_| each + std::mem::take(&mut first);
         assert_eq!(calibrate(Duration::from_millis(3), sample), repeats);
     }
 
+    /// A first sample that takes much too long does not end the search for the number of repetitions.
     #[test]
     fn disturbed_sample_continues_calibration() {
         check(100.0, 30_000);
     }
 
+    /// A function that takes longer than a sample runs once in each sample.
     #[test]
     fn slow_work_is_not_repeated() {
         check(5e6, 1);

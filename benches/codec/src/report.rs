@@ -1,4 +1,5 @@
-//! Text report of a run: tables of times, means and allocations, and reasons for unsupported messages.
+//! Text report of a run: tables of times, geometric means and allocations, and the reasons why libraries do not support
+//! messages.
 
 use std::fmt::Write as _;
 
@@ -19,7 +20,7 @@ pub fn text(run: &Run) -> String {
     out
 }
 
-/// Returns the report without trailing spaces, for a code block.
+/// Removes trailing spaces from a report, which is then shown as a code block.
 pub fn fenced(report: &str) -> String {
     report
         .lines()
@@ -27,7 +28,7 @@ pub fn fenced(report: &str) -> String {
         .collect()
 }
 
-/// Returns the heading: date, effort and libraries.
+/// Returns the heading of the report: date, number of messages and samples, and method.
 fn heading(run: &Run) -> String {
     format!(
         "mcp-exact codec benchmark, {}\n\
@@ -65,7 +66,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Returns the table of times for an operation.
+/// Returns the table with the times of an operation for all messages and libraries.
 fn times(run: &Run, operation: Operation) -> String {
     let mut head = vec![
         operation.name().to_owned(),
@@ -114,12 +115,12 @@ fn times(run: &Run, operation: Operation) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Formats a ratio; empty without a value.
+/// Formats a ratio with three decimals; returns `n/a` without a value.
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "n/a".to_owned(), |ratio| format!("{ratio:.3}"))
 }
 
-/// Returns the table of geometric means.
+/// Returns the lines with the speed of our library relative to each other library, as geometric means.
 fn means(run: &Run) -> String {
     let mut out = String::from(
         "\nmcp-exact beside the others, geometric mean over the messages that both can do:\n",
@@ -140,7 +141,7 @@ fn means(run: &Run) -> String {
     out
 }
 
-/// Returns the table of allocations.
+/// Returns the table with the allocations and the peak heap use of decoding.
 fn heap(run: &Run) -> String {
     let columns: Vec<usize> = (0..run.libraries.len())
         .filter(|&index| run.libraries[index].1 != Role::Limit)
@@ -169,7 +170,7 @@ fn heap(run: &Run) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Returns the reasons for unsupported messages and other notes.
+/// Returns the notes of the report: noise, reasons for unsupported messages, and messages that are encoded differently.
 fn notes(run: &Run) -> String {
     let mut out = String::from("\nNotes\n");
     let (noisy, all) = noise(run);
@@ -213,7 +214,8 @@ fn notes(run: &Run) -> String {
     out
 }
 
-/// Returns the number of measurements with a large spread, and the number of all measurements.
+/// Returns the number of measurements whose median is more than a quarter above the minimum, and the number of all
+/// measurements.
 fn noise(run: &Run) -> (usize, usize) {
     let cells = run.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let times: Vec<_> = cells
@@ -228,6 +230,7 @@ fn noise(run: &Run) -> (usize, usize) {
 mod tests {
     use super::*;
 
+    /// The first column of a table is left-aligned, and the other columns are right-aligned.
     #[test]
     fn only_first_column_is_left_aligned() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();

@@ -1,5 +1,6 @@
-//! Speed of the crate of each revision, on the messages of the corpus that it can decode. Each revision is compared with
-//! `serde_json::Value` on the same messages; messages that it cannot decode are counted.
+//! Speed of the crate of each revision, measured with the messages of the corpus that the crate can decode. Each
+//! revision is compared with `serde_json::Value` on the messages that the revision can decode, and the number of these
+//! messages is reported.
 
 use std::fmt::Write as _;
 
@@ -9,12 +10,12 @@ use crate::entry::{Entry, Side};
 use crate::libraries::value;
 use crate::measure::{self, Effort};
 
-/// Measurements of a revision.
+/// Measurements of the crate of one revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Name of the revision.
+    /// Identifier of the revision.
     pub revision: &'static str,
-    /// Number of messages that the revision can decode.
+    /// Number of messages of the corpus that the crate can decode.
     pub messages: usize,
     /// Geometric mean of the decoding times relative to `serde_json::Value`.
     pub decode: f64,
@@ -22,12 +23,15 @@ pub struct Figures {
     pub encode: f64,
 }
 
-/// Measures all revisions.
+/// Measures the crates of all revisions.
 pub fn figures(effort: Effort) -> Vec<Figures> {
     all()
         .into_iter()
         .map(|(revision, library)| {
-            let pair = [crate::contestant::taking::<value::Untyped>(), library];
+            let pair = [
+                crate::contestant::boxed_library::<value::Untyped>(),
+                library,
+            ];
             let ratios: Vec<[f64; 2]> = corpus::with_metadata()
                 .into_iter()
                 .filter_map(|entries| {
@@ -57,7 +61,7 @@ pub fn figures(effort: Effort) -> Vec<Figures> {
         .collect()
 }
 
-/// Returns the section of the report.
+/// Returns the section of the report about the revisions.
 pub fn text(figures: &[Figures]) -> String {
     let mut out =
         String::from("\nby revision, geometric mean of the ratios to serde_json::Value\n");
@@ -72,7 +76,7 @@ pub fn text(figures: &[Figures]) -> String {
     out
 }
 
-/// Defines a library for each revision.
+/// Defines a [`Library`] for the crate of each revision.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
         $(mod $library {
@@ -108,9 +112,9 @@ macro_rules! revisions {
             }
         })*
 
-        /// Returns every revision with its library.
+        /// Returns the identifier of every revision, with the crate of the revision as a library.
         pub fn all() -> Vec<(&'static str, Box<dyn Contestant>)> {
-            vec![$(($id, crate::contestant::taking::<$library::Typed>())),*]
+            vec![$(($id, crate::contestant::boxed_library::<$library::Typed>())),*]
         }
     };
 }

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use crate::compare::{Operation, Run};
 use crate::contestant::Role;
 
-/// Left edge of the bars, in pixels.
+/// Horizontal position at which the bars start, in pixels.
 const LEFT: f64 = 150.0;
-/// Maximum length of a bar, in pixels.
+/// Length of the longest bar, in pixels.
 const BARS: f64 = 480.0;
 /// Height of a bar, in pixels.
 const BAR: f64 = 20.0;
-/// Distance between the tops of two bars, in pixels.
+/// Vertical distance between the tops of two bars, in pixels.
 const STEP: f64 = 28.0;
 
 /// Style sheet of the chart.
@@ -21,7 +21,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{fon
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.bar{fill:#57606a}.ours{fill:#fb923c}\
 .one{stroke:#9198a1}}";
 
-/// Returns the chart as SVG.
+/// Returns the bar chart of a run as an SVG document.
 pub fn chart(run: &Run) -> String {
     let mut body = String::new();
     let mut y = 30.0;
@@ -47,7 +47,7 @@ pub fn chart(run: &Run) -> String {
     )
 }
 
-/// Draws the bars of an operation below `top`; returns the bottom edge.
+/// Draws the bars of an operation below the vertical position `top`; returns the vertical position of their lower end.
 fn group(run: &Run, operation: Operation, top: f64, body: &mut String) -> f64 {
     let bars: Vec<(usize, f64)> = (0..run.libraries.len())
         .filter_map(|index| Some((index, run.mean(operation, index, run.baseline)?.0)))

@@ -5,12 +5,14 @@ use crate::contestant::{self, Role};
 use crate::corpus;
 use crate::entry::Layout;
 
+/// Two calls of `corpus` return equal messages.
 #[test]
 fn corpus_is_deterministic() {
     let (first, second) = (corpus::corpus(), corpus::corpus());
     assert!(first.iter().zip(&second).all(|(a, b)| a.bytes == b.bytes));
 }
 
+/// The corpus has messages from 37 bytes to 1 MB, and at least 25 messages without counting layouts.
 #[test]
 fn corpus_spans_all_sizes() {
     let corpus = corpus::corpus();
@@ -26,6 +28,7 @@ fn corpus_spans_all_sizes() {
     );
 }
 
+/// No two messages of the corpus have the same name.
 #[test]
 fn names_are_unique() {
     let mut names: Vec<_> = corpus::corpus()
@@ -38,6 +41,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), count);
 }
 
+/// A tool of the longest tool list has between 900 and 2,000 bytes.
 #[test]
 fn a_tool_takes_about_a_kilobyte() {
     let corpus = corpus::corpus();
@@ -49,6 +53,7 @@ fn a_tool_takes_about_a_kilobyte() {
     assert!((900..2_000).contains(&each), "{each}");
 }
 
+/// Every library except the peers decodes every message of the corpus.
 #[test]
 fn non_peer_libraries_decode_every_message() {
     for library in contestant::all() {
@@ -62,6 +67,7 @@ fn non_peer_libraries_decode_every_message() {
     }
 }
 
+/// Every library decodes at least three quarters of the corpus.
 #[test]
 fn each_peer_decodes_most_messages() {
     let corpus = corpus::corpus();
@@ -79,6 +85,7 @@ fn each_peer_decodes_most_messages() {
     }
 }
 
+/// After decoding and encoding by our library, each message equals the original as a JSON value.
 #[test]
 fn decoded_messages_encode_unchanged() {
     let all = contestant::all();

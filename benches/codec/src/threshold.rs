@@ -1,15 +1,15 @@
-//! Thresholds for the codec, and their results in a run. They are only printed, because measurements on a busy machine
-//! are unreliable.
+//! Thresholds for the codec, and their results in a run. The thresholds are only printed and fail no run, because
+//! measurements on a busy machine are unreliable.
 
 use std::fmt::Write as _;
 
 use crate::compare::{Extreme, Operation, Run};
 use crate::corpus::{MANY_TOOLS, tools};
 
-/// Threshold with its measurement.
+/// Threshold with the value that a run has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Description of the threshold.
+    /// Description of the threshold, with its limit.
     pub demand: String,
     /// Measured value; `None` if the run did not measure it.
     pub measured: Option<f64>,
@@ -27,7 +27,7 @@ pub fn verdicts(run: &Run) -> Vec<Verdict> {
     all
 }
 
-/// Returns the section of the report.
+/// Returns the section of the report about the thresholds.
 pub fn text(verdicts: &[Verdict]) -> String {
     let mut out = String::from("\nMust show\n");
     for verdict in verdicts {
@@ -37,7 +37,7 @@ pub fn text(verdicts: &[Verdict]) -> String {
     out
 }
 
-/// Formats a verdict as cells: whether it is met, the threshold, the measurement, and a note.
+/// Formats a threshold as four cells: `ok`, `MISS` or `n/a`, the description, the measured value, and the note.
 pub fn cells(verdict: &Verdict) -> [String; 4] {
     let word = match (verdict.measured, verdict.ok) {
         (None, _) => "n/a",
@@ -57,17 +57,17 @@ pub fn cells(verdict: &Verdict) -> [String; 4] {
     ]
 }
 
-/// Returns the result of a maximum.
+/// Creates the verdict on a threshold that the measured value must not exceed.
 fn at_most(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
     verdict(demand.into(), measured, |value| value <= limit)
 }
 
-/// Returns the result of a minimum.
+/// Creates the verdict on a threshold that the measured value must reach.
 fn at_least(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
     verdict(demand.into(), measured, |value| value >= limit)
 }
 
-/// Returns the result of a threshold; `holds` compares the measured value.
+/// Creates the verdict on a threshold; `holds` returns true if a value meets the threshold.
 fn verdict(
     demand: String,
     measured: Option<(f64, String)>,
@@ -81,18 +81,18 @@ fn verdict(
     }
 }
 
-/// Returns the geometric mean of two libraries, with the number of messages.
+/// Returns the geometric mean of the ratios of two libraries, and a note with the number of messages.
 fn mean(run: &Run, operation: Operation, library: usize, base: usize) -> Option<(f64, String)> {
     let (mean, count) = run.mean(operation, library, base)?;
     Some((mean, format!("{count} messages")))
 }
 
-/// Returns the value and the message that decide a threshold.
+/// Returns a ratio and the name of its message as the note.
 fn deciding(extreme: Option<Extreme>) -> Option<(f64, String)> {
     extreme.map(|it| (it.ratio, it.entry))
 }
 
-/// Returns the results of the thresholds for decoding.
+/// Returns the verdicts on the thresholds for decoding.
 fn decoding(run: &Run) -> Vec<Verdict> {
     let worst = run.worst(Operation::Decode, run.ours, run.baseline);
     let faster_than = |name| mean(run, Operation::Decode, run.column(name)?, run.ours);
@@ -120,7 +120,7 @@ fn decoding(run: &Run) -> Vec<Verdict> {
     ]
 }
 
-/// Returns the results of the thresholds for encoding.
+/// Returns the verdicts on the thresholds for encoding.
 fn encoding(run: &Run) -> Vec<Verdict> {
     let mut all = vec![at_most(
         "encode, geometric mean of the ratios to serde_json::Value, <= 0.35",
@@ -150,7 +150,7 @@ fn encoding(run: &Run) -> Vec<Verdict> {
     all
 }
 
-/// Returns the results of the thresholds for allocations.
+/// Returns the verdicts on the thresholds for allocations.
 fn heap(run: &Run) -> Vec<Verdict> {
     let ours = || {
         run.rows

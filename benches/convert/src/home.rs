@@ -1,5 +1,5 @@
-//! Decoding of a request in the types of the application's home revision, compared with the types of the client's
-//! revision.
+//! Measures the decoding of a request into the types of the application's home revision, compared with the decoding
+//! into the types of the client's revision.
 
 use std::hint::black_box;
 
@@ -16,7 +16,8 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","param
 /// Notification that completes the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Returns the measurement of a 2025-06-18 call for an application with the home revision `H`.
+/// Returns the measurement of an application with the home revision `H` that decodes the request `call` of a client of
+/// 2025-06-18.
 pub fn line<H: Home>(name: &str, call: &str) -> Line {
     let request = received_request(call);
     let same = request.clone();
@@ -35,7 +36,7 @@ pub fn line<H: Home>(name: &str, call: &str) -> Line {
     }
 }
 
-/// Returns the request as delivered by a server endpoint.
+/// Returns the request `call` as a server endpoint delivers it to the application.
 fn received_request(call: &str) -> IncomingRequest<()> {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
     config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");

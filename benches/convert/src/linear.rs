@@ -1,4 +1,4 @@
-//! Long inputs of many kinds: the time of a conversion is proportional to its input.
+//! Measures conversions of long inputs of many kinds, whose time must be proportional to the size of the input.
 
 use std::hint::black_box;
 use std::io;
@@ -21,15 +21,16 @@ const D: KnownRevision = KnownRevision::V2025_11_25;
 /// Revision 2026-07-28.
 const E: KnownRevision = KnownRevision::V2026_07_28;
 
-/// Kind of input: a beginning, repeated parts in which `#` is replaced by a number, and an end.
+/// Kind of input text: a beginning, a repeated part in which `#` is replaced by the number of the repetition, and an
+/// end.
 struct Kind {
-    /// Name in the report.
+    /// Name of the kind in the report.
     what: &'static str,
     /// Definition that the input is converted as.
     definition: &'static str,
-    /// Revisions from and to which the input is converted.
+    /// Source revision and target revision of the conversion.
     revisions: (KnownRevision, KnownRevision),
-    /// Beginning, repeated part, and end.
+    /// Beginning, repeated part, and end of the text.
     parts: [&'static str; 3],
 }
 
@@ -205,7 +206,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Environment variables that make glibc keep freed memory in the process.
+/// Environment variables that make glibc keep freed memory in the process, with their values.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEEP_FREED_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_TRIM_THRESHOLD_", "8000000000"),
@@ -216,7 +217,8 @@ const KEEP_FREED_MEMORY: [(&str, &str); 3] = [
 /// Restarts the program with an allocator that keeps freed memory, unless this is already the case.
 ///
 /// By default, glibc returns the memory of a long text to the kernel after each run, so that the next run has page
-/// faults. A short text has none, so the ratio would measure the kernel instead of the conversion.
+/// faults. A run with a short text has no page faults, so the ratio of the times would measure the kernel instead of
+/// the conversion.
 pub fn keep_freed_memory() -> io::Result<()> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os(KEEP_FREED_MEMORY[0].0).is_none() {
@@ -228,8 +230,9 @@ pub fn keep_freed_memory() -> io::Result<()> {
     Ok(())
 }
 
-/// Measures two rows for each kind: one conversion of 10 MB compared with ten of 1 MB, and one of 4 MB compared with
-/// the time limit. The first row is a copy of the same size, which shows the effect of memory alone.
+/// Measures two rows for each kind whose name contains `word`: one conversion of 10 MB compared with ten of 1 MB, and
+/// one of 4 MB compared with the time limit. An additional first row measures copies of 10 MB and of 1 MB, which shows
+/// the effect of memory alone.
 pub fn rows(word: Option<&str>) -> Vec<Row> {
     let wanted = |kind: &&Kind| word.is_none_or(|word| kind.what.contains(word));
     let kinds = KINDS.iter().filter(wanted).flat_map(kind_rows);
@@ -276,7 +279,7 @@ fn kind_rows(kind: &Kind) -> [Row; 2] {
     [linear, limit]
 }
 
-/// Converts a text of a kind once.
+/// Converts a text of this kind once.
 fn run(kind: &Kind, text: &str) {
     let (from, to) = kind.revisions;
     let mut cx = Context::new();
@@ -285,7 +288,7 @@ fn run(kind: &Kind, text: &str) {
     drop(black_box(cx));
 }
 
-/// Returns a text of a kind with about this number of bytes.
+/// Returns a text of this kind with about this number of bytes.
 fn text(kind: &Kind, bytes: usize) -> String {
     let [begin, part, end] = kind.parts;
     let mut text = begin.to_owned();

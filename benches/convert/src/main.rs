@@ -1,5 +1,6 @@
-//! Cost of a conversion compared with the minimum work of a gateway, which is reading the head of a message or decoding
-//! it. The benchmark also measures requests in the types of another revision.
+//! Measures the time of a conversion compared with the minimum work of a gateway: reading the head of a message, or
+//! decoding and encoding the message. The benchmark also measures the decoding of requests into the types of another
+//! revision.
 //!
 //! Each line is measured in interleaved rounds; the smallest CPU time of a round is used. Prints a table, and writes it
 //! to a page with `--markdown`; the maximum ratios are thresholds of this project. `--linear [WORD]` measures long
@@ -59,29 +60,29 @@ fn main() -> std::io::Result<()> {
     record(&arguments, &rows)
 }
 
-/// Prints the rows and writes the page.
+/// Prints the rows, and writes the page if `--markdown FILE` is given.
 fn record(arguments: &[String], rows: &[Row]) -> std::io::Result<()> {
     report(arguments, "Conversions", "cargo xtask bench convert", rows)
 }
 
-/// An operation to measure, and the operation that it is compared with.
+/// Operation to measure, with another operation for comparison.
 struct Line {
     /// Name of the measured operation.
     what: String,
-    /// Name of the operation that it is compared with.
+    /// Name of the operation for comparison.
     base: &'static str,
-    /// Maximum of the ratio.
+    /// Threshold for the time of the measured operation divided by the time of the other operation.
     demanded: f64,
-    /// Number of calls in a round.
+    /// Number of calls of each operation in a round.
     calls: u32,
-    /// Operation that the measured operation is compared with.
+    /// Operation for comparison.
     compared: Box<dyn FnMut()>,
-    /// Measured operation.
+    /// Operation that is measured.
     run: Box<dyn FnMut()>,
 }
 
 impl Line {
-    /// Measures both operations.
+    /// Measures both operations in turn.
     fn measure(self) -> Row {
         Row {
             what: self.what,
@@ -92,7 +93,8 @@ impl Line {
     }
 }
 
-/// Returns the measurement for a message whose type is the same in both revisions.
+/// Returns the measurement of a conversion that leaves the params of the message `message` unchanged, because the type
+/// is the same in both revisions.
 fn pass_through(name: &str, message: &str) -> Line {
     let messages = [message.to_owned(), message.to_owned()];
     let [head, passed] = messages;
@@ -106,7 +108,7 @@ fn pass_through(name: &str, message: &str) -> Line {
     }
 }
 
-/// Returns the measurement of the typed conversion of a list over four revisions.
+/// Returns the measurement of the conversion of a decoded tool list over four revision steps.
 fn typed(list: &str) -> Line {
     let decoded: oldest::ListToolsResult = from_str(list).expect("a list of tools");
     let list = list.to_owned();
@@ -124,7 +126,7 @@ fn typed(list: &str) -> Line {
     }
 }
 
-/// Returns the measurement of the raw conversion of the same list.
+/// Returns the measurement of the conversion of a tool list as JSON text to the revision `to`.
 fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
     let (list, decoded) = (list.to_owned(), list.to_owned());
     let through = move || {
@@ -147,7 +149,7 @@ fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
     }
 }
 
-/// Decodes and encodes a list of tools once.
+/// Decodes and encodes a tool list once.
 fn codec(list: &str) {
     let decoded: oldest::ListToolsResult = from_str(black_box(list)).expect("a list of tools");
     drop(black_box(to_string(&decoded)));
@@ -169,18 +171,18 @@ fn pass(message: &str) {
     black_box(cx);
 }
 
-/// Returns a request.
+/// Returns the JSON text of a request.
 fn request(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":17,"method":"{method}","params":{params}}}"#)
 }
 
-/// Returns the params of a call with about this number of bytes.
+/// Returns the params of a `tools/call` with about this number of bytes.
 fn call(bytes: usize) -> String {
     let text = "one line of source code, with \\\"quotes\\\" and more; ".repeat(bytes.div_ceil(52));
     format!(r#"{{"name":"write_file","arguments":{{"path":"src/main.rs","text":"{text}"}}}}"#)
 }
 
-/// Returns a list of tools.
+/// Returns a result of `tools/list` with `count` tools.
 fn tools(count: usize) -> String {
     let tool = |n: usize| {
         format!(

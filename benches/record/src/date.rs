@@ -1,4 +1,4 @@
-//! Today's date in UTC, for the head of a report.
+//! Current date in UTC, for the heading of a report.
 
 use std::time::SystemTime;
 

@@ -1,6 +1,7 @@
-//! Description of the machine for the recorded page: processor, cores and system, without the host name.
+//! Description of the machine for the pages with results: processor, number of cores and operating system, without the
+//! host name.
 
-/// Returns the name of the processor and the number of its cores.
+/// Returns the name of the processor, the number of its cores and the name of the operating system.
 pub fn name() -> String {
     let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = about

@@ -1,4 +1,5 @@
-//! Benchmark of the gateway `mcp-exact bridge`, compared with servers without a gateway and with other gateways.
+//! Benchmark of the gateway `mcp-exact bridge`: the time that the gateway adds to a call, and the calls per second
+//! compared with other gateways.
 //!
 //! `serve-bench bridge --gateway PROGRAM --peers FOLDER [--quick] [--markdown FILE]`. The folder contains
 //! `node_modules` and a Python environment `venv`. The thresholds are only printed.
@@ -20,7 +21,7 @@ use crate::markdown::digits;
 use crate::process::{self, SERVER_CORE, Server};
 use crate::stats::{Estimate, median};
 
-/// Measured gateways.
+/// Gateway whose calls per second are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gateway {
     /// `mcp-exact bridge`.
@@ -34,7 +35,7 @@ enum Gateway {
 }
 
 impl Gateway {
-    /// All gateways.
+    /// All gateways, in the order of the report.
     const ALL: [Self; 4] = [
         Self::Ours,
         Self::McpProxy,
@@ -42,7 +43,7 @@ impl Gateway {
         Self::McpRemote,
     ];
 
-    /// Returns the name in the report.
+    /// Returns the name of the gateway in the report.
     fn name(self) -> &'static str {
         match self {
             Self::Ours => "mcp-exact bridge",
@@ -53,44 +54,45 @@ impl Gateway {
     }
 }
 
-/// Options and scale of the benchmark.
+/// Paths of the gateways, and numbers and durations of the samples.
 struct Bench {
-    /// Path of `mcp-exact`.
+    /// Path of the program `mcp-exact`.
     gateway: PathBuf,
-    /// Folder of the other gateways.
+    /// Folder with the programs of the other gateways.
     peers: PathBuf,
-    /// Number of rounds.
+    /// Number of rounds of each measurement.
     rounds: usize,
-    /// Number of calls in a sample of durations.
+    /// Number of calls of which a sample is the median duration.
     calls: usize,
-    /// Duration of a sample of calls per second.
+    /// Duration of a sample of the calls per second.
     sample: Duration,
-    /// Number of idle clients in the measurement of memory.
+    /// Number of idle clients for the measurement of memory.
     clients: usize,
 }
 
-/// Time limit for a gateway to start listening.
+/// Maximum time from the start of a gateway until it listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Number of concurrent calls over stdio.
+/// Number of concurrent calls in the measurements over stdio.
 const IN_FLIGHT: usize = 64;
-/// Number of concurrent connections over HTTP.
+/// Number of concurrent connections in the measurements over HTTP.
 const CONNECTIONS: usize = 16;
-/// Name of the server that gateways use over stdio.
+/// Name of the stdio server behind the gateways.
 const STDIO: &str = "ours-blocking";
-/// Name of the server that gateways use over HTTP.
+/// Name of the HTTP server behind the gateways.
 const HTTP: &str = "http-ours";
 
-/// One line of the result.
+/// Measured value with its threshold, which is one line of the report.
 struct Row {
     /// Name of the measurement.
     what: String,
-    /// Measured value.
+    /// Measured value with its confidence interval.
     measured: Estimate,
     /// Threshold, and true if it is met; `None` without a threshold.
     demand: Option<(f64, bool)>,
 }
 
 impl Row {
+    /// Creates a row without a threshold.
     fn new(what: impl Into<String>, measured: Estimate) -> Self {
         Self {
             what: what.into(),
@@ -99,21 +101,21 @@ impl Row {
         }
     }
 
-    /// Sets a maximum as the threshold.
+    /// Sets a threshold that the measured value must not exceed.
     fn at_most(self, most: f64) -> Self {
         let holds = self.measured.value <= most;
         let demand = Some((most, holds));
         Self { demand, ..self }
     }
 
-    /// Sets a minimum as the threshold.
+    /// Sets a threshold that the measured value must reach.
     fn at_least(self, least: f64) -> Self {
         let holds = self.measured.value >= least;
         let demand = Some((least, holds));
         Self { demand, ..self }
     }
 
-    /// Returns the result of the threshold; empty without a threshold.
+    /// Returns `ok` or `MISS`; empty without a threshold.
     fn verdict(&self) -> &'static str {
         match self.demand {
             Some((_, true)) => "ok",
@@ -158,7 +160,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the page to record.
+/// Returns the Markdown page with the results.
 fn page(rows: &[Row]) -> String {
     let mut page = format!(
         "# The gateway\n\n{}, {}. Written by `cargo xtask bench bridge`; how it measures is in \
@@ -185,32 +187,32 @@ fn page(rows: &[Row]) -> String {
     page
 }
 
-/// Returns an address with a free port.
+/// Returns a local address whose port is free.
 fn free_port() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 impl Bench {
-    /// Returns the command of the server that gateways use over stdio.
+    /// Returns the command that starts the stdio server behind the gateways.
     fn stdio_server() -> anyhow::Result<[String; 3]> {
         let program = std::env::current_exe()?;
         let program = program.to_str().context("no text")?.to_owned();
         Ok([program, "server".to_owned(), STDIO.to_owned()])
     }
 
-    /// Returns the command that runs a script of an npm package.
+    /// Returns the command that runs a script of an npm package with node.
     fn script(&self, package: &str, file: &str) -> Command {
         let mut command = Command::new("node");
         command.arg(self.peers.join("node_modules").join(package).join(file));
         command
     }
 
-    /// Returns the command of mcp-proxy.
+    /// Returns the command that starts mcp-proxy.
     fn mcp_proxy(&self) -> Command {
         Command::new(self.peers.join("venv").join("bin").join("mcp-proxy"))
     }
 
-    /// Returns the command of a gateway that a client uses over stdio, in front of a server over HTTP.
+    /// Returns the command that starts a gateway between a client over stdio and a server over HTTP.
     fn to_http(&self, gateway: Gateway, server: SocketAddr) -> Command {
         let url = format!("http://{server}/mcp");
         match gateway {
@@ -238,8 +240,8 @@ impl Bench {
         }
     }
 
-    /// Starts a gateway that clients use over HTTP, in front of a server over stdio; returns `None` for a gateway
-    /// without this direction.
+    /// Starts a gateway between clients over HTTP and a server over stdio; returns the process and the address, or
+    /// `None` for a gateway without this direction.
     fn to_stdio(&self, gateway: Gateway) -> anyhow::Result<Option<(Server, SocketAddr)>> {
         let (server, address) = (Self::stdio_server()?, free_port()?);
         let port = address.port().to_string();
@@ -269,7 +271,7 @@ impl Bench {
         Ok(Some((server, address)))
     }
 
-    /// Measures the time that the gateway adds to a call over stdio.
+    /// Measures the time that our gateway adds to a call over stdio, in microseconds.
     fn stdio_times(&self) -> anyhow::Result<Vec<Row>> {
         process::run_on(SERVER_CORE)?;
         let mut direct = Session::start(STDIO)?;
@@ -292,7 +294,8 @@ impl Bench {
         ])
     }
 
-    /// Measures the time that the gateway adds to a call over HTTP if the server uses stdio and another revision.
+    /// Measures the time that our gateway adds to a call if the client uses HTTP and the server stdio, for equal and
+    /// for different revisions.
     async fn http_times(&self) -> anyhow::Result<Vec<Row>> {
         process::run_on(SERVER_CORE)?;
         let mut direct = Session::start(STDIO)?;
@@ -329,7 +332,7 @@ impl Bench {
         Ok(rows)
     }
 
-    /// Compares the calls per second of the gateways from stdio to HTTP.
+    /// Measures the calls per second of all gateways between clients over stdio and a server over HTTP.
     fn stdio_rates(&self) -> anyhow::Result<Vec<Row>> {
         let mut server = Server::start(HTTP)?;
         let address = server.address()?;
@@ -353,7 +356,7 @@ impl Bench {
         Ok(compare("stdio to HTTP, 64 calls in flight", &rates))
     }
 
-    /// Compares the calls per second of the gateways from HTTP to stdio.
+    /// Measures the calls per second of all gateways between clients over HTTP and a server over stdio.
     async fn http_rates(&self) -> anyhow::Result<Vec<Row>> {
         let mut gateways = Vec::new();
         for gateway in Gateway::ALL {
@@ -382,12 +385,13 @@ impl Bench {
         Ok(compare("HTTP to stdio, 16 sessions", &rates))
     }
 
-    /// Returns the number of calls in a sample at this rate.
+    /// Returns the number of calls that a sample contains at a rate of `rate` calls per second.
     fn calls_of(&self, rate: f64) -> usize {
         ((rate * self.sample.as_secs_f64()) as usize).max(IN_FLIGHT)
     }
 
-    /// Measures the memory of an idle client with a session; with `listens`, the client also has an event stream.
+    /// Measures the memory of our gateway for an idle client with a session; if `listens` is true, the client also has
+    /// an event stream.
     async fn memory(&self, listens: bool) -> anyhow::Result<Row> {
         let mut server = Server::start(HTTP)?;
         let upstream = server.address()?;
@@ -439,7 +443,8 @@ fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the calls per second of each gateway, and the ratios of our gateway to the others.
+/// Returns the rows for one path of calls: the calls per second of each gateway, and the ratios of our gateway to the
+/// others.
 fn compare(path: &str, rates: &BTreeMap<Gateway, Vec<f64>>) -> Vec<Row> {
     let row = |(gateway, samples): (&Gateway, &Vec<f64>)| {
         let what = format!("{path}: calls a second through {}", gateway.name());

@@ -1,29 +1,29 @@
-//! Thresholds for the transports, and their results in a run. They are only printed, because measurements on a busy
-//! machine are unreliable.
+//! Thresholds for the transports, and their results in a run. The thresholds are only printed and fail no run, because
+//! measurements on a busy machine are unreliable.
 
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// Threshold with its measurement.
+/// Threshold with the value that a run has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Description of the threshold.
+    /// Description of the threshold, with its limit.
     pub demand: &'static str,
-    /// Measured value.
+    /// Measured value with its confidence interval.
     pub measured: Estimate,
     /// True if the threshold is met.
     pub holds: bool,
 }
 
-/// Limit of a measured value.
+/// Minimum or maximum that a threshold sets.
 enum MeasuredLimit {
-    /// Minimum.
+    /// The measured value must reach this minimum.
     AtLeast(f64),
-    /// Maximum.
+    /// The measured value must not exceed this maximum.
     AtMost(f64),
 }
 
-/// Returns the results of the thresholds for the values that a run has measured.
+/// Returns the verdicts on the thresholds whose values the run has measured.
 pub fn verdicts(run: &Run) -> Vec<Verdict> {
     use MeasuredLimit::{AtLeast, AtMost};
     use Measure::*;

@@ -8,15 +8,15 @@ use crate::markdown::digits;
 use crate::process::Server;
 use crate::run::HTTP;
 
-/// Number of calls of the short run.
+/// Number of calls of the run with few calls.
 const FEW_CALLS: usize = 100;
-/// Number of calls of the long run.
+/// Number of calls of the run with many calls.
 const MANY_CALLS: usize = 1_100;
 
-/// Name of a server, and its instructions per call outside of the kernel.
+/// Name of a server in the report, and its instructions per call outside of the kernel.
 pub type Row = (&'static str, u64);
 
-/// Counts the instructions of every server over HTTP.
+/// Counts the instructions per call of every server over HTTP.
 pub async fn rows() -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (name, server, style) in HTTP {
@@ -34,12 +34,12 @@ pub async fn rows() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the instructions per call from the counts of the short and the long run.
+/// Returns the instructions per call; `few` and `many` are the counts of the runs with few and with many calls.
 fn each(few: u64, many: u64) -> u64 {
     many.saturating_sub(few) / (MANY_CALLS - FEW_CALLS) as u64
 }
 
-/// Returns the counts as a table.
+/// Returns the counts as a Markdown table.
 pub fn table(rows: &[Row]) -> String {
     let mut out = String::from("| server | instructions a call |\n|---|--:|\n");
     for (name, count) in rows {

@@ -1,4 +1,4 @@
-//! Clients that use as little CPU time as possible, so that the server is measured.
+//! Clients that use as little CPU time as possible, so that the measurements depend on the server.
 
 pub mod http;
 pub mod stdio;

@@ -1,5 +1,5 @@
-//! Benchmark of servers with an echo tool: hand-written minimal servers, the drivers of `mcp-exact-transport`, and
-//! rmcp.
+//! Benchmark of servers with an echo tool: compares hand-written minimal servers, the drivers of `mcp-exact-transport`,
+//! and rmcp.
 //!
 //! `serve-bench [--quick|--short] [--only stdio|http|idle|clients|start] [--instructions] [--markdown FILE] [--json
 //! FILE] [--svg FILE]` measures; `serve-bench bridge` measures the gateway; `serve-bench server NAME` runs one of the servers.

@@ -1,4 +1,4 @@
-//! Formats a run as text, as a page and as JSON.
+//! Formats the results of a run as text, as a Markdown page and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::instructions;
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// Formats a number with a precision that depends on its size.
+/// Formats a number with about three significant digits, and with separators from 1,000 on.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 1000.0 => {
@@ -30,12 +30,13 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// Formats a confidence interval.
+/// Formats the ends of a confidence interval.
 fn interval(estimate: Estimate) -> String {
     format!("{} to {}", digits(estimate.low), digits(estimate.high))
 }
 
-/// Returns the rows of a measurement: server, median, interval, ratio to the base, and its interval.
+/// Returns the table rows of a measurement: server, median, confidence interval, ratio to the base server, and
+/// confidence interval of the ratio.
 fn rows(run: &Run, measure: Measure) -> Vec<[String; 5]> {
     let base = run.samples(measure, measure.base());
     let of_measure = run.series.iter().filter(|series| series.measure == measure);
@@ -53,7 +54,7 @@ fn rows(run: &Run, measure: Measure) -> Vec<[String; 5]> {
     of_measure.map(row).collect()
 }
 
-/// Returns the run as text for the terminal.
+/// Returns the results of a run as text for the terminal.
 pub fn text(run: &Run, demands: &[Verdict]) -> String {
     let mut out = String::new();
     for measure in Measure::ALL {
@@ -90,12 +91,12 @@ pub fn text(run: &Run, demands: &[Verdict]) -> String {
     out
 }
 
-/// Returns the result of a threshold.
+/// Returns `ok` if the threshold is met, and `MISS` otherwise.
 fn word(verdict: &Verdict) -> &'static str {
     if verdict.holds { "ok" } else { "MISS" }
 }
 
-/// Returns the page to record.
+/// Returns the Markdown page with the results of a run.
 pub fn page(run: &Run, demands: &[Verdict]) -> String {
     let mut page = format!(
         "# Serving an echo tool\n\n{}, {}. Written by `cargo xtask bench serve`; how it measures is in \
@@ -135,7 +136,7 @@ pub fn page(run: &Run, demands: &[Verdict]) -> String {
     page
 }
 
-/// Returns the run with its samples as JSON.
+/// Returns the results of a run, with all samples, as JSON.
 pub fn json(run: &Run, demands: &[Verdict]) -> String {
     let series: Vec<_> = run
         .series
@@ -175,6 +176,7 @@ pub fn json(run: &Run, demands: &[Verdict]) -> String {
 mod tests {
     use super::*;
 
+    /// Numbers have at least three significant digits, and thousands are separated.
     #[test]
     fn numbers_have_significant_digits() {
         let written = [1234567.8, 123.4, 12.34, 1.234].map(digits);

@@ -1,4 +1,4 @@
-//! Server as a child process, with its CPU time and memory.
+//! Server process that this program starts, with its CPU time and memory.
 //!
 //! Requires Linux, because it reads `/proc` and binds processes to cores.
 
@@ -11,8 +11,8 @@ use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// CPU core of the clients. Clients and servers are bound to separate cores, because otherwise the scheduling of the
-/// processes would affect times more than the measured code.
+/// CPU core of the clients. Clients and servers are bound to separate cores, because on a shared core the scheduling of
+/// the processes would affect the times more than the measured code.
 pub const CLIENT_CORE: usize = 1;
 /// CPU core of the servers.
 pub const SERVER_CORE: usize = 0;
@@ -22,7 +22,7 @@ pub fn run_on(core: usize) -> anyhow::Result<()> {
     bind(None, core)
 }
 
-/// Lets this process use all cores again.
+/// Lets this process use the cores of both clients and servers again.
 pub fn run_anywhere() -> anyhow::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(CLIENT_CORE);
@@ -30,7 +30,7 @@ pub fn run_anywhere() -> anyhow::Result<()> {
     Ok(sched_setaffinity(None, &cores)?)
 }
 
-/// Binds a process to a core; `None` is this process.
+/// Binds a process to a core; `None` binds the current process.
 fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -45,12 +45,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the named server.
+    /// Starts the server `name` of this program as a process.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         Self::run(Command::new(std::env::current_exe()?).args(["server", name]))
     }
 
-    /// Starts a server with any command.
+    /// Starts a server process with this command.
     pub fn run(command: &mut Command) -> anyhow::Result<Self> {
         let child = command
             .stdin(Stdio::piped())
@@ -61,7 +61,7 @@ impl Server {
         Ok(Self { child })
     }
 
-    /// Starts the named server under callgrind, which counts its instructions.
+    /// Starts the server `name` of this program under callgrind, which counts its instructions.
     pub fn start_counting(name: &str) -> anyhow::Result<Self> {
         let child = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -75,7 +75,7 @@ impl Server {
         Ok(Self { child })
     }
 
-    /// Ends a server under callgrind and returns its instructions.
+    /// Ends a server under callgrind and returns the number of counted instructions.
     pub fn instructions(mut self) -> anyhow::Result<u64> {
         kill_process(self.pid()?, Signal::TERM)?;
         let mut words = String::new();
@@ -92,24 +92,24 @@ impl Server {
         Ok(count.trim().parse()?)
     }
 
-    /// Returns the process id.
+    /// Returns the id of the server process.
     fn pid(&self) -> anyhow::Result<Pid> {
         Pid::from_raw(self.child.id().try_into()?).context("no process")
     }
 
-    /// Binds the server to a core.
+    /// Binds the server process to a core.
     pub fn run_on(&self, core: usize) -> anyhow::Result<()> {
         bind(Some(self.pid()?), core)
     }
 
-    /// Returns the pipes of the server; they can be taken once.
+    /// Removes and returns the standard input and output of the server; fails if called twice.
     pub fn pipes(&mut self) -> anyhow::Result<(ChildStdin, ChildStdout)> {
         let input = self.child.stdin.take().context("the input was taken")?;
         let output = self.child.stdout.take().context("the output was taken")?;
         Ok((input, output))
     }
 
-    /// Returns the address that a server over HTTP announces.
+    /// Returns the address that an HTTP server has printed to its standard output.
     pub fn address(&mut self) -> anyhow::Result<SocketAddr> {
         let output = self.child.stdout.take().context("the output was taken")?;
         let mut line = String::new();
@@ -117,7 +117,7 @@ impl Server {
         line.trim().parse().context("the server does not listen")
     }
 
-    /// Returns the CPU time of all threads so far.
+    /// Returns the CPU time that all threads of the server have used so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         let mut nanoseconds = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
@@ -128,7 +128,7 @@ impl Server {
         Ok(Duration::from_nanos(nanoseconds))
     }
 
-    /// Returns the private memory of the process, in bytes.
+    /// Returns the private memory of the server process, in bytes.
     pub fn memory(&self) -> anyhow::Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = text.lines().find(|line| line.starts_with("RssAnon:"));

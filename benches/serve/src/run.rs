@@ -1,7 +1,7 @@
 //! Run of the benchmark: measured servers, numbers of samples, and results.
 //!
-//! All servers of a measurement run at the same time and are measured in turn in every round, so that other load
-//! affects all of them equally. Ratios are computed within a round.
+//! All servers of a measurement run at the same time and are measured in turn in every round, so that other load of the
+//! machine affects all servers equally. Ratios are computed within a round.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::stats::quantile;
 pub enum Measure {
     /// Calls per second over stdio, with 64 concurrent calls.
     StdioRate,
-    /// CPU time of the server for such a call, in microseconds.
+    /// CPU time of the server for each call over stdio with 64 concurrent calls, in microseconds.
     StdioCpu,
     /// Median duration of sequential calls over stdio, in microseconds.
     StdioTime,
@@ -25,7 +25,7 @@ pub enum Measure {
     HttpRateOne,
     /// Calls per second over HTTP on 32 connections.
     HttpRate,
-    /// CPU time of the server for such a call, in microseconds.
+    /// CPU time of the server for each call over HTTP on 32 connections, in microseconds.
     HttpCpu,
     /// Calls per second of 1,000 concurrent clients.
     ClientsRate,
@@ -50,7 +50,7 @@ impl Measure {
         Self::Idle,
     ];
 
-    /// Returns the title in the report.
+    /// Returns the title of the measurement in the report.
     pub fn title(self) -> &'static str {
         match self {
             Self::StdioRate => "stdio, 64 calls in flight: calls/s",
@@ -66,7 +66,7 @@ impl Measure {
         }
     }
 
-    /// Returns the server that the others are compared with.
+    /// Returns the name of the server with which the others are compared.
     pub fn base(self) -> &'static str {
         match self {
             Self::StdioRate | Self::StdioCpu | Self::StdioTime | Self::Start => "rmcp",
@@ -76,12 +76,12 @@ impl Measure {
     }
 }
 
-/// Samples of one server.
+/// Samples of one measurement of one server.
 #[derive(Debug)]
 pub struct Series {
     /// Kind of measurement.
     pub measure: Measure,
-    /// Name of the server.
+    /// Name of the server in the report.
     pub server: &'static str,
     /// One sample for each round.
     pub samples: Vec<f64>,
@@ -90,23 +90,23 @@ pub struct Series {
 /// Results of a run.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// Samples of all measurements.
+    /// Samples of all measurements and servers.
     pub series: Vec<Series>,
-    /// Number of idle event streams in the measurement of memory.
+    /// Number of idle event streams for the measurement of memory.
     pub streams: usize,
-    /// Instruction counts, if requested.
+    /// Instruction counts of the servers over HTTP; empty if not requested.
     pub instructions: Vec<crate::instructions::Row>,
 }
 
 impl Run {
-    /// Returns the samples of a server; `None` if it was not measured.
+    /// Returns the samples of one measurement of a server; `None` if the server was not measured.
     pub fn samples(&self, measure: Measure, server: &str) -> Option<&[f64]> {
         let mut all = self.series.iter();
         let found = all.find(|series| series.measure == measure && series.server == server)?;
         Some(&found.samples)
     }
 
-    /// Adds a sample.
+    /// Adds a sample of one measurement of a server.
     fn add(&mut self, measure: Measure, server: &'static str, sample: f64) {
         let mut all = self.series.iter_mut();
         match all.find(|series| series.measure == measure && series.server == server) {
@@ -120,22 +120,22 @@ impl Run {
     }
 }
 
-/// Scale of the measurements.
+/// Numbers and durations of the samples.
 pub struct Scale {
-    /// Number of rounds.
+    /// Number of rounds of each measurement.
     rounds: usize,
     /// Duration of one sample.
     sample: Duration,
-    /// Number of starts of each server.
+    /// Number of starts of each server in the measurement of the start time.
     starts: usize,
-    /// Number of idle event streams.
+    /// Number of idle event streams for the measurement of memory.
     streams: usize,
-    /// Number of concurrent clients.
+    /// Number of clients for the measurement of many concurrent clients.
     clients: usize,
 }
 
 impl Scale {
-    /// Returns the scale of a normal run.
+    /// Returns the numbers of a run without `--quick` and `--short`.
     pub fn full() -> Self {
         Self {
             rounds: 21,
@@ -146,7 +146,7 @@ impl Scale {
         }
     }
 
-    /// Returns a scale that is just sufficient to decide the thresholds.
+    /// Returns the numbers of `--short`, which are just sufficient to decide the thresholds.
     pub fn short() -> Self {
         Self {
             rounds: 11,
@@ -156,7 +156,7 @@ impl Scale {
         }
     }
 
-    /// Returns the scale of `--quick`.
+    /// Returns the numbers of `--quick`.
     pub fn quick() -> Self {
         Self {
             rounds: 5,
@@ -167,13 +167,13 @@ impl Scale {
         }
     }
 
-    /// Returns the number of calls in a sample at this rate.
+    /// Returns the number of calls that a sample contains at a rate of `rate` calls per second.
     fn calls(&self, rate: f64) -> usize {
         ((rate * self.sample.as_secs_f64()) as usize).max(64)
     }
 }
 
-/// Servers over stdio.
+/// Names of the measured servers over stdio.
 const STDIO: [&str; 6] = [
     "floor-blocking",
     "floor-tokio",
@@ -183,7 +183,7 @@ const STDIO: [&str; 6] = [
     "rmcp-pipes",
 ];
 
-/// Servers over HTTP: name in the report, name of the server, and kind of calls.
+/// Measured servers over HTTP: name in the report, name of the server process, and kind of calls.
 pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-hyper", "http-hyper", Style::Session),
     ("http-ours", "http-ours", Style::Session),
@@ -192,7 +192,7 @@ pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-rmcp-2026", "http-rmcp", Style::Stateless),
 ];
 
-/// Runs all measurements, or only one part.
+/// Runs all measurements, or only the part `only`.
 pub fn run(scale: &Scale, only: Option<&str>) -> anyhow::Result<Run> {
     let mut run = Run::default();
     let wants = |part: &str| only.is_none_or(|only| only == part);
@@ -217,7 +217,7 @@ pub fn run(scale: &Scale, only: Option<&str>) -> anyhow::Result<Run> {
     Ok(run)
 }
 
-/// Measures the servers over stdio.
+/// Measures rate, CPU time and duration of calls of the servers over stdio.
 fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     /// Number of concurrent calls.
     const IN_FLIGHT: usize = 64;
@@ -247,7 +247,7 @@ fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures the time from the start of a server to its first response.
+/// Measures the time from the start of each server over stdio to its first response.
 fn starts(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     for _ in 0..scale.starts {
         for name in STDIO {
@@ -258,7 +258,7 @@ fn starts(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens connections to a server.
+/// Opens `count` connections to a server, each with a prepared call.
 async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result<Vec<Connection>> {
     let address = server.address()?;
     let mut connections = Vec::with_capacity(count);
@@ -268,9 +268,9 @@ async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result
     Ok(connections)
 }
 
-/// Measures the servers over HTTP.
+/// Measures rate and CPU time of calls of the servers over HTTP.
 async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
-    /// Number of connections.
+    /// Number of concurrent connections.
     const CONNECTIONS: usize = 32;
     process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
@@ -307,7 +307,7 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures many concurrent clients.
+/// Measures rate and duration of the calls of many concurrent clients over HTTP.
 async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
@@ -329,7 +329,7 @@ async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures the memory of idle event streams.
+/// Measures the memory that each idle event stream needs in a server.
 async fn idle(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     run.streams = scale.streams;
     for (name, server) in [("sse-hyper", "sse-hyper"), ("http-ours", "http-ours")] {

@@ -1,6 +1,6 @@
 //! Measured servers.
 //!
-//! Each is a separate process of this program, with the name of the server as an argument. All servers answer
+//! Each server is a separate process of this program, with the name of the server as an argument. All servers answer
 //! `initialize` and `tools/call` of a tool `echo`, whose result is its argument.
 
 mod floor;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 use anyhow::bail;
 
-/// Runs the named server until its input ends or it is killed.
+/// Runs the server `name` until its input ends or its process is killed.
 pub fn run(name: &str) -> anyhow::Result<()> {
     match name {
         "floor-blocking" => Ok(floor::blocking()?),
@@ -30,14 +30,14 @@ pub fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Creates a single-threaded runtime, because the client uses the other core.
+/// Creates a single-threaded Tokio runtime, because the client uses the other core.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-/// Prints the address of a server, which the client reads.
+/// Prints to standard output the address on which a server listens; the client reads the address.
 fn announce(address: SocketAddr) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{address}")?;

@@ -1,7 +1,7 @@
-//! Medians with confidence intervals by the bootstrap method, with a fixed seed, so that equal samples yield equal
-//! intervals.
+//! Medians with confidence intervals by the bootstrap method. The random numbers have a fixed seed, so that equal
+//! samples yield equal intervals.
 
-/// Value with its 95 % confidence interval.
+/// Estimated value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Estimated value.
@@ -29,13 +29,13 @@ pub fn median(samples: &[f64]) -> Estimate {
     }
 }
 
-/// Estimates the median of the ratios of samples that were taken in the same rounds.
+/// Estimates the median of the ratios `measured` to `base` of samples that were taken in the same rounds.
 pub fn ratio(measured: &[f64], base: &[f64]) -> Estimate {
     let ratios: Vec<f64> = measured.iter().zip(base).map(|(a, b)| a / b).collect();
     median(&ratios)
 }
 
-/// Returns the median; NaN without samples.
+/// Returns the median of the samples; NaN without samples.
 fn middle(samples: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = samples.collect();
     sorted.sort_by(f64::total_cmp);
@@ -46,7 +46,7 @@ fn middle(samples: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Returns the quantile `part` of the samples, from 0 to 1; NaN without samples.
+/// Sorts the samples and returns the quantile `part`, a number from 0 to 1; NaN without samples.
 pub fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let index = (samples.len() as f64 * part) as usize;
@@ -54,11 +54,11 @@ pub fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.get(index.min(last)).copied().unwrap_or(f64::NAN)
 }
 
-/// Random number generator (xorshift).
+/// Deterministic random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
-    /// Returns a number below `limit`.
+    /// Returns a random number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -71,6 +71,7 @@ impl Random {
 mod tests {
     use super::*;
 
+    /// The confidence interval contains the median and is narrower than the range of the samples.
     #[test]
     fn interval_contains_the_median() {
         let samples: Vec<f64> = (1..=21).map(f64::from).collect();
@@ -80,6 +81,7 @@ mod tests {
         assert!(estimate.low > 3.0 && estimate.high < 19.0, "{estimate:?}");
     }
 
+    /// The ratio of two servers is the median of the ratios in each round.
     #[test]
     fn ratios_are_computed_by_round() {
         let estimate = ratio(&[2.0, 4.0, 20.0], &[1.0, 2.0, 10.0]);
@@ -89,6 +91,7 @@ mod tests {
         );
     }
 
+    /// A quantile does not depend on the order of the samples.
     #[test]
     fn quantiles_are_of_the_sorted_samples() {
         let mut samples = [4.0, 1.0, 3.0, 2.0];

@@ -8,13 +8,13 @@ use crate::markdown::digits;
 use crate::run::{Measure, Run};
 use crate::stats::median;
 
-/// Left edge of the bars, in pixels.
+/// Horizontal position at which the bars start, in pixels.
 const LEFT: f64 = 150.0;
-/// Maximum length of a bar, in pixels.
+/// Length of the longest bar, in pixels.
 const BARS: f64 = 460.0;
 /// Height of a bar, in pixels.
 const BAR: f64 = 20.0;
-/// Distance between the tops of two bars, in pixels.
+/// Vertical distance between the tops of two bars, in pixels.
 const STEP: f64 = 28.0;
 
 /// Style sheet of the chart.
@@ -22,7 +22,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{fon
 .small{font-size:12px;fill:#59636e}.bar{fill:#9aa4af}.ours{fill:#c2410c}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.bar{fill:#57606a}.ours{fill:#fb923c}}";
 
-/// Returns the chart as SVG.
+/// Returns the bar chart of a run as an SVG document.
 pub fn chart(run: &Run) -> String {
     let mut body = String::new();
     let title = "Calls of an echo tool a second, longer is faster";
@@ -43,7 +43,7 @@ pub fn chart(run: &Run) -> String {
     )
 }
 
-/// Draws the bars of a measurement below `top`; returns the bottom edge.
+/// Draws the bars of a measurement below the vertical position `top`; returns the vertical position of their lower end.
 fn group(run: &Run, measure: Measure, top: f64, body: &mut String) -> f64 {
     let bars: Vec<(&str, f64)> = run
         .series

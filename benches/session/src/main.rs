@@ -1,10 +1,10 @@
-//! Cost of a session compared with the codec: a typed `tools/call` through both endpoints and back, compared with
-//! decoding and encoding its two messages once. It also compares a POST to a new server endpoint with one to an
-//! existing endpoint.
+//! Measures the time of a typed `tools/call` between a client endpoint and a server endpoint, compared with decoding
+//! and encoding the two messages of the call once. The benchmark also compares a POST to a new server endpoint with a
+//! POST to an existing endpoint.
 //!
-//! Both run in turn; the smallest CPU time of a round is used. Prints a table, and writes it to a page with
-//! `--markdown`; no exit code depends on a time. `--calls` makes a number of calls (or, with `--codec`, decodes and
-//! encodes) without measuring, for callgrind. `--only` selects the lines that contain the words.
+//! The two operations of a comparison run in turn, and the smallest CPU time of each is used. Prints a table, and
+//! writes it to a page with `--markdown`; no exit code depends on a time. `--calls` makes a number of calls (or, with
+//! `--codec`, decodes and encodes) without measuring, for callgrind. `--only` selects the lines that contain the words.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,35 +13,37 @@ use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
 use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
 
-/// Measured calls: name, bytes of text in both messages, calls per round, and maximum cost relative to the codec.
+/// Sizes of the measured calls: name, bytes of text in each message, calls per round, and maximum time relative to the
+/// codec.
 const SIZES: [(&str, usize, u32, f64); 3] = [
     ("of 300 B", 150, 5_000, 2.0),
     ("of 2 kB", 1_800, 2_000, 2.0),
     ("of 20 kB", 20_000, 300, 1.6),
 ];
 
-/// Maximum cost of a POST to a new endpoint relative to one to an existing endpoint.
+/// Maximum time of a POST to a new endpoint, divided by the time of a POST to an existing endpoint.
 const MAX_NEW_ENDPOINT_RATIO: f64 = 1.2;
 
-/// Client and server that have negotiated a revision.
+/// Client endpoint and server endpoint that have negotiated a revision and exchange messages in memory.
 struct Pair {
     /// Client endpoint.
     client: ClientEndpoint,
     /// Server endpoint.
     server: ServerEndpoint<()>,
-    /// Buffer of one frame.
+    /// Reused buffer for the bytes of one frame.
     frame: Vec<u8>,
 }
 
-/// Messages of a call.
+/// Both messages of a call as text.
 struct Messages {
-    /// Text of the request.
+    /// JSON text of the request.
     request: Vec<u8>,
-    /// Text of the response.
+    /// JSON text of the response.
     answer: Vec<u8>,
 }
 
 impl Pair {
+    /// Creates both endpoints and negotiates the revision of `R`.
     fn new<R: RevisionTypes>() -> Self {
         let offer = Offer::new([R::REVISION.as_str()]).expect("compiled in");
         let mut config = ServerConfig::new(Identity::new("server", "1"));
@@ -76,7 +78,7 @@ impl Pair {
         pair
     }
 
-    /// Delivers the messages of the client to the server.
+    /// Delivers all queued messages of the client to the server.
     fn deliver_to_server(&mut self) {
         self.frame.clear();
         while self.client.poll_transmit(&mut self.frame).is_some() {
@@ -87,7 +89,7 @@ impl Pair {
         }
     }
 
-    /// Delivers the messages of the server to the client.
+    /// Delivers all queued messages of the server to the client.
     fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
@@ -99,7 +101,8 @@ impl Pair {
         }
     }
 
-    /// Makes one call with typed params and result.
+    /// Makes one complete call; the server decodes the params, and the client decodes the result, into the types of the
+    /// revision.
     fn call(&mut self, params: &JsonObject, result: &RawResult) {
         let sent = self.client.request(
             "tools/call",
@@ -126,7 +129,7 @@ impl Pair {
         }
     }
 
-    /// Returns the messages of one call as text.
+    /// Makes one call and returns its messages as text.
     fn messages(&mut self, params: &JsonObject, result: &RawResult) -> Messages {
         let options = CallOptions::default();
         let sent = self
@@ -158,13 +161,13 @@ impl Pair {
     }
 }
 
-/// Decodes and encodes both messages of a call once.
+/// Decodes and encodes both messages of a call once, without endpoints.
 fn codec<R: RevisionTypes>(messages: &Messages, out: &mut Vec<u8>) {
     once::<R::FromClient>(&messages.request, out);
     once::<R::FromServer>(&messages.answer, out);
 }
 
-/// Decodes and encodes one message.
+/// Decodes a message and encodes the decoded message into `out`.
 fn once<D: Direction>(text: &[u8], out: &mut Vec<u8>) {
     let decoded = decode_message::<D>(black_box(text), &|_| Some("tools/call"));
     out.clear();
@@ -188,17 +191,17 @@ fn call(bytes: usize) -> (JsonObject, RawResult) {
     (object(&params), RawResult::from(object(&result)))
 }
 
-/// Options of the command line.
+/// Options of the command line, which select the operations to measure.
 struct CommandOptions {
     /// Number of calls to make without measuring.
     calls: Option<u32>,
-    /// True if the codec is run instead of the endpoints.
+    /// True if the operation for comparison runs instead of the measured operation.
     codec: bool,
-    /// Part of the names of the lines to measure; empty for all.
+    /// Text that the names of the measured lines must contain.
     only: String,
 }
 
-/// Measures calls of each size in a revision.
+/// Compares calls of each size with the codec, for the revision of `R`.
 fn compare<R: RevisionTypes>(wanted: &CommandOptions, rows: &mut Vec<Row>) {
     for (name, bytes, calls, demanded) in SIZES {
         let what = format!("{} tools/call {name}", R::REVISION.as_str());
@@ -237,7 +240,7 @@ fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
     config.build().expect("a configuration")
 }
 
-/// Handles one POST with typed params and result, on the server.
+/// Handles one POST of a call on a server endpoint: decodes the params and replies with `result`.
 fn post(
     server: &mut ServerEndpoint<()>,
     request: &[u8],
@@ -259,7 +262,7 @@ fn post(
     black_box(sent);
 }
 
-/// Compares a POST to a new endpoint with one to an existing endpoint.
+/// Compares a POST to a new endpoint with a POST to an existing endpoint, for calls of each size.
 fn compare_stateless<R: RevisionTypes>(wanted: &CommandOptions, rows: &mut Vec<Row>) {
     for (name, bytes, calls, _) in SIZES {
         let what = format!("{} POST on a new endpoint {name}", R::REVISION.as_str());

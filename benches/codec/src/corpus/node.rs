@@ -6,7 +6,7 @@ use crate::entry::Layout;
 /// JSON value with ordered members.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Text of a value that is neither an array nor an object.
+    /// JSON text of a string, number or literal.
     Plain(String),
     /// Array of values.
     Array(Vec<Node>),
@@ -66,7 +66,7 @@ pub fn strings(items: &[&str]) -> Node {
 }
 
 impl Node {
-    /// Returns the object with an additional member.
+    /// Appends a member to an object.
     pub fn with(mut self, name: &str, value: impl Into<Node>) -> Self {
         if let Self::Object(members) = &mut self {
             members.push((name.to_owned(), value.into()));
@@ -74,7 +74,7 @@ impl Node {
         self
     }
 
-    /// Returns a member of an object.
+    /// Returns the value of a member; `None` if the node has no such member or is not an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
@@ -84,7 +84,7 @@ impl Node {
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Returns the object with the value of a member replaced.
+    /// Replaces the value of a member of an object, or appends the member if it is absent.
     pub fn set(mut self, name: &str, value: Self) -> Self {
         if let Self::Object(members) = &mut self
             && let Some((_, old)) = members.iter_mut().find(|(known, _)| known == name)
@@ -95,14 +95,14 @@ impl Node {
         self.with(name, value)
     }
 
-    /// Returns the text in a layout.
+    /// Returns the JSON text in a layout.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         self.write(layout, 0, &mut out);
         out
     }
 
-    /// Appends the text of the value to `out`.
+    /// Appends the JSON text in a layout to `out`; `depth` is the number of enclosing arrays and objects.
     fn write(&self, layout: Layout, depth: usize, out: &mut String) {
         match self {
             Self::Plain(text) => out.push_str(text),
@@ -138,7 +138,7 @@ impl Node {
     }
 }
 
-/// Appends the separator before an item or member.
+/// Appends a comma, except before the first item or member, and the line break of the layout.
 fn separate(index: usize, layout: Layout, depth: usize, out: &mut String) {
     if index > 0 {
         out.push(',');
@@ -146,7 +146,7 @@ fn separate(index: usize, layout: Layout, depth: usize, out: &mut String) {
     line(layout, depth, out);
 }
 
-/// Appends a closing bracket.
+/// Appends the line break of the layout, if the array or object has items, and the closing bracket.
 fn close(bracket: char, len: usize, layout: Layout, depth: usize, out: &mut String) {
     if len > 0 {
         line(layout, depth, out);
@@ -154,7 +154,7 @@ fn close(bracket: char, len: usize, layout: Layout, depth: usize, out: &mut Stri
     out.push(bracket);
 }
 
-/// Appends a line break and the indentation, if the layout has them.
+/// Appends a line break and the indentation, if the layout is indented.
 fn line(layout: Layout, depth: usize, out: &mut String) {
     if layout == Layout::Indented {
         out.push('\n');
@@ -162,7 +162,7 @@ fn line(layout: Layout, depth: usize, out: &mut String) {
     }
 }
 
-/// Returns a string as JSON.
+/// Returns the JSON text of a string.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

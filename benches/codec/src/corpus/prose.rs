@@ -1,7 +1,7 @@
 //! Text of any length that resembles tool results: sentences, logs, source code, base64. The text is deterministic,
 //! from a random number generator with a fixed seed.
 
-/// Words of the sentences.
+/// Words of which the sentences consist.
 const WORDS: &[&str] = &[
     "the",
     "request",
@@ -55,7 +55,7 @@ const WORDS: &[&str] = &[
     "code",
 ];
 
-/// Words outside of ASCII.
+/// Words with characters outside of ASCII.
 const NON_ASCII: &[&str] = &[
     "größer",
     "prüfen",
@@ -73,10 +73,10 @@ const NON_ASCII: &[&str] = &[
     "😀",
 ];
 
-/// Alphabet of base64.
+/// Alphabet of base64 (RFC 4648, section 4).
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Random number generator (xorshift).
+/// Deterministic random number generator (xorshift).
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -84,7 +84,7 @@ impl Numbers {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `limit`.
+    /// Returns a random number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -92,7 +92,7 @@ impl Numbers {
         usize::try_from((self.0 >> 11) % limit.max(1) as u64).unwrap_or(0)
     }
 
-    /// Returns a random element.
+    /// Returns a random element of `from`.
     fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
@@ -108,7 +108,8 @@ pub fn multilingual(seed: u64, len: usize) -> String {
     words(seed, len, 5)
 }
 
-/// Returns about `len` bytes of sentences; every `foreign_every`th word is outside of ASCII.
+/// Returns about `len` bytes of sentences; every word whose number is a multiple of `foreign_every` contains characters
+/// outside of ASCII, and no word does if `foreign_every` is 0.
 fn words(seed: u64, len: usize, foreign_every: usize) -> String {
     let mut numbers = Numbers::new(seed);
     let mut out = String::with_capacity(len + 16);

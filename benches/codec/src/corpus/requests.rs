@@ -1,4 +1,4 @@
-//! Requests and notifications of both sides, and a batch.
+//! Messages of the corpus: requests and notifications of clients and servers, and a batch.
 
 use super::node::{Node, object, strings};
 use super::prose::{code, sentences};
@@ -13,7 +13,7 @@ pub(super) fn drafts() -> Vec<Draft> {
     drafts
 }
 
-/// Returns the messages of the client.
+/// Returns the requests and notifications of the client.
 fn from_client() -> Vec<Draft> {
     let cursor = object([
         ("_meta", object([("progressToken", "list-3".into())])),
@@ -70,7 +70,7 @@ fn from_client() -> Vec<Draft> {
     ]
 }
 
-/// Returns the messages of the server.
+/// Returns the requests and notifications of the server.
 fn from_server() -> Vec<Draft> {
     let progress = object([
         ("progressToken", "index-7".into()),
@@ -114,7 +114,7 @@ fn from_server() -> Vec<Draft> {
     ]
 }
 
-/// Returns the request `initialize`.
+/// Returns the params of the request `initialize`.
 fn initialize() -> Node {
     object([
         ("protocolVersion", "2025-06-18".into()),
@@ -137,7 +137,7 @@ fn initialize() -> Node {
     ])
 }
 
-/// Returns a call with small arguments.
+/// Returns the params of a `tools/call` with small arguments.
 fn small_call() -> Node {
     object([
         ("_meta", object([("progressToken", 7.into())])),
@@ -162,7 +162,7 @@ fn small_call() -> Node {
     ])
 }
 
-/// Returns a call with large arguments, which edit many files.
+/// Returns the params of a `tools/call` with large arguments, which edit many files.
 fn large_call() -> Node {
     let edits: Vec<Node> = (0..80)
         .map(|index| {
@@ -185,7 +185,7 @@ fn large_call() -> Node {
     object([("name", "update_file".into()), ("arguments", arguments)])
 }
 
-/// Returns a sampling request.
+/// Returns the params of a sampling request.
 fn sampling() -> Node {
     let message = |role: &str, seed, len| {
         object([
@@ -227,7 +227,7 @@ fn sampling() -> Node {
     ])
 }
 
-/// Returns an elicitation request.
+/// Returns the params of an elicitation request.
 fn elicitation() -> Node {
     object([
         ("message", "Which branch should the change go to?".into()),

@@ -1,11 +1,11 @@
-//! Results of both sides, and an error.
+//! Messages of the corpus: results of clients and servers, and an error.
 
 use super::node::{Node, object, strings};
 use super::prose::{base64, code, multilingual, sentences};
 use super::{Draft, MANY_TOOLS, tools};
 use crate::entry::{Layout, Side};
 
-/// Size of the largest results, in bytes.
+/// Size of the text in the largest results, in bytes.
 const MEGABYTE: usize = 1_000_000;
 
 /// Returns all results and the error.
@@ -16,7 +16,7 @@ pub(super) fn drafts() -> Vec<Draft> {
     drafts
 }
 
-/// Returns results about tools.
+/// Returns tool lists, results of tool calls, results of `initialize` and `ping`, and an error.
 fn about_tools() -> Vec<Draft> {
     let call = |name, result| Draft::result(name, 7, "tools/call", result);
     let failed = object([
@@ -61,7 +61,7 @@ fn about_tools() -> Vec<Draft> {
     ]
 }
 
-/// Returns results of the server about resources, prompts and other features.
+/// Returns results of the server about resources, prompts and completions.
 fn about_the_rest() -> Vec<Draft> {
     let read = |name, contents| {
         Draft::result(
@@ -163,7 +163,7 @@ fn error() -> Draft {
     Draft::new("error", Side::Server, node)
 }
 
-/// Returns the result of `initialize`.
+/// Returns the result of `initialize` as a JSON value.
 fn initialize_result() -> Node {
     let changes = || object([("listChanged", true.into())]);
     object([
@@ -193,12 +193,12 @@ fn initialize_result() -> Node {
     ])
 }
 
-/// Returns a text block.
+/// Returns a text content block.
 fn text(text: String) -> Node {
     object([("type", "text".into()), ("text", text.into())])
 }
 
-/// Returns content blocks of all five types, some with annotations.
+/// Returns `count` content blocks of all five types, some with annotations.
 fn blocks(count: u64) -> Vec<Node> {
     let annotations = || {
         object([
@@ -242,7 +242,7 @@ fn blocks(count: u64) -> Vec<Node> {
         .collect()
 }
 
-/// Returns a table as structured content and as text, as the specification recommends.
+/// Returns a tool result that contains a table both as structured content and as text, as the specification recommends.
 fn structured_result() -> Node {
     let rows: Vec<Node> = (0..60)
         .map(|index| {
@@ -271,7 +271,7 @@ fn structured_result() -> Node {
     ])
 }
 
-/// Returns a list of resources.
+/// Returns the result of `resources/list`.
 fn resources() -> Node {
     let resources: Vec<Node> = (0..100)
         .map(|index| {
@@ -304,7 +304,7 @@ fn resources() -> Node {
     ])
 }
 
-/// Returns a list of resource templates.
+/// Returns the result of `resources/templates/list`.
 fn templates() -> Node {
     let templates: Vec<Node> = (0..10)
         .map(|index| {
@@ -322,7 +322,7 @@ fn templates() -> Node {
     object([("resourceTemplates", templates.into())])
 }
 
-/// Returns a list of prompts.
+/// Returns the result of `prompts/list`.
 fn prompts() -> Node {
     let argument = |name: &str, seed, required: bool| {
         object([
@@ -351,7 +351,7 @@ fn prompts() -> Node {
     object([("prompts", prompts.into())])
 }
 
-/// Returns a prompt with messages.
+/// Returns the result of `prompts/get`.
 fn prompt() -> Node {
     let message = |role: &str, content| object([("role", role.into()), ("content", content)]);
     let embedded = object([

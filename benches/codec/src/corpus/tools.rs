@@ -12,7 +12,7 @@ const THINGS: &[&str] = &[
     "file", "issue", "branch", "record", "document", "event", "image", "query", "table", "message",
 ];
 
-/// Returns true for every second tool, which has an output schema.
+/// Returns true if the tool with this index has an output schema: every second tool.
 pub fn has_output(index: usize) -> bool {
     index % 2 == 1
 }
@@ -28,7 +28,7 @@ pub fn list(count: usize) -> Node {
     }
 }
 
-/// Returns the definition of a tool.
+/// Returns the definition of the tool with this index.
 fn tool(index: usize) -> Node {
     let seed = index as u64 + 1;
     let verb = VERBS[index % VERBS.len()];
@@ -60,7 +60,7 @@ fn tool(index: usize) -> Node {
     )
 }
 
-/// Returns an input schema.
+/// Returns the input schema of a tool that handles `thing`; `seed` determines the descriptions.
 fn input_schema(seed: u64, thing: &str) -> Node {
     let mut numbers = Numbers::new(seed);
     let about = |offset: u64, len| -> Node { sentences(seed * 31 + offset, len).into() };
@@ -148,7 +148,7 @@ fn input_schema(seed: u64, thing: &str) -> Node {
     ])
 }
 
-/// Returns an output schema.
+/// Returns the output schema of a tool that handles `thing`; `seed` determines the descriptions.
 fn output_schema(seed: u64, thing: &str) -> Node {
     object([
         ("type", "object".into()),

@@ -1,5 +1,5 @@
-//! codex-mcp-types: decodes an envelope with a `serde_json::Value`, which is then converted to the type of the method;
-//! encoding is the reverse. The library has no batches.
+//! Library codex-mcp-types: decodes an envelope that contains a `serde_json::Value`, and converts the value to the type
+//! of the method; encodes in the reverse order. The library has no batches.
 
 use mcp::{
     ClientRequest, JSONRPCMessage, ModelContextProtocolNotification, ModelContextProtocolRequest,
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::contestant::{Library, Role};
 use crate::entry::{Entry, Side};
 
-/// codex-mcp-types.
+/// Library codex-mcp-types.
 pub struct Codex;
 
-/// Decoded message.
+/// Decoded message of either peer.
 pub enum Decoded {
     ClientRequest(RequestId, ClientRequest),
     ServerNotification(mcp::ServerNotification),
@@ -42,7 +42,7 @@ impl Library for Codex {
     }
 }
 
-/// Decodes an entry.
+/// Decodes the message of an entry into typed params or a typed result.
 fn decode(entry: &Entry) -> Result<Decoded, serde_json::Error> {
     let message = serde_json::from_slice::<JSONRPCMessage>(&entry.bytes)?;
     Ok(match (message, entry.side) {
@@ -73,7 +73,7 @@ fn decode(entry: &Entry) -> Result<Decoded, serde_json::Error> {
     })
 }
 
-/// Converts a decoded message to an envelope.
+/// Converts a decoded message to an envelope with untyped params or an untyped result.
 fn message(decoded: &Decoded) -> Result<JSONRPCMessage, serde_json::Error> {
     Ok(match decoded {
         Decoded::ClientRequest(id, typed) => {
@@ -99,7 +99,7 @@ fn message(decoded: &Decoded) -> Result<JSONRPCMessage, serde_json::Error> {
     })
 }
 
-/// Returns the method and params of a serialized `ClientRequest` or `ServerNotification`.
+/// Splits a serialized `ClientRequest` or `ServerNotification` into its method and its params.
 fn parts(mut tagged: Value) -> (String, Value) {
     let params = tagged
         .get_mut("params")
@@ -130,7 +130,7 @@ fn notification(method: String, params: Value) -> JSONRPCMessage {
     })
 }
 
-/// Defines an enum with one variant per method, for directions that have no enum in the library.
+/// Defines an enum with one variant per method, for messages for which the library has no enum.
 macro_rules! by_method {
     ($(#[$doc:meta])* $name:ident, $($of:ident :: $part:ident as $variant:ident,)*) => {
         $(#[$doc])*
@@ -140,7 +140,7 @@ macro_rules! by_method {
         }
 
         impl $name {
-            /// Decodes the params of a method.
+            /// Decodes a value as the type of a method; returns the method and the decoded value.
             fn decode(method: &str, value: Value) -> Result<(&'static str, Self), serde_json::Error> {
                 match method {
                     $(by_method!(@method $of $variant) => Ok((
@@ -151,7 +151,7 @@ macro_rules! by_method {
                 }
             }
 
-            /// Encodes the params.
+            /// Encodes the decoded value.
             fn encode(&self) -> Result<Value, serde_json::Error> {
                 match self {
                     $(Self::$variant(value) => serde_json::to_value(value),)*
@@ -166,7 +166,7 @@ macro_rules! by_method {
 }
 
 by_method! {
-    /// Params of server requests and client notifications.
+    /// Params of server requests and client notifications, by method.
     Params,
     Request::Params as PingRequest,
     Request::Params as CreateMessageRequest,
@@ -179,7 +179,7 @@ by_method! {
 }
 
 by_method! {
-    /// Results of both sides.
+    /// Results of clients and servers, by method.
     Outcome,
     Request::Result as InitializeRequest,
     Request::Result as PingRequest,

@@ -1,5 +1,5 @@
-//! Message heads of this repository: kind, id, method and raw parts, borrowed. Params are not decoded, and encoding is
-//! not supported.
+//! Reader of message heads of this repository: returns kind, id, method and the raw text of the other members, all
+//! borrowed. Params are not decoded, and encoding is not supported.
 
 use mcp_2025_06_18 as mcp;
 

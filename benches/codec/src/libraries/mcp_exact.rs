@@ -1,4 +1,5 @@
-//! Library of this repository: exact typed messages by direction, and results by their requests.
+//! Library of this repository: decodes messages of one direction into exact types, and results by the method of their
+//! requests.
 
 use mcp_2025_03_26 as batching;
 use mcp_2025_06_18 as mcp;
@@ -6,14 +7,16 @@ use mcp_2025_06_18 as mcp;
 use crate::contestant::{Library, Role};
 use crate::entry::{Entry, Side};
 
-/// Typed messages of this repository.
+/// Typed messages of the library of this repository.
 pub struct Typed;
 
 /// Decoded message or batch.
 pub enum Decoded {
     Client(mcp::ClientMessage),
     Server(mcp::ServerMessage),
+    /// Batch of the client (2025-03-26).
     ClientFrame(batching::Frame<batching::FromClient>),
+    /// Batch of the server (2025-03-26).
     ServerFrame(batching::Frame<batching::FromServer>),
 }
 

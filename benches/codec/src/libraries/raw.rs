@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use crate::contestant::{Library, Role};
 use crate::entry::Entry;
 
-/// Envelope with raw params.
+/// Envelope that serde decodes, with params and results as raw text.
 pub struct Envelope;
 
-/// Borrowed envelope.
+/// Decoded envelope whose members are borrowed from the message.
 #[derive(Deserialize, Serialize)]
 pub struct Message<'e> {
     #[serde(borrow)]
@@ -31,6 +31,7 @@ pub struct Message<'e> {
 
 /// Decoded message or batch.
 pub enum Decoded<'e> {
+    /// Single message.
     One(Message<'e>),
     Batch(Vec<Message<'e>>),
 }

@@ -1,5 +1,6 @@
-//! rmcp, the official SDK: one set of types for all revisions; the first matching result type is used. The library has
-//! no batches. Messages are decoded as in its transports: `serde_json::from_slice` into the messages of one direction.
+//! Library rmcp, the official SDK, which has one set of types for all revisions and no batches. A result is decoded as
+//! the first result type that matches. Messages are decoded as the transports of the library decode them: by
+//! `serde_json::from_slice` into the messages of one direction.
 
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
 
@@ -48,8 +49,8 @@ impl Library for Rmcp {
     }
 }
 
-/// Returns the reason why a decoded message does not match the entry: a known method that was decoded as a custom one,
-/// or a result of another type.
+/// Returns the reason why a decoded message does not match the entry: a message of a known method that was decoded as a
+/// custom message, or a result of another type.
 fn in_message<Q, S, N>(message: &JsonRpcMessage<Q, S, N>, entry: &Entry) -> Option<String>
 where
     Q: std::fmt::Debug,

@@ -1,5 +1,5 @@
-//! rust-mcp-schema: types of one revision at a time; the first matching result type is used, and other values become
-//! custom results.
+//! Library rust-mcp-schema, which has types of one revision at a time. A result is decoded as the first result type
+//! that matches, or otherwise as a custom result.
 
 use rust_mcp_schema::mcp_2025_06_18::schema_utils::{
     ClientMessage, ClientMessages, NotificationFromClient, NotificationFromServer,
@@ -65,12 +65,12 @@ impl Library for RustMcpSchema {
     }
 }
 
-/// Returns the reason for a message that was decoded as a custom one.
+/// Returns the reason that is reported for a message of a known method that was decoded as a custom message.
 fn custom() -> Option<String> {
     Some("taken for a custom value".to_owned())
 }
 
-/// Returns the reason why a decoded message of the client does not match the entry.
+/// Returns the reason why a decoded message of the client does not match the entry; `None` if the message matches.
 fn by_client(message: &ClientMessage, entry: &Entry) -> Option<String> {
     match message {
         ClientMessage::Request(it) => match &it.request {
@@ -89,7 +89,7 @@ fn by_client(message: &ClientMessage, entry: &Entry) -> Option<String> {
     }
 }
 
-/// Returns the reason why a decoded message of the server does not match the entry.
+/// Returns the reason why a decoded message of the server does not match the entry; `None` if the message matches.
 fn by_server(message: &ServerMessage, entry: &Entry) -> Option<String> {
     match message {
         ServerMessage::Request(it) => match &it.request {
@@ -108,7 +108,7 @@ fn by_server(message: &ServerMessage, entry: &Entry) -> Option<String> {
     }
 }
 
-/// Returns the reason why a decoded result does not match the entry.
+/// Returns the reason why a decoded result does not match the entry; `None` if the result has the expected type.
 fn other_result(result: &dyn std::fmt::Debug, entry: &Entry) -> Option<String> {
     // The library's variant for empty results is the general variant.
     match result_type(entry.answers?) {

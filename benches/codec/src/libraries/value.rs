@@ -1,11 +1,11 @@
-//! `serde_json::Value`: the untyped tree that everything is compared with.
+//! `serde_json::Value`: the untyped tree with which all libraries are compared.
 
 use serde_json::Value;
 
 use crate::contestant::{Library, Role};
 use crate::entry::Entry;
 
-/// `serde_json::Value`.
+/// Library serde_json with its untyped `Value`.
 pub struct Untyped;
 
 impl Library for Untyped {

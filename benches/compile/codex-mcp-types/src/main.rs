@@ -1,5 +1,5 @@
-//! Reads a message of a client from standard input and prints its method: codex-mcp-types, requests with their typed
-//! parameters.
+//! Reads a message of a client from standard input and prints its method; uses codex-mcp-types, with typed parameters
+//! of requests.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Reads a message of a client from standard input and prints its method: typed messages of one revision.
+//! Reads a message of a client from standard input and prints its method; uses the typed messages of one revision.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
-//! Reads a request of a client from standard input and prints its method and its params, converted between the revisions
-//! that the arguments name: shows the cost of the conversions between all revisions on top of their types.
+//! Reads a request of a client from standard input and prints its method and its params, converted between the
+//! revisions that the arguments name. The program shows the build cost of the conversions between all revisions.
 
 use std::io::Read;
 

@@ -20,7 +20,7 @@ fn main() -> Result<(), Failure> {
     Ok(serve_blocking(config.build()?, Arc::new(handle))?)
 }
 
-/// Handles an event of the driver: answers requests.
+/// Replies to each request that the driver delivers.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = answer(&request).unwrap_or_else(Reply::Error);
@@ -28,7 +28,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// Returns the reply to a request.
+/// Returns the reply to a request: the tool list, the result of a call, or an error.
 fn answer(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     let home = request.typed_as::<V2026_07_28>(LossPolicy::Report)?;
     let reply = match home.value {
@@ -43,7 +43,7 @@ fn answer(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError>
     reply.map(|ConvertedValue { value, .. }| value)
 }
 
-/// Returns the list with the tool `echo`.
+/// Returns the result of `tools/list`, with the tool `echo`.
 fn tools() -> Result<ListToolsResult, PeerError> {
     let schema = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
     let schema: mcp_2026_07_28::ToolInputSchema =
@@ -55,7 +55,7 @@ fn tools() -> Result<ListToolsResult, PeerError> {
     ))
 }
 
-/// Returns the text of a call.
+/// Returns the result of a call, whose content is the argument `text`.
 fn echo(params: &CallToolRequestParams) -> Result<CallToolResult, PeerError> {
     let text = params
         .arguments

@@ -1,16 +1,16 @@
-//! Reads a message of a client from standard input and prints its method: typed messages of the revision that the first
-//! argument names. The program uses every revision.
+//! Reads a message of a client from standard input and prints its method; uses the typed messages of the revision that
+//! the first argument names. The program uses every revision.
 
 use std::io::Read;
 
 /// Error of the program.
 type Failure = Box<dyn std::error::Error>;
 
-/// Defines the function that decodes a message with the crate of a revision. It reads the method from the encoded
-/// message, because the unions of the revisions differ.
+/// Defines the function that decodes a message with the crate of a revision. The function reads the method from the
+/// encoded message, because the unions of the revisions differ.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
-        /// Returns the method of a message.
+        /// Decodes a message by the types of the revision and returns its method, or `none` for a response.
         fn method(revision: &str, bytes: &[u8]) -> Result<String, Failure> {
             match revision {
                 $($id => {

@@ -1,4 +1,5 @@
-//! Builds a program from scratch with cargo, and measures the CPU time of cargo and its child processes.
+//! Builds a program with cargo in an empty target directory, and measures the CPU time of cargo and its child
+//! processes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,9 +10,9 @@ use std::time::Duration;
 /// Cost of building a program with one library.
 #[derive(Debug, Clone)]
 pub struct Cost {
-    /// Name of the library.
+    /// Name of the library, from which the name of the program is derived.
     pub library: String,
-    /// Number of packages that the program depends on, including build dependencies.
+    /// Number of packages in the dependency tree of the program, including build dependencies.
     pub dependencies: usize,
     /// CPU time of a clean build in the dev profile.
     pub dev: Duration,
@@ -21,7 +22,7 @@ pub struct Cost {
     pub size: u64,
 }
 
-/// Fetches all sources, so that downloads are not measured.
+/// Downloads the sources of all dependencies, so that downloads are not measured.
 ///
 /// # Errors
 /// If cargo fails.
@@ -29,7 +30,8 @@ pub fn fetch(workspace: &Path) -> Result<(), String> {
     run(cargo(workspace).args(["fetch", "--locked"])).map(drop)
 }
 
-/// Builds the program of one library several times in dev and in release profile; the minimum is used.
+/// Builds the program of one library `times` times in the dev profile and in the release profile; returns the minimum
+/// cost.
 ///
 /// # Errors
 /// If cargo fails or its output is not where it should be.
@@ -63,12 +65,13 @@ pub fn cost(workspace: &Path, library: &str, times: u32) -> Result<Cost, String>
     })
 }
 
-/// Returns the target directory of these builds, within the target directory of the workspace.
+/// Returns the target directory of the measured builds, within the target directory of the repository.
 fn target(workspace: &Path) -> PathBuf {
     workspace.join("../target/bench-compile")
 }
 
-/// Removes the target directory and builds a program; returns the CPU time.
+/// Removes the target directory and builds a program; returns the CPU time of the build; `more` are further arguments
+/// of cargo.
 fn clean_build(
     workspace: &Path,
     package: &str,
@@ -86,7 +89,7 @@ fn clean_build(
     Ok(children().saturating_sub(before))
 }
 
-/// Returns the number of packages that a program depends on.
+/// Returns the number of packages in the dependency tree of a program.
 fn dependencies(workspace: &Path, package: &str) -> Result<usize, String> {
     let tree = run(cargo(workspace)
         .args(["tree", "--locked", "--offline", "--package", package])
@@ -106,7 +109,7 @@ fn dependencies(workspace: &Path, package: &str) -> Result<usize, String> {
     Ok(packages.len().saturating_sub(1))
 }
 
-/// Returns a cargo command without settings that would change the build, such as compiler caches.
+/// Returns a cargo command without environment settings that would change the build, such as compiler caches.
 fn cargo(workspace: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
@@ -124,7 +127,7 @@ fn cargo(workspace: &Path) -> Command {
     command
 }
 
-/// Runs a command; returns its output, or an error with its standard error.
+/// Runs a command; returns its standard output, or an error with its standard error.
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
@@ -148,6 +151,7 @@ fn remove(target: &Path) -> Result<(), String> {
 
 /// Returns the user and system time of all child processes that have ended.
 // Neither std nor a small safe crate provides this value.
+/// Returns the user and system time of all child processes that have ended.
 #[allow(unsafe_code)]
 fn children() -> Duration {
     // SAFETY: `rusage` is plain numbers, for which zero is valid, and the pointer is to one of them.

@@ -1,5 +1,5 @@
-//! Measures the cost of building "parse a message, print its method" on each library: CPU time of a clean build (dev
-//! and release), dependencies, size of the stripped program. Options: `--json FILE` and `--only NAME`.
+//! Measures the cost of building a small program with each library: CPU time of a clean build in the dev and the
+//! release profile, number of dependencies, and size of the stripped program. Options: `--json FILE` and `--only NAME`.
 
 mod build;
 mod table;
@@ -19,7 +19,7 @@ usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
   --markdown FILE
                write the table to FILE as a page of the documentation";
 
-/// Number of builds of a program that a threshold depends on.
+/// Number of builds of each program whose cost decides a threshold.
 const BUILDS_FOR_THRESHOLD: u32 = 3;
 
 /// Programs in `compile/`: message parsers and servers, with the number of builds of each; the first one is the base of
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the measurement with the options of the command line.
+/// Measures the programs that the options select, prints the table and writes the requested files.
 fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
     let (mut only, mut json, mut markdown) = (Vec::new(), None, None);
     while let Some(argument) = given.next() {
@@ -96,12 +96,12 @@ fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a report.
+/// Writes a file; the error names the path.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Returns the directory `benches/`.
+/// Returns the path of the directory `benches/`.
 fn workspace() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap_or(package).to_owned()

@@ -1,4 +1,4 @@
-//! Table of the costs with differences to the first library, as text and as JSON.
+//! Formats the build costs as text, as a page and as JSON; the text shows the differences to the first library.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::build::Cost;
 
-/// Returns the table; the first entry of `costs` is the baseline.
+/// Returns the costs as a text table with the differences to the first entry.
 pub fn text(costs: &[Cost]) -> String {
     let Some(base) = costs.first() else {
         return String::new();
@@ -37,17 +37,17 @@ pub fn text(costs: &[Cost]) -> String {
     out
 }
 
-/// Result of a threshold.
+/// Threshold with the cost that a run has measured.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
     /// Description of the threshold.
     pub demand: &'static str,
-    /// Measured value and limit; `None` if a library was not measured.
+    /// Measured value and the maximum; `None` if a needed library was not measured.
     pub measured: Option<(f64, f64)>,
 }
 
 impl Verdict {
-    /// Returns the result in the report.
+    /// Returns `ok`, `MISS` or, if the value was not measured, `n/a`.
     pub fn word(&self) -> &'static str {
         match self.measured {
             None => "n/a",
@@ -56,7 +56,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the measured value and the limit.
+    /// Returns the measured value and the maximum as text.
     fn numbers(&self) -> String {
         self.measured.map_or_else(
             || "-".to_owned(),
@@ -65,7 +65,7 @@ impl Verdict {
     }
 }
 
-/// Returns the thresholds for builds with the type crates, with their results, which are only printed.
+/// Returns the verdicts on all thresholds for build costs.
 pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let cost = |library: &str| costs.iter().find(|cost| cost.library == library);
     let base = cost("serde-json");
@@ -137,7 +137,7 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     ]
 }
 
-/// Returns the section of the report.
+/// Returns the section of the report about the thresholds.
 pub fn verdict_text(verdicts: &[Verdict]) -> String {
     let lines = verdicts.iter().map(|verdict| {
         let (word, numbers) = (verdict.word(), verdict.numbers());
@@ -146,7 +146,7 @@ pub fn verdict_text(verdicts: &[Verdict]) -> String {
     "\nMust show\n".to_owned() + &lines.collect::<String>()
 }
 
-/// Returns the results as a page of the documentation.
+/// Returns the Markdown page with the thresholds and the costs.
 pub fn page(costs: &[Cost], verdicts: &[Verdict], date: &str, machine: &str) -> String {
     let rows = verdicts
         .iter()
@@ -173,7 +173,7 @@ pub fn verdict_json(verdicts: &[Verdict]) -> Value {
     verdicts.iter().map(one).collect()
 }
 
-/// Returns the costs as JSON, without the differences.
+/// Returns the costs of all libraries as JSON, without the differences.
 pub fn json(costs: &[Cost]) -> Value {
     costs
         .iter()
@@ -193,7 +193,7 @@ pub fn json(costs: &[Cost]) -> Value {
 mod tests {
     use super::*;
 
-    /// Returns the cost of a library.
+    /// Returns a cost with a dev build of `seconds` and a release build of twice that time.
     fn cost(library: &str, seconds: u64, size: u64) -> Cost {
         Cost {
             library: library.to_owned(),
@@ -204,6 +204,7 @@ mod tests {
         }
     }
 
+    /// Thresholds for the type crates compare the costs that a library adds to the baseline.
     #[test]
     fn demands_are_relative_to_baseline() {
         let mut costs = vec![
@@ -225,6 +226,7 @@ mod tests {
         assert_eq!(words(&costs), ["ok", "MISS", "ok", "MISS"]);
     }
 
+    /// The server for all revisions must cost at most 0.6 of the server that uses rmcp.
     #[test]
     fn servers_are_compared_with_peer() {
         let costs = [
@@ -237,6 +239,7 @@ mod tests {
         assert_eq!(words.collect::<Vec<_>>(), ["MISS", "ok"]);
     }
 
+    /// The table shows the difference of each cost to the first line.
     #[test]
     fn differences_are_to_the_first_line() {
         let text = text(&[cost("base", 1, 400_000), cost("other", 3, 450_000)]);

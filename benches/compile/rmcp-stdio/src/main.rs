@@ -1,4 +1,4 @@
-//! Serves an echo tool over stdio: rmcp with a hand-written handler instead of a router.
+//! Serves an echo tool over stdio; uses rmcp with a hand-written handler instead of a router.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Reads a message of a client from standard input and prints its method: the model of rmcp, without its default
-//! features.
+//! Reads a message of a client from standard input and prints its method; uses the message types of rmcp without its
+//! default features.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Reads a message of a client from standard input and prints its method: rust-mcp-schema with one revision.
+//! Reads a message of a client from standard input and prints its method; uses rust-mcp-schema with one revision.
 
 use std::io::Read;
 use std::str::FromStr;

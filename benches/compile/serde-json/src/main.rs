@@ -1,5 +1,5 @@
-//! Reads a message of a client from standard input and prints its method: serde and serde_json alone, without derived
-//! types. The report states the costs of the other programs relative to this program.
+//! Reads a message of a client from standard input and prints its method; uses only serde and serde_json, without
+//! derived types. The report states the costs of the other programs relative to this program.
 
 use std::io::Read;
 

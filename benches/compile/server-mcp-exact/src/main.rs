@@ -11,6 +11,7 @@ struct Confirm {
     yes: bool,
 }
 
+/// Server whose notes are stored by name.
 struct Notes(Mutex<BTreeMap<String, String>>);
 
 #[server(name = "notes", version = "1.0.0")]

@@ -41,8 +41,10 @@ struct Name {
     name: String,
 }
 
+/// Server with its notes and its routers.
 #[derive(Clone)]
 struct Notes {
+    /// Texts of the notes, by name.
     notes: Arc<Mutex<BTreeMap<String, String>>>,
     tool_router: ToolRouter<Self>,
     prompt_router: PromptRouter<Self>,

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use super::{TEXT, check_answer};
 
-/// Name of the header with the session id.
+/// Name of the header that contains the session id.
 pub const SESSION: &str = "mcp-session-id";
 
-/// Response body of the bare hyper server: the bytes that mcp-exact's server sends for the same call.
+/// Response body of the bare hyper server: the same bytes that our server sends for a call.
 pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
 /// Id of every call.
 const ID: u64 = 7;
@@ -24,28 +24,28 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","param
 /// Notification that completes the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Kind of calls: revision and session.
+/// Revision and session of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Calls of a session of 2025-11-25.
+    /// Calls within a session of 2025-11-25.
     Session,
     /// Calls of 2025-11-25 to a server without sessions.
     NoSession,
-    /// Calls of 2026-07-28.
+    /// Calls of 2026-07-28, which need no session.
     Stateless,
 }
 
-/// Connection with the request that it repeats.
+/// Connection that sends the same call repeatedly.
 pub struct Connection {
     /// TCP connection to the server.
     stream: TcpStream,
-    /// Request of a call.
+    /// HTTP request of the call.
     request: Vec<u8>,
-    /// Buffer for a response.
+    /// Reused buffer for the bytes of a response.
     buffer: Vec<u8>,
 }
 
-/// Range of the buffer that contains the body of a response.
+/// Range of the body within the buffer of a response.
 type Body = std::ops::Range<usize>;
 
 impl Connection {
@@ -60,7 +60,7 @@ impl Connection {
         })
     }
 
-    /// Opens a connection for this kind of calls, and starts a session if the calls need one.
+    /// Opens a connection, prepares its call, starts a session if the calls need one, and checks one call.
     pub async fn ready(address: SocketAddr, style: Style) -> anyhow::Result<Self> {
         let mut connection = Self::open(address).await?;
         let (mut headers, mut meta) = (String::new(), String::new());
@@ -82,7 +82,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Starts a session; returns the headers of its requests.
+    /// Starts a session; returns the headers that the requests of the session need.
     pub async fn begin(&mut self) -> anyhow::Result<String> {
         self.send(&post("", INITIALIZE)).await?;
         self.read().await?;
@@ -96,7 +96,8 @@ impl Connection {
         Ok(headers)
     }
 
-    /// Opens the event stream of a session, and waits for its first bytes.
+    /// Opens the event stream of a session, and waits for the first bytes of the stream; `session` contains the headers
+    /// of the session.
     pub async fn listen(&mut self, session: &str) -> anyhow::Result<()> {
         let request = format!(
             "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{session}\r\n"
@@ -114,12 +115,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request.
+    /// Sends the bytes of an HTTP request.
     async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
         Ok(self.stream.write_all(request).await?)
     }
 
-    /// Reads a response.
+    /// Reads a complete response into the buffer; returns the range of its body.
     async fn read(&mut self) -> anyhow::Result<Body> {
         self.buffer.clear();
         loop {
@@ -151,14 +152,14 @@ impl Connection {
         }
     }
 
-    /// Makes a call without checking the response.
+    /// Makes the call once without checking the response.
     pub async fn call(&mut self) -> anyhow::Result<()> {
         self.stream.write_all(&self.request).await?;
         self.read().await?;
         Ok(())
     }
 
-    /// Makes a call and checks the response.
+    /// Makes the call once and checks the response.
     pub async fn check(&mut self) -> anyhow::Result<()> {
         self.stream.write_all(&self.request).await?;
         let body = self.read().await?;
@@ -173,7 +174,7 @@ impl Connection {
     }
 }
 
-/// Returns a POST request.
+/// Returns the bytes of an HTTP POST request; each line of `headers` ends with CRLF.
 fn post(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let text = format!(
@@ -183,8 +184,8 @@ fn post(headers: &str, body: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Makes sequential calls on all connections concurrently. Returns the calls per second, and the durations of the calls
-/// in microseconds.
+/// Makes `calls` sequential calls on each connection, on all connections concurrently. Returns the calls per second,
+/// and the durations of the calls in microseconds.
 pub async fn call_concurrently(
     connections: &mut Vec<Connection>,
     calls: usize,

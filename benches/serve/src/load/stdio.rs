@@ -1,4 +1,4 @@
-//! Client over pipes: writes prepared requests, and counts lines.
+//! Client over pipes that uses little CPU time: it writes prepared requests and counts the lines of the responses.
 
 use std::io::{Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -17,7 +17,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 /// Notification that completes the handshake, as one line.
 const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
-/// Server process on pipes with a session.
+/// Server process whose pipes carry one session.
 pub struct Session {
     /// Process of the server.
     pub server: Server,
@@ -25,22 +25,22 @@ pub struct Session {
     input: ChildStdin,
     /// Standard output of the server.
     output: ChildStdout,
-    /// Buffer for responses.
+    /// Reused buffer for the bytes of responses.
     buffer: Vec<u8>,
-    /// Id of the last request.
+    /// Id of the last request that was built.
     last_id: u64,
     /// Time from the start of the process to the response to `initialize`.
     pub first_answer: Duration,
 }
 
 impl Session {
-    /// Starts a server and a session.
+    /// Starts the server `name` of this program as a process, and a session with it.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let started = Instant::now();
         Self::begin(Server::start(name)?, started)
     }
 
-    /// Starts a session with a server process that was started at the time `start`.
+    /// Starts a session with a server process that was started at the time `started`.
     pub fn begin(mut server: Server, started: Instant) -> anyhow::Result<Self> {
         let (mut input, output) = server.pipes()?;
         input.write_all(INITIALIZE.as_bytes())?;
@@ -66,7 +66,7 @@ impl Session {
         Ok((lines, count))
     }
 
-    /// Returns `count` requests as text, and the ends of their lines in it.
+    /// Builds the next `count` requests; returns their bytes, and the offsets at which the requests end, preceded by 0.
     fn requests(&mut self, count: usize) -> (Vec<u8>, Vec<usize>) {
         let (mut text, mut ends) = (Vec::new(), vec![0]);
         for _ in 0..count {
@@ -102,7 +102,7 @@ impl Session {
         Ok(calls as f64 / elapsed.as_secs_f64())
     }
 
-    /// Makes sequential calls; returns the median of their durations, in microseconds.
+    /// Makes `calls` calls one after the other; returns the median of their durations, in microseconds.
     pub fn one_by_one(&mut self, calls: usize) -> anyhow::Result<f64> {
         let (text, ends) = self.requests(calls);
         let mut times = Vec::with_capacity(calls);

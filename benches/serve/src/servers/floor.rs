@@ -1,13 +1,13 @@
 //! Hand-written minimal servers, which show the cost of pipes without parsing.
 //!
-//! They expect the id and the text at fixed positions.
+//! The servers find the id and the text by a search for their names, without a JSON parser.
 
 use std::io::{self, Read, Write};
 
 use memchr::{memchr, memchr_iter, memmem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Maximum number of bytes of a read.
+/// Maximum number of bytes that one read returns.
 const READ: usize = 64 << 10;
 
 /// Answers every complete line of the input; returns the number of consumed bytes.
@@ -20,7 +20,7 @@ fn answer(input: &[u8], out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Answers one request.
+/// Answers the request in one line, which is `initialize` or a call.
 fn line(line: &[u8], out: &mut Vec<u8>) {
     let Some(id) = value(line, b"\"id\":", b',') else {
         return;
@@ -40,13 +40,13 @@ fn line(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the text between `name` and the byte `end`.
+/// Returns the bytes between the first `name` and the next byte `end`.
 fn value<'a>(line: &'a [u8], name: &[u8], end: u8) -> Option<&'a [u8]> {
     let rest = &line[memmem::find(line, name)? + name.len()..];
     Some(&rest[..memchr(end, rest)?])
 }
 
-/// Serves with blocking reads and writes.
+/// Serves stdio with blocking reads and writes.
 pub fn blocking() -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let (mut buffer, mut out) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ pub fn blocking() -> io::Result<()> {
     }
 }
 
-/// Serves with the standard streams of tokio, which use threads.
+/// Serves stdio with the standard streams of Tokio, which use threads.
 pub async fn tokio() -> io::Result<()> {
     let (mut input, mut output) = (tokio::io::stdin(), tokio::io::stdout());
     let (mut buffer, mut out) = (Vec::with_capacity(READ), Vec::new());

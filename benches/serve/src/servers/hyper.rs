@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::load::http::{ANSWER, SESSION};
 
-/// Session id of all clients, with the length of the ids of our server.
+/// Session id that all clients receive, with the length of the session ids of our server.
 const ID: &str = "00000000000000000000000000000000";
 
 /// Responds to every request with the bytes of an `echo` result. A request without a session gets an id, so that later
@@ -36,9 +36,9 @@ pub async fn echo() -> anyhow::Result<()> {
     .await
 }
 
-/// Event stream that sends one comment and then stays open.
+/// Response body with an event stream that sends one comment and then stays open.
 struct Idle {
-    /// Comment that was not sent yet.
+    /// Comment to send first; `None` after it was sent.
     first: Option<Bytes>,
 }
 
@@ -76,7 +76,7 @@ pub async fn streams() -> anyhow::Result<()> {
     .await
 }
 
-/// Serves HTTP on a free port with the function `answer`.
+/// Serves HTTP on a free port; the function `answer` returns the response to each request.
 async fn serve<F, R, B, E>(answer: F) -> anyhow::Result<()>
 where
     F: Fn(Request<Incoming>) -> R + Copy + Send + 'static,

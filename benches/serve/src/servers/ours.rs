@@ -12,14 +12,14 @@ use mcp_exact_transport::http::server::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-/// Returns the configuration of the servers.
+/// Returns the configuration that all these servers share.
 fn settings() -> anyhow::Result<Arc<ServerSettings>> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
     config.capabilities = r#"{"tools":{}}"#.parse()?;
     Ok(config.build()?)
 }
 
-/// Handles an event of the driver: answers requests.
+/// Replies to each request that the driver delivers.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = call(&request).unwrap_or_else(Reply::Error);
@@ -27,7 +27,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// Returns the reply to a request.
+/// Returns the reply to a request: the tool list, the result of a call, or an error.
 fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     match request.method() {
         "tools/call" => {}
@@ -49,7 +49,7 @@ fn list() -> Result<Reply, PeerError> {
     result(r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#)
 }
 
-/// Returns the result of a call.
+/// Returns a reply with the result that the JSON text contains.
 fn result(text: &str) -> Result<Reply, PeerError> {
     let result: Result<JsonObject, _> = text.parse();
     let result = result.map_err(|error| PeerError::internal(error.to_string()))?;

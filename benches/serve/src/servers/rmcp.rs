@@ -37,14 +37,14 @@ impl ServerHandler for Echo {
     }
 }
 
-/// Serves stdio.
+/// Serves stdio with the standard streams of Tokio.
 pub async fn stdio() -> anyhow::Result<()> {
     let service = Echo.serve(rmcp::transport::stdio()).await?;
     service.waiting().await?;
     Ok(())
 }
 
-/// Serves stdio with asynchronous pipes instead of the standard streams of Tokio.
+/// Serves stdio with asynchronous pipes instead of the standard streams of Tokio, which use threads.
 pub async fn stdio_pipes() -> anyhow::Result<()> {
     let service = Echo.serve(rmcp::transport::io::stdio_pipes()).await?;
     service.waiting().await?;
