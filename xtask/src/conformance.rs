@@ -67,7 +67,7 @@ pub struct Arguments {
     /// Runs the scenarios for servers through `mcp-exact bridge`, with servers of each revision behind it.
     #[arg(long, conflicts_with_all = ["tier_check", "peer"])]
     bridge: bool,
-    /// Runs the scenarios against another library instead, and records what they find: its name and version.
+    /// Name and version of another library, against which the scenarios run instead; the results are recorded under it.
     #[arg(long, value_name = "NAME", requires_all = ["peer_server", "peer_client"])]
     peer: Option<String>,
     /// The URL where the server of the other library listens.

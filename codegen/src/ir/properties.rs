@@ -244,7 +244,7 @@ fn has_error(ir: &Ir, code: i64) -> bool {
         })
 }
 
-/// Returns true if a side sends the method.
+/// Returns true if the client or the server sends a request (or a notification, if `request` is false) of this method.
 fn is_sent(ir: &Ir, request: bool, method: &str) -> bool {
     let mut methods = ir.methods.iter();
     methods.any(|m| m.request == request && m.method == method && (m.from_client || m.from_server))

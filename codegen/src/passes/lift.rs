@@ -88,7 +88,8 @@ struct Location {
     name: String,
     /// JSON pointer of the location.
     pointer: String,
-    /// True for a required member, whose constant is part of its object.
+    /// True for a required member: a `const` schema there needs no definition, because the type of the object writes
+    /// the constant.
     required: bool,
 }
 

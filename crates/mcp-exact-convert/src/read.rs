@@ -555,6 +555,7 @@ fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u
     select_object(r, name, union)
 }
 
+/// Returns the index of the variant for the object that is next, without reading it.
 fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
     match union.objects {
         Objects::Only(variant) => Ok(variant),

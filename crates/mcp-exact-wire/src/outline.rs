@@ -21,7 +21,7 @@ pub struct Outline<'a, const N: usize> {
     pub method: Option<&'a str>,
     /// The parameters of a request or a notification, or the result.
     pub body: Option<ObjectRef<'a>>,
-    /// Positions of members in the body.
+    /// Positions in the body of the `N` members that the caller has named, in the order of the names.
     pub places: Places<N>,
     /// Nesting depth of objects and arrays, including the message itself.
     pub depth: usize,

@@ -213,8 +213,8 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
 mod tests {
     use crate::{from_str, thinned, to_string};
 
-    /// Strings are equal after writing and reading, for escape sequences at every position of a block and at its
-    /// borders.
+    /// Strings are equal after writing and reading, for escape sequences at every position of a SIMD block and at
+    /// its borders.
     #[test]
     fn strings_round_trip_at_every_length() {
         for among in ["x", "\n", "é", "\"\\", "\u{1}", "😀"] {

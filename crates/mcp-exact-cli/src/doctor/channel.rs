@@ -46,7 +46,7 @@ impl Channel {
         matches!(self, Self::Process(_))
     }
 
-    /// Sends a message; returns false if the server does not accept it.
+    /// Sends a message; returns false if it cannot be written to the process, or if the HTTP server does not respond.
     #[cfg_attr(
         not(feature = "http"),
         expect(unused_variables, reason = "a process needs the message alone")

@@ -94,7 +94,8 @@ fn default_document_is_a_message() {
     );
 }
 
-/// A lone surrogate is a violation in a document, and an error in the input line itself.
+/// A lone surrogate in the document is a violation; a lone surrogate in another string of the input line makes the
+/// whole line an error.
 #[test]
 fn lone_surrogates_are_reported() {
     check(
