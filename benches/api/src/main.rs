@@ -56,7 +56,9 @@ fn serve() -> anyhow::Result<Row> {
     let (mut driver, mut api) = (Session::start("driver")?, Session::start("api")?);
     let timed = |session: &mut Session, calls: u32| {
         let start = Instant::now();
-        session.call_concurrently(calls as usize, 64).expect("answers");
+        session
+            .call_concurrently(calls as usize, 64)
+            .expect("answers");
         start.elapsed()
     };
     timed(&mut driver, 2_000);

@@ -36,7 +36,12 @@ pub struct Use {
 
 /// Calls `work` and returns its heap use. The counters are global, so no other thread may allocate.
 pub fn allocations_during(work: impl FnOnce()) -> Use {
-    for counter in [&ALLOCATION_COUNT, &REQUESTED_BYTES, &ALLOCATED_BYTES, &PEAK_BYTES] {
+    for counter in [
+        &ALLOCATION_COUNT,
+        &REQUESTED_BYTES,
+        &ALLOCATED_BYTES,
+        &PEAK_BYTES,
+    ] {
         counter.store(0, Relaxed);
     }
     IS_COUNTING.store(true, Relaxed);

@@ -307,7 +307,7 @@ impl Bench {
                 Style::Stateless,
                 "HTTP of 2026-07-28 to stdio of 2025-11-25",
             ),
-            (Style::Session, "HTTP to stdio, equal revisions"),
+            (Style::NumberedSession, "HTTP to stdio, equal revisions"),
         ] {
             let mut one = vec![Connection::ready(address, style).await?];
             call_concurrently(&mut one, self.calls).await?;
@@ -365,7 +365,7 @@ impl Bench {
             };
             let mut connections = Vec::new();
             for _ in 0..CONNECTIONS {
-                let connection = Connection::ready(address, Style::Session).await;
+                let connection = Connection::ready(address, Style::NumberedSession).await;
                 let through = || format!("through {}", gateway.name());
                 connections.push(connection.with_context(through)?);
             }
@@ -377,7 +377,11 @@ impl Bench {
         let mut rates = BTreeMap::<_, Vec<f64>>::new();
         for _ in 0..self.rounds {
             for (gateway, _, connections, calls) in &mut gateways {
-                let (rate, _) = call_concurrently(connections, *calls).await?;
+                for connection in connections.iter_mut() {
+                    connection.reconnect().await?;
+                }
+                let sample = call_concurrently(connections, *calls).await;
+                let (rate, _) = sample.with_context(|| format!("through {}", gateway.name()))?;
                 rates.entry(*gateway).or_default().push(rate);
             }
             gateways.rotate_left(1);

@@ -25,8 +25,8 @@ enum MeasuredLimit {
 
 /// Returns the verdicts on the thresholds whose values the run has measured.
 pub fn verdicts(run: &Run) -> Vec<Verdict> {
-    use MeasuredLimit::{AtLeast, AtMost};
     use Measure::*;
+    use MeasuredLimit::{AtLeast, AtMost};
 
     let times = |measure, ours, base| {
         Some(ratio(

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Payload, convert};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Payload, Role, convert};
 use mcp_exact_wire::MessageHead;
 
 /// Error of the program.

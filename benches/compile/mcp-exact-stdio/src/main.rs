@@ -7,7 +7,8 @@ use mcp_2026_07_28::{
     V2026_07_28,
 };
 use mcp_exact_session::{
-    ConvertedValue, Identity, IncomingRequest, LossPolicy, PeerError, Reply, ServerConfig, ServerEvent,
+    ConvertedValue, Identity, IncomingRequest, LossPolicy, PeerError, Reply, ServerConfig,
+    ServerEvent,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, serve_blocking};
 

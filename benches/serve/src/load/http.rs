@@ -1,9 +1,9 @@
 //! Client over HTTP/1.1: sends prepared requests on persistent connections.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,8 +16,12 @@ pub const SESSION: &str = "mcp-session-id";
 
 /// Response body of the bare hyper server: the same bytes that our server sends for a call.
 pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
-/// Id of every call.
+/// Time limit for each part of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Id of every call, in styles whose servers do not compare the ids of a session.
 const ID: u64 = 7;
+/// Id of the first call in the other styles; the following ids have as many digits.
+const FIRST_ID: u64 = 10_000_000;
 
 /// Request that starts a session.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
@@ -29,6 +33,9 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 pub enum Style {
     /// Calls within a session of 2025-11-25.
     Session,
+    /// Calls of a session of 2025-11-25, each with an id of its own: servers on the Python SDK lose responses if an id
+    /// is used again.
+    NumberedSession,
     /// Calls of 2025-11-25 to a server without sessions.
     NoSession,
     /// Calls of 2026-07-28, which need no session.
@@ -41,6 +48,10 @@ pub struct Connection {
     stream: TcpStream,
     /// HTTP request of the call.
     request: Vec<u8>,
+    /// Id of the previous call.
+    id: u64,
+    /// Position in the request of an id that changes with each call; `None` if all calls have the same id.
+    id_position: Option<usize>,
     /// Reused buffer for the bytes of a response.
     buffer: Vec<u8>,
 }
@@ -56,8 +67,18 @@ impl Connection {
         Ok(Self {
             stream,
             request: Vec::new(),
+            id: ID,
+            id_position: None,
             buffer: Vec::with_capacity(4096),
         })
+    }
+
+    /// Replaces the TCP connection with a new one, because servers close connections that were idle for some seconds.
+    pub async fn reconnect(&mut self) -> anyhow::Result<()> {
+        let stream = TcpStream::connect(self.stream.peer_addr()?).await?;
+        stream.set_nodelay(true)?;
+        self.stream = stream;
+        Ok(())
     }
 
     /// Opens a connection, prepares its call, starts a session if the calls need one, and checks one call.
@@ -66,6 +87,10 @@ impl Connection {
         let (mut headers, mut meta) = (String::new(), String::new());
         match style {
             Style::Session => headers = connection.begin().await?,
+            Style::NumberedSession => {
+                headers = connection.begin().await?;
+                connection.id = FIRST_ID;
+            }
             Style::NoSession => headers.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
             Style::Stateless => {
                 headers.push_str(
@@ -74,10 +99,16 @@ impl Connection {
                 meta.push_str(r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}"#);
             }
         }
+        let id = connection.id;
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{TEXT}"}}{meta}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{TEXT}"}}{meta}}}}}"#
         );
         connection.request = post(&headers, &body);
+        if style == Style::NumberedSession {
+            let name = b"\"id\":";
+            let found = memmem::find(&connection.request, name);
+            connection.id_position = found.map(|start| start + name.len());
+        }
         connection.check().await?;
         Ok(connection)
     }
@@ -124,8 +155,12 @@ impl Connection {
     async fn read(&mut self) -> anyhow::Result<Body> {
         self.buffer.clear();
         loop {
-            let count = self.stream.read_buf(&mut self.buffer).await?;
-            ensure!(count > 0, "the server has closed the connection");
+            let read = self.stream.read_buf(&mut self.buffer);
+            let Ok(count) = tokio::time::timeout(RESPONSE_TIMEOUT, read).await else {
+                let buffer = String::from_utf8_lossy(&self.buffer);
+                bail!("no response within {RESPONSE_TIMEOUT:?}; received: {buffer:?}");
+            };
+            ensure!(count? > 0, "the server has closed the connection");
             let Some(head) = memmem::find(&self.buffer, b"\r\n\r\n") else {
                 continue;
             };
@@ -152,17 +187,20 @@ impl Connection {
         }
     }
 
-    /// Makes the call once without checking the response.
-    pub async fn call(&mut self) -> anyhow::Result<()> {
+    /// Makes a call without checking the response; returns the body of the response.
+    pub async fn call(&mut self) -> anyhow::Result<Body> {
+        if let Some(start) = self.id_position {
+            self.id += 1;
+            let digits = self.id.to_string();
+            self.request[start..start + digits.len()].copy_from_slice(digits.as_bytes());
+        }
         self.stream.write_all(&self.request).await?;
-        self.read().await?;
-        Ok(())
+        self.read().await
     }
 
     /// Makes the call once and checks the response.
     pub async fn check(&mut self) -> anyhow::Result<()> {
-        self.stream.write_all(&self.request).await?;
-        let body = self.read().await?;
+        let body = self.call().await?;
         let mut answer = &self.buffer[body];
         // An answer in an event stream is one line of it.
         if let Some(start) = memmem::find(answer, b"data: {") {
@@ -170,7 +208,8 @@ impl Connection {
             let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
             answer = &rest[..end.unwrap_or(rest.len())];
         }
-        check_answer(answer, ID).with_context(|| String::from_utf8_lossy(&self.buffer).into_owned())
+        check_answer(answer, self.id)
+            .with_context(|| String::from_utf8_lossy(&self.buffer).into_owned())
     }
 }
 
