@@ -157,7 +157,8 @@ impl From<bool> for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        Self(value.to_string().into())
+        // `serde_json` would bring its printer of indented text with it.
+        Self::from_written(text_of(&|w| write_value(&value, w)))
     }
 }
 
@@ -178,6 +179,35 @@ impl Encode for Json {
     #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(&self.0);
+    }
+}
+
+/// Writes a value of `serde_json`.
+fn write_value(value: &serde_json::Value, w: &mut Writer<'_>) {
+    use serde_json::Value;
+    match value {
+        Value::Null => w.put("null"),
+        Value::Bool(value) => w.put(if *value { "true" } else { "false" }),
+        Value::Number(number) => w.put(&number.to_string()),
+        Value::String(text) => w.string(text),
+        Value::Array(items) => {
+            w.put("[");
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    w.put(",");
+                }
+                write_value(item, w);
+            }
+            w.put("]");
+        }
+        Value::Object(members) => {
+            w.put("{");
+            for (name, member) in members {
+                w.name(name);
+                write_value(member, w);
+            }
+            w.put("}");
+        }
     }
 }
 
@@ -672,6 +702,13 @@ mod tests {
     }
 
     /// Setting a member replaces each value of that name, or appends a new member.
+    #[test]
+    fn serde_values_become_text() {
+        let text = r#"{"":{},"a":[],"b":[null,true,false,{"c":-1.5,"d":[18446744073709551615]}],"e\"\n\u0001ä":"{"}"#;
+        let value: serde_json::Value = serde_json::from_str(text).expect("a value");
+        assert_eq!(Json::from(value).text(), text);
+    }
+
     #[test]
     fn set_members_are_encoded() {
         let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {

@@ -74,7 +74,7 @@ fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool
 /// Returns true if a list conforms to the schema of a multiple-choice field.
 fn matches_list(field: &Value, list: &[Value]) -> bool {
     let items = field.get("items").unwrap_or(&Value::Null);
-    let is_unique = field.get("uniqueItems") == Some(&Value::Bool(true));
+    let is_unique = field.get("uniqueItems").and_then(Value::as_bool) == Some(true);
     is_count_within(field, list.len(), "minItems", "maxItems")
         && list.iter().all(|item| matches_field(items, item))
         && (!is_unique || (1..list.len()).all(|end| !list[..end].contains(&list[end])))

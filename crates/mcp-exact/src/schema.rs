@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::definition::PromptArgument;
-use crate::link::JsonObject;
+use crate::link::{Json, JsonObject};
 
 /// Returns the schema of the values that deserialisation accepts as `T`, without `$schema` and without the name of the
 /// type.
@@ -167,20 +167,17 @@ fn is_scalar(schema: &Value) -> bool {
 pub(crate) fn parse_string_arguments(
     schema: &Value,
     arguments: impl IntoIterator<Item = (String, String)>,
-) -> Map<String, Value> {
-    let value = |name: &str, text: String| {
+) -> JsonObject {
+    let parse = |name: &str, text: &str| {
         let property = schema.get("properties").and_then(|all| all.get(name));
-        match property {
-            Some(property) if !accepts_string(property) => {
-                serde_json::from_str(&text).unwrap_or(Value::String(text))
-            }
-            _ => Value::String(text),
-        }
+        let parsed = property.filter(|property| !accepts_string(property));
+        let parsed = parsed.and_then(|_| text.parse().ok());
+        parsed.unwrap_or_else(|| Json::string(text))
     };
     arguments
         .into_iter()
         .map(|(name, text)| {
-            let value = value(&name, text);
+            let value = parse(&name, &text);
             (name, value)
         })
         .collect()
@@ -217,7 +214,7 @@ pub(crate) fn string_items(list: Option<&Value>) -> impl Iterator<Item = &str> {
 /// Returns a description of the type that a schema requires, for error messages.
 pub(crate) fn json_kind_of(schema: &Map<String, Value>) -> String {
     match schema.get("type") {
-        Some(kind) => format!("`{kind}`"),
+        Some(kind) => format!("`{}`", Json::from(kind.clone())),
         None => "of no single type".to_owned(),
     }
 }
@@ -258,8 +255,8 @@ mod tests {
         let schema = input_schema_of::<Query>();
         let given = [("text", "1"), ("limit", "2"), ("exact", "true")];
         let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let value = Value::Object(parse_string_arguments(&schema, given));
-        assert_eq!(value.to_string(), r#"{"exact":true,"limit":2,"text":"1"}"#);
+        let arguments = parse_string_arguments(&schema, given);
+        assert_eq!(arguments.text(), r#"{"text":"1","limit":2,"exact":true}"#);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Converts the schema that schemars derives from a type to a flat form of primitive fields; a field that is not
 //! primitive is an error.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::schema;
 
@@ -41,11 +41,12 @@ pub(super) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormE
         fields.insert(name.clone(), Value::Object(field));
     }
     let mut form = Map::new();
-    form.insert("type".to_owned(), json!("object"));
+    form.insert("type".to_owned(), Value::from("object"));
     form.insert("properties".to_owned(), Value::Object(fields));
-    let required: Vec<&str> = schema::string_items(schema.get("required")).collect();
+    let required = schema::string_items(schema.get("required")).map(Value::from);
+    let required: Vec<Value> = required.collect();
     if !required.is_empty() {
-        form.insert("required".to_owned(), json!(required));
+        form.insert("required".to_owned(), Value::Array(required));
     }
     Ok(form)
 }
@@ -65,59 +66,32 @@ fn field_schema(property: &Value) -> Result<Map<String, Value>, String> {
         return Ok(found);
     }
     if let Some(titled) = titled_enum_options(property, "oneOf") {
-        return Ok(retained_members(
-            property,
-            &["title", "description", "default"],
-            json!({"type": "string", "oneOf": titled}),
-        ));
+        let titled = Some(("oneOf", Value::Array(titled)));
+        return Ok(typed_field("string", titled, property, &["default"]));
     }
     if let Some(value) = property.get("const").and_then(Value::as_str) {
-        return Ok(retained_members(
-            property,
-            &["title", "description"],
-            json!({"type": "string", "enum": [value]}),
-        ));
+        let only = Some(("enum", Value::Array(vec![value.into()])));
+        return Ok(typed_field("string", only, property, &[]));
     }
-    match property.get("type").and_then(Value::as_str) {
-        Some("string") if property.contains_key("enum") => Ok(retained_members(
-            property,
-            &["title", "description", "enum", "enumNames", "default"],
-            json!({"type": "string"}),
-        )),
+    let (kind, names): (&str, &[&str]) = match property.get("type").and_then(Value::as_str) {
+        Some("string") if property.contains_key("enum") => {
+            ("string", &["enum", "enumNames", "default"])
+        }
         Some("string") => {
-            let mut field = retained_members(
-                property,
-                &[
-                    "title",
-                    "description",
-                    "minLength",
-                    "maxLength",
-                    "pattern",
-                    "default",
-                ],
-                json!({"type": "string"}),
-            );
             let format = property.get("format").and_then(Value::as_str);
             let known = |format: &&str| matches!(*format, "email" | "uri" | "date" | "date-time");
-            if let Some(format) = format.filter(known) {
-                field.insert("format".to_owned(), json!(format));
-            }
-            Ok(field)
+            let format = format.filter(known);
+            let format = format.map(|format| ("format", Value::from(format)));
+            let names = ["minLength", "maxLength", "pattern", "default"];
+            return Ok(typed_field("string", format, property, &names));
         }
-        Some(kind @ ("integer" | "number")) => Ok(retained_members(
-            property,
-            &["title", "description", "minimum", "maximum", "default"],
-            json!({"type": kind}),
-        )),
-        Some("boolean") => Ok(retained_members(
-            property,
-            &["title", "description", "default"],
-            json!({"type": "boolean"}),
-        )),
-        Some("array") => list_schema(property),
-        Some(kind) => Err(format!("of type {kind}")),
-        None => Err("of no single type".to_owned()),
-    }
+        Some(kind @ ("integer" | "number")) => (kind, &["minimum", "maximum", "default"]),
+        Some("boolean") => ("boolean", &["default"]),
+        Some("array") => return list_schema(property),
+        Some(kind) => return Err(format!("of type {kind}")),
+        None => return Err("of no single type".to_owned()),
+    };
+    Ok(typed_field(kind, None, property, names))
 }
 
 /// Returns the form schema of a multiple-choice list.
@@ -125,14 +99,15 @@ fn list_schema(property: &Map<String, Value>) -> Result<Map<String, Value>, Stri
     let items = property.get("items").and_then(Value::as_object);
     let items = items.ok_or("a list of anything")?;
     let choices = match (titled_enum_options(items, "oneOf"), items.get("enum")) {
-        (Some(titled), _) => json!({"anyOf": titled}),
-        (None, Some(values)) => json!({"type": "string", "enum": values}),
+        (Some(titled), _) => object([("anyOf", Value::Array(titled))]),
+        (None, Some(values)) => object([("type", "string".into()), ("enum", values.clone())]),
         (None, None) => return Err("a list of something else than enums".to_owned()),
     };
-    Ok(retained_members(
+    Ok(typed_field(
+        "array",
+        Some(("items", choices)),
         property,
-        &["title", "description", "minItems", "maxItems", "default"],
-        json!({"type": "array", "items": choices}),
+        &["minItems", "maxItems", "default"],
     ))
 }
 
@@ -153,7 +128,7 @@ fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Va
         let annotation = variant.get("title").or_else(|| variant.get("description"));
         for value in values {
             let title = annotation.and_then(Value::as_str).unwrap_or(value);
-            titled.push(json!({"const": value, "title": title}));
+            titled.push(object([("const", value.into()), ("title", title.into())]));
         }
     }
     Some(titled)
@@ -186,17 +161,35 @@ fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     Some(Value::Object(inner))
 }
 
-/// Returns `base` with the members of `from` whose names are in `names` and whose values are not null.
-fn retained_members(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
-    let Value::Object(mut field) = base else {
-        return Map::new();
-    };
-    for name in names {
-        if let Some(value) = from.get(*name).filter(|value| !value.is_null()) {
-            field.insert((*name).to_owned(), value.clone());
+/// Returns a form schema of the type `kind`: with the member `extra`, and with the title, the description and the members
+/// `names` of `property`.
+fn typed_field(
+    kind: &str,
+    extra: Option<(&str, Value)>,
+    property: &Map<String, Value>,
+    names: &[&str],
+) -> Map<String, Value> {
+    let mut field = Map::new();
+    let mut insert = |name: &str, value| field.insert(name.to_owned(), value);
+    insert("type", Value::from(kind));
+    if let Some((name, value)) = extra {
+        insert(name, value);
+    }
+    for &name in ["title", "description"].iter().chain(names) {
+        if let Some(value) = property.get(name).filter(|value| !value.is_null()) {
+            insert(name, value.clone());
         }
     }
     field
+}
+
+/// Returns an object; the macro of `serde_json` would bring its serialiser to values with it.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let mut object = Map::new();
+    for (name, value) in members {
+        object.insert(name.to_owned(), value);
+    }
+    Value::Object(object)
 }
 
 #[cfg(test)]
@@ -204,6 +197,7 @@ mod tests {
     use super::*;
     use schemars::JsonSchema;
     use serde::Deserialize;
+    use serde_json::json;
 
     /// Form with a field of each supported kind.
     #[derive(Deserialize, JsonSchema)]

@@ -558,8 +558,7 @@ pub(super) fn parse_string_arguments(
     values: Vec<(String, String)>,
 ) -> JsonObject {
     let nothing = Value::Bool(true);
-    let values = schema::parse_string_arguments(input.unwrap_or(&nothing), values);
-    JsonObject::from(values)
+    schema::parse_string_arguments(input.unwrap_or(&nothing), values)
 }
 
 impl ToolEntry {
