@@ -39,12 +39,17 @@ fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator 
 /// Removes the name of the type from a schema, and adds the definitions of recursive types.
 fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
     let definitions = generator.take_definitions(true);
-    let object = schema.ensure_object();
-    object.remove("title");
+    // A tree from which a member is removed would cost more code than one that is built anew.
+    let mut object = Map::new();
+    for (name, value) in std::mem::take(schema.ensure_object()) {
+        if name != "title" {
+            object.insert(name, value);
+        }
+    }
     if !definitions.is_empty() {
         object.insert("$defs".to_owned(), Value::Object(definitions));
     }
-    schema.to_value()
+    Value::Object(object)
 }
 
 /// Returns a derived schema as the input schema of a tool.

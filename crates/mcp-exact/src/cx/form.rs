@@ -155,9 +155,6 @@ fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     if let Some(values) = inner.get_mut("enum").and_then(Value::as_array_mut) {
         values.retain(|value| !value.is_null());
     }
-    if inner.get("default").is_some_and(Value::is_null) {
-        inner.remove("default");
-    }
     Some(Value::Object(inner))
 }
 
