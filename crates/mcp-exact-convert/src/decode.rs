@@ -50,17 +50,13 @@ fn decode_parts<'t>(
 ) -> Result<(Node<'t>, Vec<DroppedMember>), Mismatch> {
     let (at, how) = (node.at, (TreeSelection::Everything, unfit));
     let read = match node.current_text() {
-        Cow::Borrowed(text) => read_parts(Reader::of_checked(text), at, value, how),
+        Cow::Borrowed(text) => read_parts(&mut Reader::of_checked(text), at, value, how),
         Cow::Owned(text) => {
-            let read = read_parts(Reader::of_checked(&text), NOWHERE, value, how);
+            let read = read_parts(&mut Reader::of_checked(&text), NOWHERE, value, how);
             read.map(|(node, unfit)| {
-                (
-                    Node {
-                        at,
-                        ..node.into_owned()
-                    },
-                    unfit,
-                )
+                let mut node = node.into_owned();
+                node.at = at;
+                (node, unfit)
             })
         }
     };

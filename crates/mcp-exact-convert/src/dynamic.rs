@@ -17,7 +17,7 @@ use crate::generated::{KnownRevision, PATHS};
 use crate::loss::{ConvertError, NotedLoss};
 use crate::node::Node;
 use crate::place::Pointers;
-use crate::read::{TreeSelection, adds_meta, read};
+use crate::read::{TreeSelection, adds_meta, read, read_parts};
 use crate::report::described_item;
 use crate::rows::{MethodRow, MethodTypes, PairRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
@@ -77,7 +77,7 @@ pub fn convert<'t>(
     };
     let way = ConversionPath::new(from, to);
     let (converted, is_empty) = match method.types()? {
-        Some(types) => way.run(&types, text, cx.known.is_json, cx)?,
+        Some(types) => way.run(&types, text, cx)?,
         None => (Cow::Borrowed(text), false),
     };
     let is_silent = !needs_text && is_empty && text != "{}";
@@ -223,22 +223,7 @@ pub fn convert_type<'t>(
 ) -> Result<Cow<'t, str>, ConvertError> {
     let way = ConversionPath::new(from, to);
     let types = way.counterparts(name)?;
-    let converted = way.run(&types, text, cx.known.is_json, cx);
-    converted.map(|(converted, _)| converted)
-}
-
-/// Converts text that is known to be valid JSON by the name of its type; see [`convert_type`].
-pub(crate) fn convert_json<'t>(
-    name: &str,
-    text: &'t str,
-    from: KnownRevision,
-    to: KnownRevision,
-    cx: &mut Context,
-) -> Result<Cow<'t, str>, ConvertError> {
-    let way = ConversionPath::new(from, to);
-    let types = way.counterparts(name)?;
-    way.run(&types, text, true, cx)
-        .map(|(converted, _)| converted)
+    Ok(way.run(&types, text, cx)?.0)
 }
 
 /// Validates input of [`convert`], which does not parse text whose type is the same in both revisions.
@@ -373,7 +358,6 @@ impl ConversionPath {
         &self,
         types: &Types,
         text: &'t str,
-        is_json: bool,
         cx: &mut Context,
     ) -> Result<(Cow<'t, str>, bool), ConvertError> {
         let mut pairs: Pairs = [None; REVISIONS];
@@ -384,17 +368,18 @@ impl ConversionPath {
             return Ok((Cow::Borrowed(text), false));
         }
         let row = self.row(0).definition(types[0]);
-        let r = if is_json {
+        let mut r = if cx.known.is_json {
             Reader::of_checked(text)
         } else {
             Reader::new(text)
         };
-        let node = read(r, 0, row.value, TreeSelection::Path(self.rules()));
-        let mut node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
+        let how = (TreeSelection::Path(self.rules()), None);
+        let node = read_parts(&mut r, 0, row.value, how);
+        let (mut node, _) = node.map_err(|error| not_of_type(row.name.get(), &error))?;
         let notes = self.run_steps(&pairs, &mut node, text, cx)?;
         cx.add(crate::report::losses(notes, text, row.name.get()));
         let is_empty = node.is_empty_object();
-        if !node.update_changed() && node.is_text(text) {
+        if !node.update_changed() && node.is_text(text, r.may_have_space()) {
             return Ok((Cow::Borrowed(text), is_empty));
         }
         let mut out = String::with_capacity(text.len() + 64);

@@ -300,14 +300,15 @@ impl<'t> Node<'t> {
         changed
     }
 
-    /// Returns true if writing the value, which has no changes, yields exactly `text`.
-    pub fn is_text(&self, text: &str) -> bool {
+    /// Returns true if writing the value, which has no changes, yields exactly `text`, with or without space in it.
+    pub fn is_text(&self, text: &str, has_space: bool) -> bool {
         let own = match &self.body {
             Body::Text(own) => &**own,
             Body::Object(own, _) | Body::Array(own, _) => own,
             Body::Removed => return false,
         };
-        own.len() == text.len() && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none()
+        let is_line = !has_space || memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none();
+        own.len() == text.len() && is_line
     }
 
     /// Appends the text of the value; [`update_changed`](Self::update_changed) must have been called.

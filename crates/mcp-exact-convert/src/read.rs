@@ -52,12 +52,12 @@ impl TreeSelection {
 
 /// Reads a complete text as a value of a type. `base` is the offset of the text in the input, or [`NOWHERE`].
 pub fn read(
-    r: Reader<'_>,
+    mut r: Reader<'_>,
     base: usize,
     value: u16,
     selection: TreeSelection,
 ) -> Result<Node<'_>, DecodeError> {
-    read_parts(r, base, value, (selection, None)).map(|(node, _)| node)
+    read_parts(&mut r, base, value, (selection, None)).map(|(node, _)| node)
 }
 
 /// A member that was dropped because its value does not match the type.
@@ -68,12 +68,12 @@ pub struct DroppedMember {
 }
 
 /// Reads a complete text as a value of a type; with a list, drops optional members that do not match and lists them.
-pub fn read_parts(
-    mut r: Reader<'_>,
+pub fn read_parts<'t>(
+    r: &mut Reader<'t>,
     base: usize,
     value: u16,
     (selection, dropped): (TreeSelection, Option<Vec<DroppedMember>>),
-) -> Result<(Node<'_>, Vec<DroppedMember>), DecodeError> {
+) -> Result<(Node<'t>, Vec<DroppedMember>), DecodeError> {
     let mut source = TreeReader {
         base,
         selection,
@@ -82,10 +82,10 @@ pub fn read_parts(
         changing: [0; DEFINITION_WORDS],
         dropped,
     };
-    let read = source.value(&mut r, value);
+    let read = source.value(r, value);
     match read.and_then(|node| r.end().map(|()| node)) {
         Ok(node) => Ok((node, source.dropped.unwrap_or_default())),
-        Err(DecodeFailed) => Err(r.into_error()),
+        Err(DecodeFailed) => Err(std::mem::replace(r, Reader::new("")).into_error()),
     }
 }
 
@@ -207,9 +207,14 @@ impl<'t> TreeReader<'t> {
         match Type::at(value) {
             Type::Definition(place) => self.skip_unchanged_definition(r, place),
             Type::Array(items, ..) => {
+                let object = self.object_type(items);
                 let mut more = r.begin_array()?;
                 while more {
-                    if !self.skip_unchanged(r, items)? {
+                    let stays = match object {
+                        Some((layout, when)) => self.skip_unchanged_object(r, layout, when)?,
+                        None => self.skip_unchanged(r, items)?,
+                    };
+                    if !stays {
                         return Ok(false);
                     }
                     more = r.next_item()?;
@@ -229,6 +234,15 @@ impl<'t> TreeReader<'t> {
             Type::Nullable(_) => r.null().map(|()| true),
             _ => Ok(false),
         }
+    }
+
+    /// Returns the members of a selected object type, and the condition under which no step changes an object.
+    fn object_type(&self, value: u16) -> Option<(&'static Layout, &'static UnchangedCondition)> {
+        let (Type::Definition(place), true) = (Type::at(value), self.selection.has(value)) else {
+            return None;
+        };
+        let layout = Definition::at(place).layout()?;
+        Some((layout, self.selection.condition(place)?))
     }
 
     fn skip_unchanged_definition(&self, r: &mut Reader<'t>, place: u16) -> ReadResult<bool> {

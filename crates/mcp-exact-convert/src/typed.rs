@@ -5,7 +5,7 @@
 use mcp_exact_wire::spans::is_same;
 use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
 
-use crate::dynamic::{convert_json, convert_type, counterpart};
+use crate::dynamic::{convert_type, counterpart};
 use crate::loss::ConvertError;
 use crate::rows::{RevisionRow, to_option};
 use crate::{Context, KnownRevision};
@@ -74,8 +74,10 @@ fn convert_between<S: Defined + Encode, T: Defined + Decode>(
     let from = const { KnownRevision::of(S::REVISION) };
     let to = const { KnownRevision::of(T::REVISION) };
     let text = to_string(value);
-    let converted = convert_json(S::NAME, &text, from, to, cx)?;
-    decode_text(Reader::of_checked(&converted))
+    let is_json = std::mem::replace(&mut cx.known.is_json, true);
+    let converted = convert_type(S::NAME, &text, from, to, cx);
+    cx.known.is_json = is_json;
+    decode_text(Reader::of_checked(&converted?))
 }
 
 /// Decodes text of any revision as a type, for applications that read messages of several revisions.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, Fault, ReadResult};
-use crate::scan::{self, NotJson};
+use crate::scan::{self, NotJson, Shape};
 use crate::unescape::{self, BadEscape};
 use crate::{Decode, Json, skip};
 
@@ -42,6 +42,8 @@ pub struct Reader<'a> {
     at: usize,
     /// True if the text was scanned before, so that skipped values are JSON.
     checked: bool,
+    /// True if white space between tokens was read, or may have been skipped.
+    has_space: bool,
     /// Number of objects and arrays of known types that enclose the position.
     depth: u32,
     /// Reason of the last failed step; `None` if no step has failed.
@@ -83,6 +85,7 @@ impl<'a> Reader<'a> {
             text,
             at: 0,
             checked: false,
+            has_space: false,
             depth: 0,
             fault: None,
             envelope: Envelope::default(),
@@ -282,18 +285,17 @@ impl<'a> Reader<'a> {
     /// Skips the next value and checks that it is JSON.
     #[inline]
     fn scan(&mut self) -> ReadResult<()> {
-        let start = self.peek_at();
-        self.at = self.scanned(scan::value_end(self.bytes(), start))?;
-        Ok(())
+        self.scan_depth().map(drop)
     }
 
     /// Skips the next value, checks that it is JSON, and counts its levels of objects and arrays.
     pub(crate) fn scan_depth(&mut self) -> ReadResult<usize> {
         let start = self.peek_at();
-        let scanned = scan::value_depth(self.bytes(), start);
-        let (end, depth) = scanned.map_err(|NotJson(at)| self.not_json(at))?;
-        self.at = end;
-        Ok(depth)
+        let mut shape = Shape::default();
+        let end = scan::scan_value(self.bytes(), start, &mut shape);
+        self.at = self.scanned(end)?;
+        self.has_space |= shape.has_space;
+        Ok(shape.depth)
     }
 
     /// Skips the next value by its quotes and brackets alone. The skipped text must be decoded later, which validates
@@ -304,6 +306,7 @@ impl<'a> Reader<'a> {
         match skip::value_end(self.bytes(), start) {
             Some(end) => {
                 self.at = end;
+                self.has_space = true;
                 Ok(())
             }
             None => self.scan(),
@@ -416,6 +419,12 @@ impl<'a> Reader<'a> {
         self.text.as_bytes()
     }
 
+    /// Returns false if no white space between tokens was read. Outside semantic versioning.
+    #[doc(hidden)]
+    pub fn may_have_space(&self) -> bool {
+        self.has_space
+    }
+
     /// Returns the position of the reader, in bytes.
     #[inline]
     pub(crate) fn at(&self) -> usize {
@@ -440,6 +449,7 @@ impl<'a> Reader<'a> {
         match bytes.get(self.at) {
             Some(&b) if b > b' ' => Some(b),
             _ => {
+                self.has_space = true;
                 self.at = scan::skip_space(bytes, self.at);
                 bytes.get(self.at).copied()
             }
@@ -519,13 +529,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Enters an object or array of a known type; records a failure beyond [`MAX_DEPTH`].
+    #[inline]
     pub(crate) fn enter(&mut self) -> ReadResult<()> {
         self.depth += 1;
         if self.depth <= MAX_DEPTH {
             return Ok(());
         }
+        Err(self.too_deep())
+    }
+
+    /// Records the failure that values of known types are nested too deep.
+    #[cold]
+    #[inline(never)]
+    fn too_deep(&mut self) -> DecodeFailed {
         let words = Detail::Plain("typed values are nested deeper than 128 levels");
-        Err(self.fault(self.at, DecodeErrorKind::Depth, words))
+        self.fault(self.at, DecodeErrorKind::Depth, words)
     }
 
     /// Remembers the value of the discriminant of the object at `start`, for the union that is decoded there next.

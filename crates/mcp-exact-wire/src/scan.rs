@@ -309,8 +309,6 @@ struct Nesting {
     depth: usize,
     /// Maximum of `depth` so far.
     max_depth: usize,
-    /// Bits of the outer levels; each word is full.
-    outer_bits: Vec<u64>,
 }
 
 impl Nesting {
@@ -323,15 +321,14 @@ impl Nesting {
             bits: Self::NO_LEVELS,
             depth: 0,
             max_depth: 0,
-            outer_bits: Vec::new(),
         }
     }
 
-    /// Opens an object, or an array if `object` is false.
+    /// Opens an object, or an array if `object` is false. When all bits are in use, they move to `outer`.
     #[inline(always)]
-    fn open(&mut self, object: bool) {
+    fn open(&mut self, object: bool, outer: &mut Vec<u64>) {
         if self.bits >> 63 == 1 {
-            self.outer_bits.push(self.bits);
+            outer.push(self.bits);
             self.bits = Self::NO_LEVELS;
         }
         self.bits = self.bits << 1 | u64::from(object);
@@ -342,29 +339,36 @@ impl Nesting {
     /// Closes the innermost container and returns true if the enclosing container is an object; `None` if there is no
     /// enclosing container.
     #[inline(always)]
-    fn close(&mut self) -> Option<bool> {
+    fn close(&mut self, outer: &mut Vec<u64>) -> Option<bool> {
         self.depth -= 1;
         self.bits >>= 1;
         if self.bits == Self::NO_LEVELS {
-            self.bits = self.outer_bits.pop()?;
+            self.bits = outer.pop()?;
         }
         Some(self.bits & 1 == 1)
     }
 }
 
-/// Scans one complete value that starts at `at` (no white space before it).
-pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-    match bytes.get(at) {
-        Some(b'{' | b'[') => container_end(bytes, at).map(|(end, _)| end),
-        _ => scalar_end(bytes, at),
-    }
+/// Properties of a scanned value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Nesting depth of objects and arrays.
+    pub(crate) depth: usize,
+    /// True if the value contains white space between tokens.
+    pub(crate) has_space: bool,
 }
 
-/// Scans one value; returns its end and its nesting depth.
-pub(crate) fn value_depth(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
+/// Scans one complete value that starts at `at` (no white space before it).
+pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    scan_value(bytes, at, &mut Shape::default())
+}
+
+/// Scans one complete value that starts at `at`, and sets its properties in `shape`.
+#[inline]
+pub(crate) fn scan_value(bytes: &[u8], at: usize, shape: &mut Shape) -> Result<usize, NotJson> {
     match bytes.get(at) {
-        Some(b'{' | b'[') => container_end(bytes, at),
-        _ => Ok((scalar_end(bytes, at)?, 0)),
+        Some(b'{' | b'[') => scan_container(bytes, at, shape),
+        _ => scalar_end(bytes, at),
     }
 }
 
@@ -462,27 +466,21 @@ fn last_special_mask(bytes: &[u8], at: usize) -> u64 {
     simd::special_marks(&block)
 }
 
-/// Scans a container that starts at `at`; returns its end and its nesting depth.
-fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
-    let mut depth = 0;
-    let end = scan_container(bytes, at, &mut depth)?;
-    Ok((end, depth))
-}
-
-/// Scans a container that starts at `at`; returns its end, and stores its nesting depth in `max_depth`.
+/// Scans a container that starts at `at`; returns its end, and sets its properties in `shape`.
 ///
 /// Each token is read once; the next token and its offset are carried along.
 #[inline(never)]
-fn scan_container(bytes: &[u8], at: usize, max_depth: &mut usize) -> Result<usize, NotJson> {
+fn scan_container(bytes: &[u8], at: usize, shape: &mut Shape) -> Result<usize, NotJson> {
     let mut strings = StringEndScanner::from(at);
-    let mut nesting = Nesting::new();
+    // The bits are apart from the words that were moved, so that the compiler keeps them in registers.
+    let (mut nesting, mut outer) = (Nesting::new(), Vec::new());
     let mut next = (bytes[at], at);
     // The bracket that closes the innermost container.
     let mut close = b']';
     loop {
         // A value begins, or a member of an object.
         if close == b'}' {
-            next = member_value(bytes, next, &mut strings)?;
+            next = member_value(bytes, next, &mut strings, shape)?;
         }
         let (byte, at) = next;
         if byte == b'"' {
@@ -493,31 +491,31 @@ fn scan_container(bytes: &[u8], at: usize, max_depth: &mut usize) -> Result<usiz
                 next = (byte, end + 2);
                 continue;
             }
-            next = next_token(bytes, finish_string(bytes, end)?);
+            next = next_token(bytes, finish_string(bytes, end)?, shape);
         } else if byte == b'{' || byte == b'[' {
-            nesting.open(byte == b'{');
+            nesting.open(byte == b'{', &mut outer);
             close = closing_bracket(byte);
-            next = next_token(bytes, at + 1);
+            next = next_token(bytes, at + 1, shape);
             if next.0 != close {
                 continue;
             }
         } else {
-            next = next_token(bytes, scalar_end(bytes, at)?);
+            next = next_token(bytes, scalar_end(bytes, at)?, shape);
         }
         while next.0 != b',' {
             if next.0 != close {
                 return Err(NotJson(next.1));
             }
-            close = match nesting.close() {
+            close = match nesting.close(&mut outer) {
                 Some(is_object) => closing_bracket(if is_object { b'{' } else { b'[' }),
                 None => {
-                    *max_depth = nesting.max_depth;
+                    shape.depth = nesting.max_depth;
                     return Ok(next.1 + 1);
                 }
             };
-            next = next_token(bytes, next.1 + 1);
+            next = next_token(bytes, next.1 + 1, shape);
         }
-        next = next_token(bytes, next.1 + 1);
+        next = next_token(bytes, next.1 + 1, shape);
     }
 }
 
@@ -531,17 +529,18 @@ fn after_string(bytes: &[u8], at: usize) -> Option<&[u8; 3]> {
 /// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no
 /// token, at the end of the text.
 #[inline(always)]
-fn next_token(bytes: &[u8], at: usize) -> (u8, usize) {
+fn next_token(bytes: &[u8], at: usize, shape: &mut Shape) -> (u8, usize) {
     match bytes.get(at) {
         Some(&byte) if byte > b' ' => (byte, at),
-        _ => token_after_space(bytes, at),
+        _ => token_after_space(bytes, at, shape),
     }
 }
 
 /// Returns the first byte from `at` on that is not white space, and its offset.
 #[inline(never)]
-fn token_after_space(bytes: &[u8], at: usize) -> (u8, usize) {
-    let at = skip_space(bytes, at);
+fn token_after_space(bytes: &[u8], start: usize, shape: &mut Shape) -> (u8, usize) {
+    let at = skip_space(bytes, start);
+    shape.has_space |= at > start;
     (bytes.get(at).copied().unwrap_or_default(), at)
 }
 
@@ -558,6 +557,7 @@ fn member_value(
     bytes: &[u8],
     (quote, at): (u8, usize),
     strings: &mut StringEndScanner,
+    shape: &mut Shape,
 ) -> Result<(u8, usize), NotJson> {
     if quote != b'"' {
         return Err(NotJson(at));
@@ -568,11 +568,11 @@ fn member_value(
     {
         return Ok((byte, end + 2));
     }
-    let (colon, at) = next_token(bytes, finish_string(bytes, end)?);
+    let (colon, at) = next_token(bytes, finish_string(bytes, end)?, shape);
     if colon != b':' {
         return Err(NotJson(at));
     }
-    Ok(next_token(bytes, at + 1))
+    Ok(next_token(bytes, at + 1, shape))
 }
 
 #[cfg(test)]
@@ -625,12 +625,35 @@ mod tests {
                 close.insert_str(0, closing);
             }
             let text = format!("{open}[]{close}");
-            assert_eq!(value_depth(text.as_bytes(), 0), Ok((text.len(), depth + 1)));
+            let mut shape = Shape::default();
+            let end = scan_value(text.as_bytes(), 0, &mut shape);
+            assert_eq!((end, shape.depth), (Ok(text.len()), depth + 1));
+            assert!(!shape.has_space);
             let other = text.replacen("}]", "]}", 1);
             assert_eq!(
                 value_end(other.as_bytes(), 0).is_ok(),
                 other == text,
                 "{other}"
+            );
+        }
+    }
+
+    /// White space at any place between tokens is noticed, and white space inside strings is none.
+    #[test]
+    fn space_between_tokens_is_noticed() {
+        let text = r#"{"a b" : [ 1 , "c\n d" ] , "e":{ } }"#;
+        let is_inside = |at: usize| text[..at].matches('"').count() % 2 == 1;
+        let spaces = text.match_indices(' ').filter(|(at, _)| !is_inside(*at));
+        for kept in std::iter::once(None).chain(spaces.map(|(at, _)| Some(at))) {
+            let chars = text.char_indices();
+            let kept_chars = chars.filter(|&(at, c)| c != ' ' || is_inside(at) || kept == Some(at));
+            let text: String = kept_chars.map(|(_, c)| c).collect();
+            let mut shape = Shape::default();
+            let end = scan_value(text.as_bytes(), 0, &mut shape);
+            assert_eq!(
+                (end, shape.has_space),
+                (Ok(text.len()), kept.is_some()),
+                "{text}"
             );
         }
     }

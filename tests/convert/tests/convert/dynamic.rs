@@ -118,6 +118,29 @@ fn line_breaks_become_spaces() {
     }
 }
 
+/// "Messages are delimited by newlines, and MUST NOT contain embedded newlines" (2025-06-18, basic/transports), wherever a
+/// single line break is.
+#[test]
+fn single_line_breaks_become_spaces() {
+    let text =
+        r#"{"tools":[{"name":"a","inputSchema":{"type":"object","b":[1,{}]}}],"nextCursor":"c"}"#;
+    let result = Payload {
+        kind: MessageKind::Result,
+        method: "tools/list",
+        sender: Role::Server,
+    };
+    let is_between = |at: &usize| text[..*at].matches('"').count().is_multiple_of(2);
+    for at in (1..text.len()).filter(is_between) {
+        let with = |space: &str| format!("{}{space}{}", &text[..at], &text[at..]);
+        for line_break in ["\n", "\r"] {
+            let text = with(line_break);
+            let revisions = ("2025-06-18", "2025-03-26");
+            let (out, _) = convert_payload(result, Some(&text), revisions).expect("convertible");
+            assert_eq!(out.as_deref(), Some(&*with(" ")));
+        }
+    }
+}
+
 /// Returns the smallest valid params of a method: only the required members.
 fn least_params(method: &str) -> Value {
     match method {
