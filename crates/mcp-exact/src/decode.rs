@@ -12,6 +12,7 @@ use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess,
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
+use serde_json::{Map, Value};
 
 use crate::link::{Json, ObjectRef};
 
@@ -26,6 +27,11 @@ pub(crate) fn decode<T: DeserializeOwned>(value: &Json) -> Result<T, Mismatch> {
 /// Decodes a JSON object as `T`.
 pub(crate) fn decode_object<T: DeserializeOwned>(object: ObjectRef<'_>) -> Result<T, Mismatch> {
     T::deserialize(&mut JsonDeserializer::new(object.text()))
+}
+
+/// Returns the JSON as a value of `serde_json`, whose own parser a server contains for nothing else.
+pub(crate) fn to_value(json: &Json) -> Result<Value, Mismatch> {
+    JsonDeserializer::new(json.text()).read_value()
 }
 
 /// Error for a value that does not match the type it is decoded into.
@@ -279,6 +285,40 @@ impl<'de> JsonDeserializer<'de> {
             Kind::String => self.0.str().map_err(Self::reader_error),
             _ => Err(self.type_mismatch(expected)),
         }
+    }
+
+    /// Reads a value of any kind as a value of `serde_json`.
+    fn read_value(&mut self) -> Result<Value, Mismatch> {
+        Ok(match self.peek_kind()? {
+            Kind::Null => {
+                self.0.null().map_err(Self::reader_error)?;
+                Value::Null
+            }
+            Kind::Boolean => Value::Bool(self.0.boolean().map_err(Self::reader_error)?),
+            Kind::Number => match self.read_number(&"a number")? {
+                ParsedNumber::Unsigned(value) => Value::from(value),
+                ParsedNumber::Signed(value) => Value::from(value),
+                ParsedNumber::Float(value) => Value::from(value),
+            },
+            Kind::String => Value::String(self.0.str().map_err(Self::reader_error)?.into_owned()),
+            Kind::Array => {
+                let mut items = Vec::new();
+                let mut has_more = self.begin_array(&"an array")?;
+                while has_more {
+                    items.push(self.read_value()?);
+                    has_more = self.next_item()?;
+                }
+                Value::Array(items)
+            }
+            Kind::Object => {
+                let (mut members, mut is_first) = (Map::new(), true);
+                self.begin_object(&"an object")?;
+                while let Some(name) = self.read_member_name(&mut is_first)? {
+                    members.insert(name.into_owned(), self.read_value()?);
+                }
+                Value::Object(members)
+            }
+        })
     }
 
     /// Reads a value of any kind and returns its text.

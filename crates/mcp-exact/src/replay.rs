@@ -10,39 +10,84 @@ use std::thread::ThreadId;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode;
-use crate::link::{InputRequest, Json, JsonObject};
+use crate::link::{InputRequest, Json, JsonObject, JsonRef, ObjectRef};
 
 /// Record that is sealed into `requestState`, which the client returns with its retry.
+///
+/// The JSON form has the members `v`, `q` and, unless it is empty, `o`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "JsonObject", try_from = "JsonObject")]
 pub(crate) struct ReplayRecord {
     /// Version of the handler that created the record.
-    #[serde(rename = "v")]
     version: String,
     /// Input requests of earlier runs, in the order in which the handler has sent them.
-    #[serde(rename = "q")]
     input_requests: Vec<RecordedInputRequest>,
     /// Results of `once`, by key.
-    #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
     once: BTreeMap<String, Json>,
 }
 
-/// Input request of an earlier round trip.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Input request of an earlier round trip. The JSON form has the members `n`, `f` and, unless they are `None`, `d` and
+/// `a`.
+#[derive(Debug, Clone, PartialEq)]
 struct RecordedInputRequest {
     /// Key of the input request in `inputRequests`.
-    #[serde(rename = "n")]
     name: String,
     /// Hash of the method and params, by which a later run recognises the input request.
-    #[serde(rename = "f")]
     fingerprint: u64,
     /// Deadline of the answer, in milliseconds of the server's clock.
-    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     deadline: Option<u64>,
     /// Result of the input request; `false` if no answer was received before the deadline, and `None` while no answer
     /// was received.
-    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     answer: Option<Json>,
+}
+
+impl RecordedInputRequest {
+    /// Returns the JSON form.
+    fn to_object(&self) -> JsonObject {
+        let deadline = self.deadline.map(|deadline| ("d", Json::from(deadline)));
+        let answer = self.answer.clone().map(|answer| ("a", answer));
+        let members = [
+            Some(("n", Json::string(&self.name))),
+            Some(("f", Json::from(self.fingerprint))),
+            deadline,
+            answer,
+        ];
+        members.into_iter().flatten().collect()
+    }
+
+    /// Reads the JSON form.
+    fn read(object: ObjectRef<'_>) -> Option<Self> {
+        let [name, fingerprint, deadline, answer] = object.find_each(["n", "f", "d", "a"]);
+        let deadline = deadline.map(|deadline| deadline.text().parse());
+        Some(Self {
+            name: name?.as_str()?.into_owned(),
+            fingerprint: fingerprint?.text().parse().ok()?,
+            deadline: deadline.transpose().ok()?,
+            answer: answer.map(JsonRef::to_json),
+        })
+    }
+}
+
+impl From<ReplayRecord> for JsonObject {
+    fn from(record: ReplayRecord) -> Self {
+        let requests = record.input_requests.iter();
+        let requests: Vec<Self> = requests.map(RecordedInputRequest::to_object).collect();
+        let once = (!record.once.is_empty()).then(|| Self::from_iter(record.once));
+        let members = [
+            Some(("v", Json::string(&record.version))),
+            Some(("q", Json::from_encode(&requests))),
+            once.map(|once| ("o", Json::from(once))),
+        ];
+        members.into_iter().flatten().collect()
+    }
+}
+
+impl TryFrom<JsonObject> for ReplayRecord {
+    type Error = &'static str;
+
+    fn try_from(object: JsonObject) -> Result<Self, Self::Error> {
+        Self::read(object.view()).ok_or("the JSON is no record of a request")
+    }
 }
 
 /// Context that code runs in: a Tokio task, or a thread outside of all tasks.
@@ -144,13 +189,33 @@ pub(crate) enum ReplayError {
 
 impl ReplayRecord {
     /// Returns the JSON text of the record.
-    pub(crate) fn to_text(&self) -> String {
-        Json::from_serialize(self).map_or_else(|_| "{}".to_owned(), |json| json.to_string())
+    pub(crate) fn into_text(self) -> String {
+        JsonObject::from(self).to_string()
     }
 
     /// Parses the JSON text of a record.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        decode::decode(&text.parse().ok()?).ok()
+        Self::read(text.parse::<JsonObject>().ok()?.view())
+    }
+
+    /// Reads the JSON form.
+    fn read(object: ObjectRef<'_>) -> Option<Self> {
+        let [version, requests, once] = object.find_each(["v", "q", "o"]);
+        let requests: Vec<JsonObject> = requests?.decode_as().ok()?;
+        let requests = requests.iter().map(JsonObject::view);
+        let mut record = Self {
+            version: version?.as_str()?.into_owned(),
+            input_requests: requests
+                .map(RecordedInputRequest::read)
+                .collect::<Option<_>>()?,
+            once: BTreeMap::new(),
+        };
+        if let Some(once) = once {
+            for (key, result) in once.object()?.iter() {
+                record.once.insert(key.into_owned(), result.to_json());
+            }
+        }
+        Some(record)
     }
 }
 
@@ -502,8 +567,24 @@ mod tests {
     /// Suspends the run and starts the next one with an answer to each input request.
     fn next_run(run: &HandlerRun) -> HandlerRun {
         let suspension = run.suspend().expect("no divergence").expect("questions");
-        let record = ReplayRecord::parse(&suspension.record.to_text()).expect("a record");
+        let record = ReplayRecord::parse(&suspension.record.into_text()).expect("a record");
         HandlerRun::resume("1", record, |_| Some(accepted_answer())).expect("the same version")
+    }
+
+    /// Clients and task stores keep records of earlier versions, so their JSON form does not change.
+    #[test]
+    fn records_have_a_stable_form() {
+        let text = r#"{"v":"1/","q":[{"n":"a","f":18446744073709551615,"d":7,"a":{"action":"accept"}},{"n":"b","f":1}],"o":{"key \"1\"":null}}"#;
+        for text in [text, r#"{"v":"","q":[]}"#] {
+            let record = ReplayRecord::parse(text).expect("a record");
+            assert_eq!(serde_json::to_string(&record).expect("JSON"), text);
+            let parsed: ReplayRecord = serde_json::from_str(text).expect("a record");
+            assert_eq!(parsed, record);
+            assert_eq!(record.into_text(), text);
+        }
+        for text in ["[]", r#"{"v":""}"#, r#"{"v":"","q":[{"n":"a","f":-1}]}"#] {
+            assert_eq!(ReplayRecord::parse(text), None, "{text}");
+        }
     }
 
     /// Keys that a handler sets may end with any number.

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::definition::PromptArgument;
-use crate::link::{Json, JsonObject};
+use crate::link::{Json, JsonObject, JsonRef};
 
 /// Returns the schema of the values that deserialisation accepts as `T`, without `$schema` and without the name of the
 /// type.
@@ -97,8 +97,8 @@ pub(crate) fn unrestricted_schema() -> JsonObject {
 
 /// Checks that the root of an input schema that the application has set has the type `object`.
 pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
-    let value: Value = schema.parse().map_err(|error| error.to_string())?;
-    match value.get("type").and_then(Value::as_str) {
+    let kind = schema.view().find("type").and_then(JsonRef::as_str);
+    match kind.as_deref() {
         Some("object") => Ok(()),
         _ => Err("its root has to say `\"type\": \"object\"`".to_owned()),
     }

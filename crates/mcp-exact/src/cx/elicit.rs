@@ -200,7 +200,7 @@ fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Jso
             let content = result
                 .get("content")
                 .unwrap_or_else(|| JsonObject::new().into());
-            let values: Value = content.parse().map_err(|error| error.to_string())?;
+            let values = decode::to_value(&content).map_err(|error| error.to_string())?;
             match form_values::form_violation(schema, &values) {
                 Some(problem) => Err(problem),
                 None => Ok(Elicited::Accepted(content)),

@@ -157,3 +157,16 @@ fn impossible_values_are_refused() {
     let json: Json = deep.parse().expect("JSON");
     assert!(decode::<serde_json::Value>(&json).is_err());
 }
+
+#[test]
+fn untyped_values_equal_those_of_serde_json() {
+    for text in [
+        r#"{"a":[1,-1,1.5,-0,18446744073709551615,18446744073709551616],"b":null,"b":[]}"#,
+        r#"[true,false,"\u00e4\n",{},[[]]]"#,
+    ] {
+        let json: Json = text.parse().expect("JSON");
+        let expected: serde_json::Value = serde_json::from_str(text).expect("a value");
+        assert_eq!(to_value(&json).expect("a value"), expected);
+    }
+    assert!(to_value(&r#""\ud800""#.parse().expect("JSON")).is_err());
+}

@@ -538,7 +538,7 @@ fn finish_reply<O>(
     match end {
         RunEnd::Suspended(suspension) => Ok(Reply::InputRequired {
             input_requests: suspension.input_requests,
-            state: suspension.record.to_text(),
+            state: suspension.record.into_text(),
         }),
         end => convert_run_end(end, cx).and_then(object).map(Reply::Result),
     }
