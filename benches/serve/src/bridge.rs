@@ -266,7 +266,7 @@ impl Bench {
             }
             Gateway::McpRemote => return Ok(None),
         };
-        let server = Server::run(&mut command)?;
+        let server = Server::run_http(&mut command)?;
         wait_for(address).with_context(|| format!("{} does not listen", gateway.name()))?;
         Ok(Some((server, address)))
     }
@@ -403,7 +403,7 @@ impl Bench {
         let mut command = Command::new(&self.gateway);
         command.args(["bridge", "--listen", &address.to_string()]);
         command.arg(format!("http://{upstream}/mcp"));
-        let gateway = Server::run(&mut command)?;
+        let gateway = Server::run_http(&mut command)?;
         wait_for(address)?;
         let mut posts = Connection::open(address).await?;
         let mut streams = Vec::with_capacity(self.clients);

@@ -50,11 +50,21 @@ impl Server {
         Self::run(Command::new(std::env::current_exe()?).args(["server", name]))
     }
 
-    /// Starts a server process with this command.
+    /// Starts a server process with this command; standard input and output are pipes.
     pub fn run(command: &mut Command) -> anyhow::Result<Self> {
+        Self::spawn(command.stdout(Stdio::piped()))
+    }
+
+    /// Starts a server process with this command that is used over HTTP only. Its standard output is discarded: a
+    /// server whose log fills a pipe stops.
+    pub fn run_http(command: &mut Command) -> anyhow::Result<Self> {
+        Self::spawn(command.stdout(Stdio::null()))
+    }
+
+    /// Starts a server process whose standard output is set.
+    fn spawn(command: &mut Command) -> anyhow::Result<Self> {
         let child = command
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;

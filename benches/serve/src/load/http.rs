@@ -33,8 +33,8 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 pub enum Style {
     /// Calls within a session of 2025-11-25.
     Session,
-    /// Calls of a session of 2025-11-25, each with an id of its own: servers on the Python SDK lose responses if an id
-    /// is used again.
+    /// Calls of a session of 2025-11-25, each with an id of its own, because the id "MUST NOT have been previously used
+    /// by the requestor within the same session" (section Base Protocol).
     NumberedSession,
     /// Calls of 2025-11-25 to a server without sessions.
     NoSession,
