@@ -28,6 +28,10 @@ impl<E: HeapSize> EventQueue<E> {
     pub(crate) fn push(&mut self, event: E) {
         let size = EVENT_SIZE + event.heap_size();
         self.bytes += size;
+        if self.queue.capacity() == 0 {
+            // Most queues never contain a second event; `VecDeque` begins with room for four.
+            self.queue.reserve_exact(1);
+        }
         self.queue.push_back((size, event));
     }
 

@@ -29,7 +29,13 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
     pub(crate) fn insert(&mut self, key: K, value: V) {
         match self.index_of(key) {
             Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (key, value)),
+            Err(at) => {
+                if self.0.capacity() == 0 {
+                    // Most maps of an idle endpoint never contain a second entry; `Vec` begins with room for four.
+                    self.0.reserve_exact(1);
+                }
+                self.0.insert(at, (key, value));
+            }
         }
     }
 
