@@ -185,10 +185,12 @@ pub enum ReceiveError {
     #[error("the session is closed; start a new one")]
     Closed,
     /// Too many events wait for the application; the frame was not accepted.
-    #[error("too many events wait; take events from the endpoint, then give the frame again")]
+    #[error(
+        "the queue of events is full; remove events from the endpoint, then pass the frame again"
+    )]
     Full,
     /// No such stream is open.
-    #[error("the stream is not open; `open` gives streams")]
+    #[error("the stream is not open; `open` returns open streams")]
     UnknownStream,
 }
 
@@ -197,7 +199,7 @@ pub enum ReceiveError {
 #[non_exhaustive]
 pub enum SendError {
     /// No revision is negotiated yet.
-    #[error("no revision is negotiated yet; wait for the event `SessionInfo`")]
+    #[error("no revision is negotiated yet; wait for the event `ClientEvent::Negotiated`")]
     NotReady,
     /// The session or the endpoint is closed.
     #[error("the session is closed; start a new one")]
@@ -251,10 +253,10 @@ pub enum SendError {
         capability: String,
     },
     /// The request is unknown or was answered before.
-    #[error("no such request waits for an answer; each is answered once")]
+    #[error("no such request is in flight; each request has one response")]
     UnknownRequest,
     /// The request waits for the responses to its input requests.
-    #[error("the request waits for its input responses; it is delivered again with them")]
+    #[error("the request waits for its input responses and is delivered again with them")]
     AwaitingInput,
     /// The request is a subscription, which the endpoint answers (from 2026-07-28 on).
     #[error("the endpoint answers subscriptions; end it with `end_subscription`")]
@@ -263,7 +265,7 @@ pub enum SendError {
     #[error("{0}")]
     InputRequests(&'static str),
     /// The progress value is not larger than the previous one (`basic/utilities/progress`).
-    #[error("progress has to increase with each notification")]
+    #[error("progress must increase with each notification")]
     Progress,
     /// A limit of the local peer is reached.
     #[error("the limit `{0}` is exceeded; send less at the same time or raise it")]
@@ -272,7 +274,7 @@ pub enum SendError {
     #[error("no stream is open that could carry the message")]
     NoStream,
     /// The parameters do not match the method.
-    #[error("the parameters do not fit `{method}`: {reason}")]
+    #[error("the parameters of `{method}` are invalid: {reason}")]
     Params {
         /// Method of the message.
         method: String,
@@ -286,19 +288,19 @@ pub enum SendError {
 #[non_exhaustive]
 pub enum BadTool {
     /// The annotation is not a string, is empty, or is not an HTTP token.
-    #[error("`x-mcp-header` has to be an HTTP token, not {0}")]
+    #[error("`x-mcp-header` must be an HTTP token, not {0}")]
     Name(String),
     /// Two annotations are equal, ignoring case.
-    #[error("`x-mcp-header` {0:?} is there twice")]
+    #[error("two parameters have the `x-mcp-header` {0:?}")]
     Duplicate(String),
     /// The parameter is not a string, integer or boolean.
-    #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
+    #[error("the parameter with the `x-mcp-header` {0:?} is not a string, integer or boolean")]
     Type(String),
     /// The path to the annotation contains keywords other than `properties`.
-    #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
+    #[error("`x-mcp-header` is not on a parameter; only `properties` may lead to the annotation")]
     Place,
     /// A part of the schema that must be an object is not an object.
-    #[error("`properties` of the input schema has to be an object")]
+    #[error("`properties` of the input schema must be an object")]
     Schema,
 }
 
@@ -308,28 +310,28 @@ pub enum BadTool {
 pub enum Violation {
     /// A document that is not a JSON-RPC message. The document was answered with an error if its id could be read or
     /// the revision has errors without id.
-    #[error("no message: {0}")]
+    #[error("not a JSON-RPC message: {0}")]
     InvalidMessage(MessageError),
     /// A response to a request that was never sent.
-    #[error("a response to {0:?}, which nobody has asked")]
+    #[error("a response with the id {0:?}, which no request in flight has")]
     UnexpectedResponse(Option<RequestId>),
     /// An error response without id.
     #[error("an error without id: {0}")]
     ErrorWithoutId(PeerError),
     /// A request with the id of another request in flight.
-    #[error("the id {0:?} is in use already")]
+    #[error("the id {0:?} is the id of another request in flight")]
     IdInUse(RequestId),
     /// A request was received before `initialize`.
-    #[error("`{0}` came before `initialize`")]
+    #[error("`{0}` was received before `initialize`")]
     BeforeInitialize(String),
     /// A second `initialize` request was received.
-    #[error("`initialize` came again")]
+    #[error("`initialize` was received again")]
     RepeatedInitialize,
     /// A method that the peer may not send.
-    #[error("`{0}` is nothing that this peer may send")]
+    #[error("this peer may not send `{0}`")]
     Method(String),
     /// A method whose capability was not declared.
-    #[error("`{method}` came without the capability `{capability}`")]
+    #[error("`{method}` was received, but the capability `{capability}` was not declared")]
     Capability {
         /// Method of the message.
         method: String,
@@ -337,16 +339,16 @@ pub enum Violation {
         capability: String,
     },
     /// A notification whose parameters do not match the schema.
-    #[error("`{0}` came with parameters that do not fit")]
+    #[error("the parameters of `{0}` are invalid")]
     Notification(String),
     /// A progress notification with an unknown token.
-    #[error("progress came for an unknown token")]
+    #[error("progress was received for an unknown token")]
     UnknownToken,
     /// A progress notification whose value did not increase.
     #[error("progress did not increase")]
     Progress,
     /// A batch in a revision without batches, or an empty batch.
-    #[error("a batch came that revision {0:?} does not allow")]
+    #[error("a batch was received, which revision {0:?} does not allow")]
     Batch(Option<Revision>),
     /// A message of a principal to which the session does not belong.
     #[error("another principal used the session")]
@@ -355,7 +357,7 @@ pub enum Violation {
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
     /// A tool whose header annotations are invalid; the tool was removed from the list (from 2026-07-28 on, over HTTP).
-    #[error("the tool {name:?} was taken out of the list: {reason}")]
+    #[error("the tool {name:?} was removed from the list: {reason}")]
     Tool {
         /// Name of the invalid tool.
         name: String,
@@ -363,7 +365,7 @@ pub enum Violation {
         reason: BadTool,
     },
     /// A message of a subscription was received in the wrong order, or names an unknown subscription.
-    #[error("`{0}` came for no subscription that waits for it")]
+    #[error("`{0}` does not belong to an open subscription")]
     Subscription(String),
 }
 
@@ -405,7 +407,7 @@ pub enum NegotiationError {
     },
     /// The server requires a handshake, and this client offers no revision with a handshake.
     #[error(
-        "the server answers `server/discover` with {answered}, so it needs `initialize`, and this client speaks {}; offer an older revision",
+        "the server answers `server/discover` with {answered}, so it needs `initialize`, and this client offers {}; offer an older revision",
         join_list(offered)
     )]
     NoHandshake {
@@ -418,13 +420,13 @@ pub enum NegotiationError {
     #[error("the server refuses to start: {0}")]
     Refused(PeerError),
     /// The server has not answered in time.
-    #[error("the server did not answer in time; is it a server of this protocol?")]
+    #[error("the server did not respond in time; is it an MCP server?")]
     TimedOut,
     /// The server has sent an invalid answer.
-    #[error("the server's answer cannot be read: {0}")]
+    #[error("the response of the server is invalid: {0}")]
     InvalidAnswer(String),
     /// The stream ended before a revision was negotiated.
-    #[error("the connection ended before anything was agreed")]
+    #[error("the connection ended before a revision was negotiated")]
     Lost,
 }
 
@@ -433,10 +435,12 @@ pub enum NegotiationError {
 #[non_exhaustive]
 pub enum ConfigError {
     /// The configuration offers no revision.
-    #[error("no revision is offered; name at least one that is known and not below the floor")]
+    #[error(
+        "no revision is offered; offer at least one supported revision that is not older than the oldest one allowed"
+    )]
     NoRevision,
     /// The configuration names a revision that this crate does not know.
-    #[error("revision {0} is not known; use one of `revisions()`")]
+    #[error("revision {0} is not supported; use one of `revisions()`")]
     UnknownRevision(String),
     /// The client declares elicitation without a supported mode.
     #[error(
@@ -447,6 +451,6 @@ pub enum ConfigError {
     #[error("{0:?} cannot name an extension; use a prefix of dotted labels, a slash and a name")]
     Extension(String),
     /// The snapshot or the session information is invalid.
-    #[error("the text of the session cannot be read: {0}")]
+    #[error("the text of the session is invalid: {0}")]
     Snapshot(String),
 }

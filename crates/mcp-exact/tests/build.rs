@@ -173,7 +173,9 @@ fn dangling_completions_are_reported() {
 fn servers_need_a_revision() {
     check_problems(
         builder().revisions([]),
-        &["no revision is offered; name at least one that is known and not below the floor"],
+        &[
+            "no revision is offered; offer at least one supported revision that is not older than the oldest one allowed",
+        ],
     );
 }
 

@@ -125,7 +125,7 @@ fn every_message_is_valid() {
             }
         }
     }
-    println!("checked by schema: {checked:?}, {early} before anything was agreed");
+    println!("checked by schema: {checked:?}, {early} before a revision was negotiated");
     for revision in all_revisions() {
         assert!(
             checked.get(revision).is_some_and(|count| *count > 200),
