@@ -77,10 +77,14 @@ impl Authenticate for Operations {
                 .as_ref()
                 .and_then(|clients| clients.respond(request));
         }
+        let mut media_type = "text/plain; charset=utf-8";
         let (status, body) = match request.uri.path() {
             "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
             "/readyz" => self.readiness(),
-            "/metrics" if self.has_metrics => (StatusCode::OK, self.bridge.metrics().to_string()),
+            "/metrics" if self.has_metrics => {
+                media_type = PROMETHEUS;
+                (StatusCode::OK, self.bridge.metrics().to_string())
+            }
             _ => {
                 return self
                     .clients
@@ -91,7 +95,7 @@ impl Authenticate for Operations {
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
         headers.insert(
             http::header::CACHE_CONTROL,
             HeaderValue::from_static("no-store"),
