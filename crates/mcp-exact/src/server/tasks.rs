@@ -480,6 +480,7 @@ fn check_scopes<'l>(
             .flat_map(str::split_whitespace)
             .map(str::to_owned)
             .collect();
+        scopes.sort_unstable();
         scopes.dedup();
         if !super::scopes::has_scopes(request, &scopes) {
             let message = format!(
