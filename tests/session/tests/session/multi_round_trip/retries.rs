@@ -171,7 +171,7 @@ fn retry_keeps_key_with_new_id() {
     let schema = json!({ "type": "object", "properties": {} });
     let elicit = json!({ "method": "elicitation/create", "params": { "message": "m", "requestedSchema": schema } });
     for state in [json!(" \u{e9}{\"a\""), json!(null)] {
-        let id = client_id(&mut client, &sent);
+        let id = client_id(&sent);
         let mut body = json!({ "resultType": "input_required", "inputRequests": { "q": elicit, "r": elicit } });
         if state.is_string() {
             body["requestState"] = state.clone();
@@ -225,7 +225,7 @@ thread_local! {
 }
 
 /// Returns the id of the client's latest retry, or the id of `first` if there was no retry.
-fn client_id(_: &mut RawClient, first: &Value) -> Value {
+fn client_id(first: &Value) -> Value {
     LAST_ID.with(|last| match &*last.borrow() {
         Value::Null => first["id"].clone(),
         id => id.clone(),

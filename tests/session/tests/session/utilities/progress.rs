@@ -146,6 +146,7 @@ fn progress_tokens_are_unique_and_optional() {
         .iter()
         .map(|meta| meta["progressToken"].to_string())
         .collect();
+    unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), 5);
     client
