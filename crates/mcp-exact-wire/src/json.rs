@@ -701,7 +701,7 @@ mod tests {
         }
     }
 
-    /// Setting a member replaces each value of that name, or appends a new member.
+    /// The text of a value of `serde_json` is the one that its own compact printer writes.
     #[test]
     fn serde_values_become_text() {
         let text = r#"{"":{},"a":[],"b":[null,true,false,{"c":-1.5,"d":[18446744073709551615]}],"e\"\n\u0001ä":"{"}"#;
@@ -709,6 +709,7 @@ mod tests {
         assert_eq!(Json::from(value).text(), text);
     }
 
+    /// Setting a member replaces each value of that name, or appends a new member.
     #[test]
     fn set_members_are_encoded() {
         let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {

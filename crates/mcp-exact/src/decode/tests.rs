@@ -158,6 +158,7 @@ fn impossible_values_are_refused() {
     assert!(decode::<serde_json::Value>(&json).is_err());
 }
 
+/// Form values are read as the parser of `serde_json` reads them.
 #[test]
 fn untyped_values_equal_those_of_serde_json() {
     for text in [
