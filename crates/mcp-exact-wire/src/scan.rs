@@ -1,7 +1,7 @@
 //! Scanning of JSON text: finding the end of a string, a number or a complete value.
 //!
 //! A scan returns the position after the value, or the offset of the first byte that is not JSON. Scanning does not
-//! recurse or decode, and does not allocate for values nested less than 64 deep.
+//! recurse or decode, and does not allocate for values nested at most 62 deep.
 
 use std::num::NonZeroU64;
 
