@@ -83,7 +83,7 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
     add(
         "definitions",
         format!(
-            "{LAYOUT_IMPORT}/// Every definition of every revision, once.\npub static DEFINITIONS: &[Definition] = &[\n{}];\n{}",
+            "{LAYOUT_IMPORT}/// Definitions of all revisions; equal definitions share an entry.\npub static DEFINITIONS: &[Definition] = &[\n{}];\n{}",
             join_packed(&definitions),
             emit_tables(&program, DEFINITION_TABLES),
         ),
@@ -92,8 +92,8 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
         "rules",
         format!(
             "{RULES_IMPORT}/// The rules of pairs of definitions, by step and direction.\npub static RULES: &[Rule] = &[\n{}];\n\n\
-             /// Where the rules of each step and direction begin, and the end.\npub static STEPS: &[u16] = &[{}];\n\n\
-             /// What each path changes, by the place of the first revision times their number plus the place of the second.\n\
+             /// Index of the first rule of each step and direction, and the number of rules.\npub static STEPS: &[u16] = &[{}];\n\n\
+             /// Changes of each path; the index is that of the first revision times the number of revisions, plus that of the second.\n\
              pub static PATHS: &[PathRow] = &[\n{}];\n{}",
             join_packed(&rules),
             program.rule_starts().join(","),
@@ -135,36 +135,44 @@ const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
 
 /// Tables of definitions and types, whose rows other tables refer to: the name, the row type, and a description.
 const DEFINITION_TABLES: &[(&str, &str, &str)] = &[
-    ("TYPES", "Type", "Every type of a value, once."),
+    (
+        "TYPES",
+        "Type",
+        "All types of values; equal types share an entry.",
+    ),
     ("UNIONS", "Union", "Unions of definitions."),
     (
         "DISPATCHES",
         "PackedDispatch",
-        "How the objects of unions are told apart.",
+        "Rules that select the variant of a union for an object.",
     ),
     (
         "PROBES",
         "PackedProbe",
-        "Members whose presence decides, of unions.",
+        "Members of objects whose presence selects the variant of a union.",
     ),
-    ("CASES", "PackedCase", "Ways to be a variant, of unions."),
+    (
+        "CASES",
+        "PackedCase",
+        "Conditions under which an object belongs to a variant of a union.",
+    ),
     (
         "EXCLUSIVE",
         "(u32, u32)",
-        "Members that exclude each other, of unions.",
+        "Pairs of members of which an object of a union may have only one.",
     ),
     (
         "VALUE_SETS",
         "ValueSet",
-        "Strings that are told apart by their values, of unions.",
+        "Sets of strings that select the variant of a union.",
     ),
-    ("MEMBERS", "MemberName", "Names of members, of objects."),
+    ("MEMBERS", "MemberName", "Names of the members of objects."),
     (
         "PLACES",
         "u16",
-        "Places of types, of objects and unions, and of watches, of paths.",
+        "Indices of types (for objects and unions) and of conditions (for paths).",
     ),
-    ("SMALL", "u8", "Places of variants and methods."),
+    ("SMALL", "u8", "Indices of variants and methods."),
     (
         "TEXTS",
         "Text",
@@ -173,18 +181,22 @@ const DEFINITION_TABLES: &[(&str, &str, &str)] = &[
     (
         "DOCUMENTS",
         "&[DocumentRule]",
-        "What has to hold for JSON Schema documents.",
+        "Rules for JSON Schema documents.",
     ),
     (
         "BOUNDS",
         "(Option<i64>, Option<i64>)",
-        "The smallest and the largest value.",
+        "Minimum and maximum of numbers.",
     ),
 ];
 
 /// Tables of the conversion rules: the name, the row type, and a description.
 const RULE_TABLES: &[(&str, &str, &str)] = &[
-    ("OPS", "Op", "What happens to values, once each."),
+    (
+        "OPS",
+        "Op",
+        "Operations on values; equal operations share an entry.",
+    ),
     (
         "SOURCE_MEMBERS",
         "SourceMember",
@@ -196,7 +208,7 @@ const RULE_TABLES: &[(&str, &str, &str)] = &[
         "Unknown",
         "Members that the source does not define.",
     ),
-    ("ARMS", "Arm", "What happens to the variants of unions."),
+    ("ARMS", "Arm", "Operations on the variants of unions."),
     (
         "LOST_VALUES",
         "LostValue",
@@ -206,7 +218,7 @@ const RULE_TABLES: &[(&str, &str, &str)] = &[
     (
         "CONDITIONS",
         "UnchangedCondition",
-        "When values of a definition stay as they are.",
+        "Conditions under which the values of a definition are unchanged.",
     ),
 ];
 
@@ -220,7 +232,7 @@ const ROOT_TABLES: &[(&str, &str, &str)] = &[
     (
         "PAIR_ROWS",
         "PairRow",
-        "Pairs of definitions of neighbours, sorted by both places.",
+        "Pairs of definitions of neighbouring revisions, sorted by both indices.",
     ),
     (
         "METHOD_PARTS",

@@ -167,7 +167,7 @@ pub fn emit_methods(
     }
     let _ = write!(
         text,
-        "];\n\n/// The places of the methods whose names have each length.\n\
+        "];\n\n/// Indices of the methods, by the length of their names.\n\
          pub static METHODS_BY_LENGTH: &[List<u8>] = &[\n{}",
         join_packed(&by_length)
     );

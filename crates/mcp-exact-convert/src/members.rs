@@ -21,7 +21,7 @@ const MAX_QUOTED: usize = 128;
 const INPUT_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// Reason for a dropped member whose value has the same meaning as its absence.
-pub const ABSENCE_REASON: &str = "it says what absence says";
+pub const ABSENCE_REASON: &str = "it means the same as absence";
 
 /// Marks an absent member in a list of indexes.
 const ABSENT: u32 = u32::MAX;
@@ -584,7 +584,7 @@ impl<'t> Conversion<'_, 't> {
                 }
             },
             DefaultValue::EmptyObject(value) => {
-                let reason = "an empty object says what absence says";
+                let reason = "an empty object means the same as absence";
                 self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
                 self.made(Cow::Borrowed("{}"), *value)
             }

@@ -87,12 +87,14 @@ impl Members<'_, '_, '_> {
         let (kind, words) = if refuses_other_values {
             (
                 EffectKind::Rewritten,
-                format!("{text} is left out: it says what absence says; another value is refused"),
+                format!(
+                    "{text} is left out: it means the same as absence; another value is refused"
+                ),
             )
         } else {
             (
                 EffectKind::Dropped,
-                format!("{other_value_reason}; {text} says what absence says"),
+                format!("{other_value_reason}; {text} means the same as absence"),
             )
         };
         self.record_effect(member, kind, &words);
@@ -221,7 +223,7 @@ impl Members<'_, '_, '_> {
             return filled;
         }
         if self.allows_empty_object(source, self.step.source()) {
-            let reason = "an empty object says what absence says";
+            let reason = "an empty object means the same as absence";
             self.record_effect(before, EffectKind::Rewritten, reason);
             return DefaultValue::EmptyObject(TypeText(source.clone()));
         }

@@ -10,7 +10,7 @@ use crate::layout::{
 };
 use crate::packed::{Bounds, Text, list};
 
-/// Every definition of every revision, once.
+/// Definitions of all revisions; equal definitions share an entry.
 pub static DEFINITIONS: &[Definition] = &[
 object(Text(68),list(0,1),list(0,1),0),object(Text(69),list(1,2),list(1,2),0),shaped(Text(70),Shape::Union(0)),
 object(Text(71),list(3,3),list(5,3),5),object(Text(72),list(6,2),list(8,2),3),object(Text(73),list(8,3),list(10,3),4),
@@ -205,7 +205,7 @@ object(Text(259),list(457,6),list(1403,6),50),object(Text(315),list(66,3),list(1
 object(Text(316),list(598,2),list(449,2),3),object(Text(317),list(69,3),list(1412,3),7),
 ];
 
-/// Every type of a value, once.
+/// All types of values; equal types share an entry.
 pub static TYPES: &[Type] = &[
 Type::Definition(107),Type::Definition(108),Type::Definition(12),Type::Definition(109),Type::Definition(110),
 Type::Definition(111),Type::Definition(112),Type::Definition(113),Type::Definition(114),Type::Definition(31),
@@ -397,7 +397,7 @@ Union{variants:list(1350,8),scalars:[NONE,NONE,NONE,NONE],values:list(0,0),array
 Union{variants:list(1358,12),scalars:[NONE,NONE,NONE,NONE],values:list(0,0),arrays:list(0,0),items:None,objects:Objects::Dispatched(47),open:Text(0),role:UnionRole::Value},
 ];
 
-/// How the objects of unions are told apart.
+/// Rules that select the variant of a union for an object.
 pub static DISPATCHES: &[PackedDispatch] = &[
 PackedDispatch{name:Text(70),tag:Text(0),members:list(0,2),cases:list(0,2),exclusive:list(0,0)},
 PackedDispatch{name:Text(79),tag:Text(359),members:list(0,0),cases:list(2,4),exclusive:list(0,0)},
@@ -449,7 +449,7 @@ PackedDispatch{name:Text(164),tag:Text(359),members:list(0,0),cases:list(198,8),
 PackedDispatch{name:Text(166),tag:Text(530),members:list(89,15),cases:list(206,12),exclusive:list(0,0)},
 ];
 
-/// Members whose presence decides, of unions.
+/// Members of objects whose presence selects the variant of a union.
 pub static PROBES: &[PackedProbe] = &[
 probe(Text(355),Text(0)),probe(Text(356),Text(0)),probe(Text(364),Text(0)),probe(Text(372),Text(0)),probe(Text(373),Text(0)),
 probe(Text(369),Text(0)),probe(Text(408),Text(0)),probe(Text(359),Text(0)),probe(Text(412),Text(0)),probe(Text(407),Text(0)),
@@ -475,7 +475,7 @@ probe(Text(417),Text(0)),probe(Text(361),Text(0)),probe(Text(361),Text(544)),pro
 probe(Text(380),Text(383)),probe(Text(388),Text(0)),probe(Text(364),Text(0)),
 ];
 
-/// Ways to be a variant, of unions.
+/// Conditions under which an object belongs to a variant of a union.
 pub static CASES: &[PackedCase] = &[
 case(PackedTag::Any,1,0),case(PackedTag::Any,2,1),case(PackedTag::Is(Text(322)),0,0),case(PackedTag::Is(Text(324)),0,1),
 case(PackedTag::Is(Text(326)),0,2),case(PackedTag::Is(Text(330)),0,3),case(PackedTag::Is(Text(318)),0,12),
@@ -544,16 +544,16 @@ case(PackedTag::Any,137,7),case(PackedTag::Any,265,9),case(PackedTag::Any,1536,6
 case(PackedTag::Any,8192,8),case(PackedTag::Any,16384,10),case(PackedTag::Any,0,0),
 ];
 
-/// Members that exclude each other, of unions.
+/// Pairs of members of which an object of a union may have only one.
 pub static EXCLUSIVE: &[(u32, u32)] = &[
 (4,8),(1,2),(2,4),
 ];
 
-/// Strings that are told apart by their values, of unions.
+/// Sets of strings that select the variant of a union.
 pub static VALUE_SETS: &[ValueSet] = &[
 ];
 
-/// Names of members, of objects.
+/// Names of the members of objects.
 pub static MEMBERS: &[MemberName] = &[
 MemberName(Text(352)),MemberName(Text(353)),MemberName(Text(354)),MemberName(Text(356)),MemberName(Text(357)),
 MemberName(Text(358)),MemberName(Text(359)),MemberName(Text(360)),MemberName(Text(361)),MemberName(Text(362)),
@@ -677,7 +677,7 @@ MemberName(Text(361)),MemberName(Text(352)),MemberName(Text(398)),MemberName(Tex
 MemberName(Text(363)),MemberName(Text(477)),MemberName(Text(449)),MemberName(Text(556)),MemberName(Text(557)),
 ];
 
-/// Places of types, of objects and unions, and of watches, of paths.
+/// Indices of types (for objects and unions) and of conditions (for paths).
 pub static PLACES: &[u16] = &[
 89,458,459,113,92,460,318,461,462,192,235,147,318,147,463,464,465,194,147,318,329,466,300,147,193,319,35,333,9,218,211,210,221,
 230,232,209,202,213,191,228,94,205,30,103,467,95,235,315,96,318,318,106,331,147,316,464,468,469,112,98,97,470,29,235,317,468,
@@ -782,7 +782,7 @@ pub static PLACES: &[u16] = &[
 64,0,1,35,0,0,0,0,0,35,6,35,89,0,1,35,1,1,1,4,41,0,2,35,1,35,1,35,0,0,1,101,54,98,95,96,0,0,0,0,0,0,0,0,0,97,1,0,6,
 ];
 
-/// Places of variants and methods.
+/// Indices of variants and methods.
 pub static SMALL: &[u8] = &[
 16,29,2,24,30,32,33,17,18,28,31,19,20,26,3,1,0,21,27,7,23,8,25,4,22,6,14,11,12,15,5,9,10,13,2,5,
 ];
@@ -800,7 +800,7 @@ Text(477),Text(449),Text(361),Text(518),Text(505),Text(477),Text(449),Text(452),
 Text(16),Text(460),Text(434),
 ];
 
-/// What has to hold for JSON Schema documents.
+/// Rules for JSON Schema documents.
 pub static DOCUMENTS: &[&[DocumentRule]] = &[
 &[DocumentRule { name : "properties" , required : false , value : DocumentValue :: Object (& DocumentValue :: Object (& DocumentValue :: Any)) }, DocumentRule { name : "required" , required : false , value : DocumentValue :: Array (& DocumentValue :: String) }, DocumentRule { name : "type" , required : true , value : DocumentValue :: Const ("object") }],
 &[DocumentRule { name : "$schema" , required : false , value : DocumentValue :: String }, DocumentRule { name : "properties" , required : false , value : DocumentValue :: Object (& DocumentValue :: Object (& DocumentValue :: Any)) }, DocumentRule { name : "required" , required : false , value : DocumentValue :: Array (& DocumentValue :: String) }, DocumentRule { name : "type" , required : true , value : DocumentValue :: Const ("object") }],
@@ -808,7 +808,7 @@ pub static DOCUMENTS: &[&[DocumentRule]] = &[
 &[DocumentRule { name : "$schema" , required : false , value : DocumentValue :: String }],
 ];
 
-/// The smallest and the largest value.
+/// Minimum and maximum of numbers.
 pub static BOUNDS: &[(Option<i64>, Option<i64>)] = &[
 (None,None),(None,Some(100)),(Some(0),Some(1)),(Some(0),None),
 ];

@@ -49,7 +49,7 @@ MethodRow { method: Text(350), request: true, client: 0b11111, server: 0b0, embe
 MethodRow { method: Text(351), request: true, client: 0b11111, server: 0b0, embedded: 0b0, same_params: 0b111, same_results: 0b0, revisions: list(150,5) },
 ];
 
-/// The places of the methods whose names have each length.
+/// Indices of the methods, by the length of their names.
 pub static METHODS_BY_LENGTH: &[List<u8>] = &[
 list(0,0),list(0,0),list(0,0),list(0,0),list(0,1),list(0,0),list(0,0),list(0,0),list(0,0),list(1,1),list(2,5),list(7,1),
 list(8,3),list(0,0),list(11,2),list(13,1),list(14,1),list(0,0),list(15,1),list(16,2),list(18,1),list(19,2),list(21,2),
@@ -240,7 +240,7 @@ named(259,true,454,NONE,180),named(260,true,401,NONE,181),named(315,true,455,NON
 named(317,false,457,NONE,NONE),named(264,true,405,NONE,187),named(265,false,406,NONE,188),named(266,true,407,NONE,189),
 ];
 
-/// Pairs of definitions of neighbours, sorted by both places.
+/// Pairs of definitions of neighbouring revisions, sorted by both indices.
 pub static PAIR_ROWS: &[PairRow] = &[
 pair(1,0,true,0,0),pair(2,1,true,0,0),pair(3,3,true,0,0),pair(4,4,true,0,0),pair(5,5,true,0,0),pair(6,6,false,21,42),
 pair(7,7,true,0,0),pair(8,8,true,0,0),pair(9,9,true,0,0),pair(10,10,true,0,0),pair(11,11,false,388,389),

@@ -251,10 +251,10 @@ rule(442,327,188,Body::Object(list(0,0),list(250,1))),rule(443,328,189,Body::Doc
 rule(444,329,313,Body::Object(list(0,0),list(122,1))),
 ];
 
-/// Where the rules of each step and direction begin, and the end.
+/// Index of the first rule of each step and direction, and the number of rules.
 pub static STEPS: &[u16] = &[0,24,48,92,136,210,284,349,420];
 
-/// What each path changes, by the place of the first revision times their number plus the place of the second.
+/// Changes of each path; the index is that of the first revision times the number of revisions, plus that of the second.
 pub static PATHS: &[PathRow] = &[
 PathRow{active:[0x0,0x0,0x0,0x0,0x0,0x0,0x0,0x0,0x0],first:0,conditions:list(0,0)},
 PathRow{active:[0x1fffff000604,0x0,0x0,0x0,0x0,0x0,0x0,0x40010808000,0x0],first:6,conditions:list(1415,96)},
@@ -283,7 +283,7 @@ PathRow{active:[0x0,0x0,0x0,0xfefed60000000000,0x7fffffffeff,0x0,0xe020158000000
 PathRow{active:[0x0,0x0,0x0,0x0,0x0,0x0,0x0,0x0,0x0],first:0,conditions:list(0,0)},
 ];
 
-/// What happens to values, once each.
+/// Operations on values; equal operations share an entry.
 pub static OPS: &[Op] = &[
 Op::Keep,Pair(4),Op::Array(1,Bounds(0)),Pair(14),Pair(9),Pair(7),Pair(6),Pair(17),Op::Array(7,Bounds(0)),Pair(18),Pair(16),
 Op::Array(10,Bounds(0)),Pair(10),Pair(19),Pair(23),Op::Array(14,Bounds(0)),Pair(15),Pair(5),Pair(11),Pair(8),Pair(13),Pair(0),
@@ -440,7 +440,7 @@ pub static UNKNOWN_MEMBERS: &[Unknown] = &[
 (Text(16),Removal::Refuse(Text(42),Text(0))),(Text(16),Removal::Drop(Text(58),Text(0))),
 ];
 
-/// What happens to the variants of unions.
+/// Operations on the variants of unions.
 pub static ARMS: &[Arm] = &[
 Variant(0,0),Variant(1,0),Variant(2,3),Variant(3,0),Variant(0,4),Variant(1,0),Variant(2,0),Variant(3,0),Variant(4,0),
 Variant(5,0),Variant(6,0),Variant(7,0),Variant(8,0),Variant(9,0),Variant(10,0),Variant(11,0),Variant(12,0),Variant(0,0),
@@ -516,7 +516,7 @@ manual::sampling::only_content,manual::tasks::without_execution,manual::completi
 manual::structured::other_as_text,manual::urls::with_id,manual::schemas::without_booleans,
 ];
 
-/// When values of a definition stay as they are.
+/// Conditions under which the values of a definition are unchanged.
 pub static CONDITIONS: &[UnchangedCondition] = &[
 condition(0x0,list(0,0)),condition(0xf,list(0,0)),condition(0x1fff,list(0,0)),condition(0x7,list(0,0)),
 condition(0x3,list(0,0)),condition(0x8,list(0,0)),condition(0x0,list(37,1)),condition(0x0,list(38,1)),

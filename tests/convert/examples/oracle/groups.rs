@@ -71,7 +71,7 @@ const LOSSES: &[(&str, &str)] = &[
     ("initialize names the revision", INITIALIZE),
     ("a text block carries the JSON", HINTS),
     ("values and titles become enum", HINTS),
-    ("it says what absence says", ABSENCE),
+    ("it means the same as absence", ABSENCE),
 ];
 
 /// Group of differences that concern refusals of unfinished results.

@@ -172,7 +172,7 @@ impl Case<'_> {
         // Values that the conversion to the newer revision could not keep are absent after the conversion back.
         let dropped = upwards
             .iter()
-            .filter(|loss| has_input_value(loss) || loss.reason == "it says what absence says")
+            .filter(|loss| has_input_value(loss) || loss.reason == "it means the same as absence")
             .map(|loss| &*loss.pointer);
         let dropped: Vec<&str> = dropped.collect();
         for newer in [NewerMembers::Report, NewerMembers::KeepInExtra] {
