@@ -22,11 +22,23 @@ const EXTENSION: &str = "ext-rehearsal";
 /// Returns an error if a command fails, or files differ afterwards.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
-    let copy = scratch.path().join("workspace");
+    let rehearsed = rehearse(root, scratch.path());
+    // Cargo would use what it has built for the invented revision, because the sources of the workspace are older.
+    let cleaned = cargo(root, root, &["clean", "--package", "mcp-exact-revisions"]);
+    rehearsed.and(cleaned)
+}
+
+/// Runs the commands on a copy in the folder `scratch`, and compares the files.
+fn rehearse(root: &Path, scratch: &Path) -> anyhow::Result<()> {
+    // The second copy shows the files as they were, even if the working tree changes during the rehearsal.
+    let (copy, unchanged) = (scratch.join("workspace"), scratch.join("unchanged"));
     let files = copy_files(root, &copy)?;
+    for file in &files {
+        copy_file(&copy, &unchanged, file)?;
+    }
     let (revision, extension) = (
-        scratch.path().join("revision.json"),
-        scratch.path().join("extension.json"),
+        scratch.join("revision.json"),
+        scratch.join("extension.json"),
     );
     fs::write(&revision, invented_schema(&newest_schema(root)?)?)?;
     fs::write(&extension, invented_extension().to_string())?;
@@ -57,7 +69,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     schema(&["remove", REVISION])?;
     let changed: Vec<String> = files
         .iter()
-        .filter(|file| fs::read(root.join(file)).ok() != fs::read(copy.join(file)).ok())
+        .filter(|file| fs::read(unchanged.join(file)).ok() != fs::read(copy.join(file)).ok())
         .map(|file| file.display().to_string())
         .collect();
     ensure!(
@@ -97,13 +109,19 @@ fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
     files.sort();
     files.dedup();
     for file in &files {
-        let to = copy.join(file);
-        if let Some(folder) = to.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::copy(root.join(file), to).with_context(|| format!("cannot copy {}", file.display()))?;
+        copy_file(root, copy, file)?;
     }
     Ok(files)
+}
+
+/// Copies the file with a relative path from one folder to another.
+fn copy_file(from: &Path, to: &Path, file: &Path) -> anyhow::Result<()> {
+    let copy = to.join(file);
+    if let Some(folder) = copy.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::copy(from.join(file), copy).with_context(|| format!("cannot copy {}", file.display()))?;
+    Ok(())
 }
 
 /// Returns the schema of the newest released revision.
