@@ -7,6 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
+use crate::decode;
 use crate::definition::PromptArgument;
 use crate::link::{Json, JsonObject, JsonRef};
 
@@ -168,7 +169,8 @@ fn is_scalar(schema: &Value) -> bool {
 }
 
 /// Converts arguments that are strings on the wire (prompts, URI templates) to the types of a schema: strings are
-/// parsed as numbers or booleans where the schema requires these types.
+/// parsed as numbers or booleans where the schema requires these types. A string that is not JSON, or JSON that cannot
+/// be decoded, is not changed.
 pub(crate) fn parse_string_arguments(
     schema: &Value,
     arguments: impl IntoIterator<Item = (String, String)>,
@@ -177,6 +179,7 @@ pub(crate) fn parse_string_arguments(
         let property = schema.get("properties").and_then(|all| all.get(name));
         let parsed = property.filter(|property| !accepts_string(property));
         let parsed = parsed.and_then(|_| text.parse().ok());
+        let parsed = parsed.filter(|json| decode::to_value(json).is_ok());
         parsed.unwrap_or_else(|| Json::string(text))
     };
     arguments
@@ -262,6 +265,35 @@ mod tests {
         let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let arguments = parse_string_arguments(&schema, given);
         assert_eq!(arguments.text(), r#"{"text":"1","limit":2,"exact":true}"#);
+    }
+
+    /// An argument of any type stays a string if it is JSON that cannot be decoded, such as a hash that resembles a
+    /// number.
+    #[test]
+    fn undecodable_arguments_stay_strings() {
+        #[derive(JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        struct Commit {
+            hash: Value,
+        }
+        let schema = input_schema_of::<Commit>();
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        for (text, is_string) in [
+            ("12e4567", true),
+            (r#""\ud800""#, true),
+            (&deep, true),
+            ("12e45", false),
+            (r#"{"a":123456789012345678901}"#, false),
+        ] {
+            let given = [("hash".to_owned(), text.to_owned())];
+            let arguments = parse_string_arguments(&schema, given);
+            let hash = arguments.get("hash").expect("a hash");
+            if is_string {
+                assert_eq!(hash, Json::string(text));
+            } else {
+                assert_eq!(hash.text(), text);
+            }
+        }
     }
 
     #[test]
