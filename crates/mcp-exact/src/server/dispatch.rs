@@ -299,7 +299,13 @@ impl Server {
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
         while let Some(handler) = &mut running {
-            match handler.run_in_request().await {
+            // A handler that has asked for a task when it was polled first does not go on before the call is a task.
+            let step = if cx.wants_task() {
+                RunStep::WantsTask
+            } else {
+                handler.run_in_request().await
+            };
+            match step {
                 RunStep::Ended(end) => return finish_tool_call(end, entry, cx),
                 RunStep::SendsInputRequests => {}
                 RunStep::WantsTask => match self.begin_task(entry, &mut running, cx).await {

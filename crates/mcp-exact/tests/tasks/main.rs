@@ -381,6 +381,25 @@ async fn spawned_work_converts_calls_to_tasks() {
     assert_eq!(result, "true");
 }
 
+/// "Answers the call with a task and continues the handler as this task" (`Cx::become_task`): the handler does not go on
+/// before the call is a task.
+#[tokio::test]
+async fn handlers_wait_until_tasks_begin() {
+    let server = builder()
+        .tool("selects", |cx: Cx| async move {
+            tokio::select! {
+                biased;
+                is_task = cx.become_task() => format!("{is_task:?}"),
+                () = tokio::task::yield_now() => "went on".to_owned(),
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let result: String = client.call("selects", &()).await.expect("a result");
+    assert_eq!(result, "Ok(true)");
+}
+
 /// A handler can convert its call to a task; earlier input requests belong to its request ("SHOULD resolve all MRTR
 /// exchanges synchronously", section "Task Creation").
 #[tokio::test]
