@@ -9,7 +9,7 @@ use std::task::Poll;
 /// normally.
 pub(super) fn contain_panic(handler: &str, call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        let message = crate::server::panic_message(&*panic);
+        let message = crate::server::panic_message(panic);
         tracing::error!(%message, "the handler of `{handler}` panicked");
     }
 }
@@ -24,7 +24,7 @@ pub(super) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Re
         // A future that has panicked must not be polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(crate::server::panic_message(&*panic))),
+            Err(panic) => Poll::Ready(Err(crate::server::panic_message(panic))),
         }
     })
     .await

@@ -82,7 +82,7 @@ impl RunningRequests {
 /// reply with.
 fn catch_panics<T>(answer: impl FnOnce() -> T, convert: impl FnOnce(Reply) -> T) -> T {
     std::panic::catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|panic| {
-        let message = crate::server::panic_message(&*panic);
+        let message = crate::server::panic_message(panic);
         tracing::error!(%message, "a request panicked");
         let message = "the handler failed; see the log of the server";
         convert(Reply::Error(PeerError::internal(message)))

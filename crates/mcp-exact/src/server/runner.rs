@@ -153,7 +153,7 @@ impl<O> RunningHandler<O> {
         match polled {
             Ok(Poll::Ready(result)) => Some(RunEnd::Finished(result)),
             Ok(Poll::Pending) => None,
-            Err(panic) => Some(RunEnd::Panicked(panic_message(&*panic))),
+            Err(panic) => Some(RunEnd::Panicked(panic_message(panic))),
         }
     }
 
@@ -203,9 +203,13 @@ impl TimeBudget {
     }
 }
 
-/// Returns the message of a panic.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
+/// Returns the message of a panic with this payload.
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    // The destructor of a payload may panic as well, which must not end the connection.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    text.unwrap_or_else(|| "no message".to_owned())
 }

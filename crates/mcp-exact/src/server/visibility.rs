@@ -140,7 +140,7 @@ impl Visibility {
 /// Evaluates a visibility rule outside of a request; if the rule panics, the definition is hidden.
 pub(crate) fn call_rule(question: impl FnOnce() -> bool) -> bool {
     std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
-        let message = super::panic_message(&*panic);
+        let message = super::panic_message(panic);
         tracing::error!(%message, "a rule of visibility panicked");
         false
     })

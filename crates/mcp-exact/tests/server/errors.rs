@@ -141,6 +141,15 @@ impl mcp_exact::FromCall for Panics {
     }
 }
 
+/// Payload of a panic whose destructor panics.
+struct PanicsOnDrop;
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        panic!("in the payload")
+    }
+}
+
 /// If application code outside of a handler's future panics, only the request fails.
 #[tokio::test]
 async fn panics_outside_of_handlers_are_caught() {
@@ -152,13 +161,19 @@ async fn panics_outside_of_handlers_are_caught() {
             }
             async { "" }
         })
+        .tool("payload", || {
+            if true {
+                std::panic::panic_any(PanicsOnDrop)
+            }
+            async { "" }
+        })
         .tool("fine", || async { "fine" })
         .build()
         .expect("a server");
     every_revision(
         || Client::in_memory(&server),
         |client| async move {
-            for tool in ["extractor", "closure"] {
+            for tool in ["extractor", "closure", "payload"] {
                 let error = client.call_tool(tool, &()).await.expect_err("a panic");
                 assert!(
                     matches!(error, ClientError::Server(error) if error.code() == Some(-32603))
