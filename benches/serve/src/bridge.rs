@@ -369,19 +369,15 @@ impl Bench {
                 let through = || format!("through {}", gateway.name());
                 connections.push(connection.with_context(through)?);
             }
-            call_concurrently(&mut connections, 20).await?;
-            let (rate, _) = call_concurrently(&mut connections, 20).await?;
+            reconnected_rate(&mut connections, 20, gateway).await?;
+            let rate = reconnected_rate(&mut connections, 20, gateway).await?;
             let calls = self.calls_of(rate).div_ceil(CONNECTIONS);
             gateways.push((gateway, server, connections, calls));
         }
         let mut rates = BTreeMap::<_, Vec<f64>>::new();
         for _ in 0..self.rounds {
             for (gateway, _, connections, calls) in &mut gateways {
-                for connection in connections.iter_mut() {
-                    connection.reconnect().await?;
-                }
-                let sample = call_concurrently(connections, *calls).await;
-                let (rate, _) = sample.with_context(|| format!("through {}", gateway.name()))?;
+                let rate = reconnected_rate(connections, *calls, *gateway).await?;
                 rates.entry(*gateway).or_default().push(rate);
             }
             gateways.rotate_left(1);
@@ -435,6 +431,21 @@ impl Bench {
         };
         Ok(Row::new(what, measured).at_most(12.0))
     }
+}
+
+/// Opens new TCP connections, makes `calls` sequential calls on each, and returns the calls per second. The connections
+/// of other gateways are idle meanwhile, and servers close idle connections after some seconds.
+async fn reconnected_rate(
+    connections: &mut Vec<Connection>,
+    calls: usize,
+    gateway: Gateway,
+) -> anyhow::Result<f64> {
+    for connection in connections.iter_mut() {
+        connection.reconnect().await?;
+    }
+    let sample = call_concurrently(connections, calls).await;
+    let (rate, _) = sample.with_context(|| format!("through {}", gateway.name()))?;
+    Ok(rate)
 }
 
 /// Waits until a gateway listens at an address.
