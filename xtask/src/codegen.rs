@@ -329,7 +329,7 @@ fn generated_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Collects the paths of all files in a folder and its subfolders.
-fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+pub(crate) fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
