@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bench_record::{Row, repeated};
-use mcp_exact_convert::{Context, KnownRevision, convert_type};
+use mcp_exact_convert::{Context, ConvertError, KnownRevision, MAX_LOSSES, convert_type};
 
 /// Maximum time of a conversion of 4 MB of input.
 const MAX_TIME: Duration = Duration::from_millis(100);
@@ -256,36 +256,43 @@ fn copies() -> Row {
     }
 }
 
-/// Measures the two rows of a kind.
-fn kind_rows(kind: &Kind) -> [Row; 2] {
+/// Measures the rows of a kind: time per byte without a limit on the losses, and time at 4 MB with the default limit.
+/// If the limit refuses the text, a row without a demand has the time at 4 MB without the limit.
+fn kind_rows(kind: &Kind) -> Vec<Row> {
     let [short, middle, long] = [1, 4, 10].map(|size| text(kind, size * 1_000_000));
-    let least = |text: &str, times: usize, runs: usize| {
-        let mut all = repeated(|| (0..times).for_each(|_| run(kind, text)));
-        let runs = (0..runs).map(|_| all(1));
+    let least = |text: &str, max_losses: usize, times: usize| {
+        let convert = || drop(black_box(run(kind, text, max_losses)));
+        let mut all = repeated(|| (0..times).for_each(|_| convert()));
+        let runs = (0..4).map(|_| all(1));
         runs.min().unwrap_or_default()
     };
     let linear = Row {
         what: format!("10 MB of {}", kind.what),
         base: "ten times 1 MB",
         demanded: Some(1.5),
-        cost: (least(&short, 10, 4), least(&long, 1, 4)),
+        cost: (least(&short, usize::MAX, 10), least(&long, usize::MAX, 1)),
     };
-    let limit = Row {
-        what: format!("4 MB of {}", kind.what),
+    let limited = |what: &str, demanded, max_losses| Row {
+        what: format!("4 MB of {}{what}", kind.what),
         base: "the limit",
-        demanded: Some(1.0),
-        cost: (MAX_TIME, least(&middle, 1, 4)),
+        demanded,
+        cost: (MAX_TIME, least(&middle, max_losses, 1)),
     };
-    [linear, limit]
+    if run(kind, &middle, MAX_LOSSES).is_ok() || run(kind, &middle, usize::MAX).is_err() {
+        return vec![linear, limited("", Some(1.0), MAX_LOSSES)];
+    }
+    let refused = limited(", refused for its losses", Some(1.0), MAX_LOSSES);
+    let unlimited = limited(", losses without a limit", None, usize::MAX);
+    vec![linear, refused, unlimited]
 }
 
 /// Converts a text of this kind once.
-fn run(kind: &Kind, text: &str) {
+fn run(kind: &Kind, text: &str, max_losses: usize) -> Result<(), ConvertError> {
     let (from, to) = kind.revisions;
-    let mut cx = Context::new();
+    let mut cx = Context::new().max_losses(max_losses);
     let converted = convert_type(kind.definition, black_box(text), from, to, &mut cx);
-    black_box(converted.is_ok());
     drop(black_box(cx));
+    converted.map(|text| drop(black_box(text)))
 }
 
 /// Returns a text of this kind with about this number of bytes.

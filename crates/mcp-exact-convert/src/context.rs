@@ -2,8 +2,6 @@
 //!
 //! JSON pointers of losses refer to the input of the conversion, even if a later step of the path finds the loss.
 
-use std::borrow::Cow;
-
 use mcp_exact_wire::{JsonObject, RequestId};
 
 use crate::KnownRevision;
@@ -23,12 +21,17 @@ pub enum NewerMembers {
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     pub(crate) known: CallerFacts,
-    losses: Vec<Loss>,
+    pub(crate) losses: Vec<Loss>,
 }
+
+/// Default limit on the losses of one conversion; see [`Context::max_losses`].
+pub const MAX_LOSSES: usize = 20_000;
 
 /// Facts about the message that the caller of a conversion provides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallerFacts {
+    /// Limit on the losses of one conversion, if not [`MAX_LOSSES`].
+    pub max_losses: Option<usize>,
     /// Policy for members that only the newer revision defines.
     pub newer: NewerMembers,
     pub request_id: Option<RequestId>,
@@ -99,6 +102,14 @@ impl Context {
         self
     }
 
+    /// Sets the number of losses beyond which a conversion is refused, [`MAX_LOSSES`] by default: it bounds the time and
+    /// the memory that hostile text of megabytes takes. Losses that later steps undo or repeat count as well.
+    #[must_use]
+    pub fn max_losses(mut self, losses: usize) -> Self {
+        self.known.max_losses = Some(losses);
+        self
+    }
+
     /// Returns the losses so far, in the order in which the conversion found them.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
@@ -114,24 +125,19 @@ impl Context {
         self.losses.iter().any(|loss| loss.kind.is_lossy())
     }
 
-    pub(crate) fn add(&mut self, losses: impl IntoIterator<Item = Loss>) {
-        self.losses.extend(losses);
-    }
-
     pub(crate) fn report(
         &mut self,
         pointer: &str,
         kind: LossKind,
         revision: KnownRevision,
-        reason: impl Into<Cow<'static, str>>,
+        reason: &'static str,
     ) {
-        let (pointer, reason) = (pointer.into(), reason.into());
         self.losses.push(Loss {
-            pointer,
+            pointer: pointer.into(),
             subject: None,
             kind,
             revision,
-            reason,
+            reason: reason.into(),
         });
     }
 }

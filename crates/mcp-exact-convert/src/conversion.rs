@@ -8,10 +8,10 @@ use mcp_exact_wire::MAX_POINTER;
 use mcp_exact_wire::order::NumberMap;
 
 use crate::context::CallerFacts;
-use crate::loss::{LossKind, NotedLoss, Refusal, Severity};
+use crate::loss::{LossKind, NotedLoss, Reason, Refusal, Severity, Step};
 use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
-use crate::{KnownRevision, NewerMembers};
+use crate::{KnownRevision, MAX_LOSSES, NewerMembers};
 
 /// A running conversion: the facts from its caller, the current position, and the losses so far.
 pub struct Conversion<'c, 't> {
@@ -19,6 +19,8 @@ pub struct Conversion<'c, 't> {
     path: Vec<Frame<'t>>,
     /// Losses that were found so far.
     pub(crate) losses: Vec<NotedLoss>,
+    /// Location of the first loss beyond the limit of [`Context::max_losses`](crate::Context::max_losses).
+    excess: Option<Place>,
     /// Members that manual conversions have moved into other members.
     moved: Vec<MovedMember>,
     /// Indexes in `moved`, by the offsets of the moved values in the input.
@@ -74,6 +76,7 @@ impl<'c, 't> Conversion<'c, 't> {
                 segment: Segment::Payload,
             }],
             losses: Vec::new(),
+            excess: None,
             moved: Vec::new(),
             moved_at: NumberMap::default(),
             has_made: false,
@@ -152,12 +155,12 @@ impl<'c, 't> Conversion<'c, 't> {
         place
     }
 
-    pub(crate) fn report(
-        &mut self,
-        place: Place,
-        kind: LossKind,
-        reason: impl Into<Cow<'static, str>>,
-    ) {
+    /// Records a loss at a location.
+    pub(crate) fn report(&mut self, place: Place, kind: LossKind, reason: impl Into<Reason>) {
+        if self.losses.len() == self.max_losses() {
+            self.excess.get_or_insert(place);
+            return;
+        }
         self.has_made |= kind == LossKind::Rewritten && !place.below.is_empty();
         self.losses.push(NotedLoss {
             place,
@@ -175,29 +178,14 @@ impl<'c, 't> Conversion<'c, 't> {
         member: &str,
         at: usize,
         kind: LossKind,
-        reason: impl Into<Cow<'static, str>>,
+        reason: impl Into<Reason>,
     ) {
         let place = self.place_of(member, at);
         self.report(place, kind, reason);
     }
 
-    /// Records a loss of the current value.
-    pub(crate) fn record_loss_here(
-        &mut self,
-        kind: LossKind,
-        reason: impl Into<Cow<'static, str>>,
-    ) {
-        let place = self.place();
-        self.report(place, kind, reason);
-    }
-
     /// Records the drop of a member, and the drops of the members that were moved into it.
-    pub(crate) fn record_drop(
-        &mut self,
-        member: &str,
-        value: &Node<'t>,
-        reason: impl Into<Cow<'static, str>>,
-    ) {
+    pub(crate) fn record_drop(&mut self, name: &str, value: &Node<'t>, reason: impl Into<Reason>) {
         let mut reason = reason.into();
         if !self.moved.is_empty() {
             self.record_moved(value, (value.at, end_of(value)), &reason);
@@ -206,8 +194,8 @@ impl<'c, 't> Conversion<'c, 't> {
                 reason = moved.into();
             }
         }
-        self.record_loss(member, value.at, LossKind::Dropped, reason);
-        let stood = self.has_made.then(|| self.place_of(member, NOWHERE));
+        self.record_loss(name, value.at, LossKind::Dropped, reason);
+        let stood = self.has_made.then(|| self.place_of(name, NOWHERE));
         if let Some(note) = self.losses.last_mut() {
             note.stood = stood;
         }
@@ -259,13 +247,28 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
+    fn max_losses(&self) -> usize {
+        self.known.max_losses.unwrap_or(MAX_LOSSES)
+    }
+
+    /// Refuses the message if it has more losses than the caller allows.
+    pub(crate) fn check_losses(&mut self) -> Step<()> {
+        self.excess.take().map_or(Ok(()), |place| {
+            let limit = self.max_losses();
+            let reason = format!(
+                "more than {limit} losses, the limit of one conversion (`Context::max_losses`)"
+            );
+            Err(Refusal::new(place, reason, Severity::Message))
+        })
+    }
+
     /// Returns a refusal of the current value; if the value is optional, the member is dropped instead of the message.
-    pub(crate) fn mismatch(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+    pub(crate) fn mismatch(&self, reason: impl Into<Reason>) -> Box<Refusal> {
         Refusal::new(self.place(), reason, Severity::Member)
     }
 
     /// Returns a refusal of the complete message because of the current value.
-    pub(crate) fn refused(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+    pub(crate) fn refused(&self, reason: impl Into<Reason>) -> Box<Refusal> {
         Refusal::new(self.place(), reason, Severity::Message)
     }
 }

@@ -343,11 +343,8 @@ impl ConversionPath {
         for at in 0..self.steps() {
             let row = self.row(at).definition(types[at]);
             types[at + 1] = row.counterpart(self.up).ok_or_else(|| {
-                let there = self.revision(at + 1);
-                refused(format!(
-                    "`{}` has no counterpart in {there}",
-                    row.name.get()
-                ))
+                let (name, there) = (row.name.get(), self.revision(at + 1));
+                refused(format!("`{name}` has no counterpart in {there}"))
             })?;
         }
         Ok(types)
@@ -377,7 +374,8 @@ impl ConversionPath {
         let node = read_parts(&mut r, 0, row.value, how);
         let (mut node, _) = node.map_err(|error| not_of_type(row.name.get(), &error))?;
         let notes = self.run_steps(&pairs, &mut node, text, cx)?;
-        cx.add(crate::report::losses(notes, text, row.name.get()));
+        cx.losses
+            .extend(crate::report::losses(notes, text, row.name.get()));
         let is_empty = node.is_empty_object();
         if !node.update_changed() && node.is_text(text, r.may_have_space()) {
             return Ok((Cow::Borrowed(text), is_empty));
@@ -398,12 +396,11 @@ impl ConversionPath {
         let mut conversion = Conversion::new(&cx.known, node.at, (self.from, self.to));
         for (at, pair) in pairs.iter().flatten().enumerate() {
             conversion.step = (self.revision(at), self.revision(at + 1));
-            if let Err(refusal) = conversion.convert(node, pair.op(self.up)) {
+            let converted = conversion.convert(node, pair.op(self.up));
+            if let Err(refusal) = converted.and_then(|()| conversion.check_losses()) {
                 let pointers = Pointers::find(text, std::iter::once(&refusal.place), &[]);
-                return Err(ConvertError::new(
-                    pointers.of(&refusal.place),
-                    refusal.reason,
-                ));
+                let pointer = pointers.of(&refusal.place);
+                return Err(ConvertError::new(pointer, refusal.reason));
             }
         }
         Ok(conversion.losses)
@@ -414,10 +411,8 @@ impl ConversionPath {
         let (older, newer) = if self.up { (at, at + 1) } else { (at + 1, at) };
         let pairs = self.row(older).pairs;
         PairRow::find(pairs, types[older], types[newer]).ok_or_else(|| {
-            let (name, there) = (
-                self.row(at).definition(types[at]).name.get(),
-                self.revision(at + 1),
-            );
+            let name = self.row(at).definition(types[at]).name.get();
+            let there = self.revision(at + 1);
             refused(format!("`{name}` has no counterpart in {there}"))
         })
     }

@@ -50,6 +50,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Applies the rule at the index `place` to a value, and restores the index of the previous rule afterwards.
     fn apply(&mut self, node: &mut Node<'t>, place: u16) -> Step<()> {
+        self.check_losses()?;
         let before = std::mem::replace(&mut self.rule, place);
         let applied = self.apply_rule(node, &RULES[usize::from(place)]);
         self.rule = before;

@@ -53,7 +53,7 @@ mod rows;
 mod rules;
 mod typed;
 
-pub use context::{Context, NewerMembers};
+pub use context::{Context, MAX_LOSSES, NewerMembers};
 #[doc(hidden)]
 pub use dynamic::violations;
 pub use dynamic::{

@@ -76,8 +76,11 @@ pub struct ConvertError(Box<RefusalDetails>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RefusalDetails {
     pointer: String,
-    reason: Cow<'static, str>,
+    reason: Reason,
 }
+
+/// Reason for a loss or a refusal: a constant or a composed text.
+pub(crate) type Reason = Cow<'static, str>;
 
 /// How far a refusal propagates through the enclosing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,16 +98,12 @@ pub(crate) type Step<T> = Result<T, Box<Refusal>>;
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub place: Place,
-    pub reason: Cow<'static, str>,
+    pub reason: Reason,
     pub severity: Severity,
 }
 
 impl Refusal {
-    pub fn new(
-        place: Place,
-        reason: impl Into<Cow<'static, str>>,
-        severity: Severity,
-    ) -> Box<Self> {
+    pub fn new(place: Place, reason: impl Into<Reason>, severity: Severity) -> Box<Self> {
         Box::new(Self {
             place,
             reason: reason.into(),
@@ -119,7 +118,7 @@ pub(crate) struct NotedLoss {
     pub place: Place,
     pub revision: KnownRevision,
     pub kind: LossKind,
-    pub reason: Cow<'static, str>,
+    pub reason: Reason,
     /// Location inside the value that the reason refers to, if it is not the complete value.
     pub inside: Option<Place>,
     /// Location that a dropped member had when it was dropped, which may differ from its location in the input.
@@ -134,7 +133,7 @@ impl NotedLoss {
 }
 
 impl ConvertError {
-    pub(crate) fn new(pointer: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(pointer: impl Into<String>, reason: impl Into<Reason>) -> Self {
         Self(Box::new(RefusalDetails {
             pointer: pointer.into(),
             reason: reason.into(),

@@ -124,10 +124,8 @@ fn decode_text<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, ConvertError
 
 /// Returns true if two definitions of different revisions are counterparts of each other.
 const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str) -> bool {
-    let (mut at, end) = (
-        KnownRevision::of(from).place(),
-        KnownRevision::of(to).place(),
-    );
+    let (from, to) = (KnownRevision::of(from), KnownRevision::of(to));
+    let (mut at, end) = (from.place(), to.place());
     let up = at < end;
     let mut place = RevisionRow::at(at).const_find(name);
     while at != end {

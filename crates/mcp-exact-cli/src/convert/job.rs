@@ -151,7 +151,7 @@ impl<'a> JobOptions<'a> {
         if let Subject::Definition(name) = subject {
             names::definition(name, from).map_err(InvalidOptions::Name)?;
         }
-        let mut context = Context::new();
+        let mut context = Context::new().max_losses(usize::MAX);
         if self.keep_newer {
             context = context.newer_members(NewerMembers::KeepInExtra);
         }

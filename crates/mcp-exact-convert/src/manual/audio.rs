@@ -19,7 +19,7 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
         cx.record_drop("resource", &own, "an embedded resource has its own");
     }
     let reason = "an embedded resource stands for audio, which 2024-11-05 does not have";
-    cx.record_loss_here(LossKind::Replaced, reason);
+    cx.report(cx.place(), LossKind::Replaced, reason);
     let uri = Some(Node::new_string(URI));
     let members = [("blob", data), ("mimeType", mime_type), ("uri", uri)];
     let members = members.into_iter();
@@ -38,7 +38,8 @@ pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
         cx.set_variant(node, "EmbeddedResource");
         return Ok(());
     }
-    cx.record_loss_here(LossKind::Rewritten, "an embedded resource stood for audio");
+    let reason = "an embedded resource stood for audio";
+    cx.report(cx.place(), LossKind::Rewritten, reason);
     cx.convert_member_as(node, "annotations", "AnnotatedAnnotations", "Annotations")?;
     if let Some(mut resource) = node.take("resource") {
         for (name, member) in [("data", "blob"), ("mimeType", "mimeType")] {

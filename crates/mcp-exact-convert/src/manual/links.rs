@@ -8,7 +8,7 @@ use crate::node::{Member, Node};
 /// Replaces a resource link by a text block with the link's title or name, URI, MIME type and description.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let reason = "a text block stands for the resource link, which 2025-03-26 does not have";
-    cx.record_loss_here(LossKind::Replaced, reason);
+    cx.report(cx.place(), LossKind::Replaced, reason);
     let mut string = |name: &str| {
         let value = node.member(name)?;
         value.string().map(|text| text.into_owned())

@@ -77,7 +77,7 @@ fn has_several(message: &mut Node<'_>) -> bool {
 fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
     if contents == 0 {
         let reason = "a message without content, which 2025-06-18 does not have";
-        cx.record_loss_here(LossKind::Dropped, reason);
+        cx.report(cx.place(), LossKind::Dropped, reason);
     } else {
         let reason = "each content stands in a message of its own";
         cx.record_loss("content", at, LossKind::Rewritten, reason);
@@ -121,7 +121,7 @@ pub fn only_content<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Ste
         return Err(cx.refused(reason));
     };
     let reason = "the only item of an array stands by itself";
-    cx.record_loss_here(LossKind::Rewritten, reason);
+    cx.report(cx.place(), LossKind::Rewritten, reason);
     cx.enter_index(0, content.at);
     replace_item_variant(&mut content, cx.source());
     cx.convert_again(&mut content)?;

@@ -16,29 +16,19 @@ pub fn without_execution<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -
     let is_alone = execution
         .members()
         .is_some_and(|members| members.len() <= usize::from(support.is_some()));
-    match support.as_deref() {
+    let (name, target) = ("execution", cx.step.1);
+    let reason = match support.as_deref() {
         None | Some("forbidden") if is_alone => {
-            cx.record_loss(
-                "execution",
-                execution.at,
-                LossKind::Rewritten,
-                ABSENCE_REASON,
-            );
+            cx.record_loss(name, execution.at, LossKind::Rewritten, ABSENCE_REASON);
+            return Ok(());
         }
-        Some("required") => {
-            let reason = format!(
-                "this tool requires task execution, which {} does not have: plain calls of it fail",
-                cx.step.1
-            );
-            cx.record_drop("execution", &execution, reason);
-        }
-        _ => {
-            let reason = format!(
-                "{} has no task execution: calls of this tool are answered when it is done",
-                cx.step.1
-            );
-            cx.record_drop("execution", &execution, reason);
-        }
-    }
+        Some("required") => format!(
+            "this tool requires task execution, which {target} does not have: plain calls of it fail"
+        ),
+        _ => format!(
+            "{target} has no task execution: calls of this tool are answered when it is done"
+        ),
+    };
+    cx.record_drop(name, &execution, reason);
     Ok(())
 }

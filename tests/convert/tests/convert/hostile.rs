@@ -1,7 +1,10 @@
 //! Conversions of values that are invalid in their own revision are refused or return an output, without panics or
 //! unbounded memory.
 
-use mcp_exact_convert::{Context, NewerMembers, convert_type};
+use mcp_exact_convert::{
+    Context, KnownRevision, MAX_LOSSES, MessageKind, NewerMembers, Payload, Role, convert,
+    convert_type,
+};
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 use serde_json::Value;
 
@@ -75,4 +78,62 @@ fn depth_and_width_are_limited() {
             );
         }
     }
+}
+
+/// Returns a result of `resources/list` in 2025-06-18 with a number of resources, each with a title.
+fn resources_with_titles(count: usize) -> String {
+    let resource = |n| format!(r#"{{"uri":"r:{n}","name":"r{n}","title":"T"}}"#);
+    let resources: Vec<String> = (0..count).map(resource).collect();
+    format!(r#"{{"resources":[{}]}}"#, resources.join(","))
+}
+
+/// `Context::max_losses` is the number of losses beyond which a conversion is refused; losses up to it are reported.
+#[test]
+fn losses_beyond_the_limit_refuse() {
+    let (from, to) = (KnownRevision::V2025_06_18, KnownRevision::V2025_03_26);
+    let text = resources_with_titles(4);
+    let mut cx = Context::new().max_losses(4);
+    convert_type("ListResourcesResult", &text, from, to, &mut cx).expect("four losses");
+    assert_eq!(cx.losses().len(), 4);
+
+    let mut cx = Context::new().max_losses(3);
+    let root = Payload {
+        kind: MessageKind::Result,
+        method: "resources/list",
+        sender: Role::Server,
+    };
+    let error = convert(root, Some(&text), from, to, &mut cx).expect_err("one loss too many");
+    assert_eq!(error.pointer(), "/resources/3/title");
+    assert!(error.reason().starts_with("more than 3 losses"), "{error}");
+    assert!(cx.losses().is_empty());
+    let same = convert_type("ListResourcesResult", &text, from, to, &mut cx);
+    assert_eq!(same.expect_err("the same limit"), error);
+}
+
+/// The limit applies to the members of one JSON Schema document too.
+#[test]
+fn limit_applies_inside_of_documents() {
+    let names: Vec<String> = (0..40).map(|n| format!(r#""p{n}":true"#)).collect();
+    let text = format!(
+        r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{{}}}}}}}"#,
+        names.join(",")
+    );
+    let (from, to) = (KnownRevision::V2026_07_28, KnownRevision::V2024_11_05);
+    let mut cx = Context::new();
+    convert_type("Tool", &text, from, to, &mut cx).expect("the default limit allows it");
+    assert_eq!(cx.losses().len(), 40);
+    let mut cx = Context::new().max_losses(39);
+    convert_type("Tool", &text, from, to, &mut cx).expect_err("40 losses");
+}
+
+/// Without another limit, a conversion has at most `MAX_LOSSES` losses.
+#[test]
+fn default_limit_bounds_the_losses() {
+    let (from, to) = (KnownRevision::V2025_06_18, KnownRevision::V2024_11_05);
+    let text = resources_with_titles(MAX_LOSSES + 1);
+    let mut cx = Context::new();
+    convert_type("ListResourcesResult", &text, from, to, &mut cx).expect_err("one loss too many");
+    let mut cx = Context::new().max_losses(usize::MAX);
+    convert_type("ListResourcesResult", &text, from, to, &mut cx).expect("no limit");
+    assert!(cx.losses().len() > MAX_LOSSES);
 }
