@@ -494,7 +494,7 @@ mod tests {
 
     /// A message that the endpoint rejects because its queues are full is delivered again, in the original order.
     #[tokio::test]
-    async fn refused_message_is_given_again() {
+    async fn refused_message_is_delivered_again() {
         let (mut near, far) = memory_pair(1024, 1024);
         for message in ["one", "two", "three"] {
             near.output().extend_from_slice(message.as_bytes());

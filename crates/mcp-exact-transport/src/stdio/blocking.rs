@@ -295,7 +295,7 @@ mod tests {
     /// A message that the endpoint rejects because its queues are full is passed to the endpoint again, and queued
     /// output is written in the meantime.
     #[test]
-    fn refused_message_is_given_again() {
+    fn refused_message_is_delivered_again() {
         let shared = FullEndpoint::shared(2);
         let writes = Cell::new(0);
         let write = || writes.set(writes.get() + 1);

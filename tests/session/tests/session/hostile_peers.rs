@@ -232,7 +232,7 @@ fn unsubscribing_drops_waiting_changes() {
 
 /// `subscribed_changes` contains each resource once, even if several subscriptions name the resource.
 #[test]
-fn interests_are_merged_once() {
+fn subscribed_resources_are_listed_once() {
     let mut raw = RawServer::new(server_config(&[DISCOVER_REVISION]));
     raw.send(&listen(
         1,

@@ -257,13 +257,13 @@ pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId
 /// Returns the response to a request whose stream cannot be opened.
 pub(super) fn not_opened(error: SendError) -> Refusal {
     match error {
-        SendError::Closed => has_ended(),
+        SendError::Closed => session_ended_refusal(),
         _ => unavailable("too many requests of this session at once; try again later"),
     }
 }
 
 /// Returns the response to a message in a session that has ended, with status 404.
-fn has_ended() -> Refusal {
+fn session_ended_refusal() -> Refusal {
     refuse(StatusCode::NOT_FOUND, "the session has ended")
 }
 
@@ -392,7 +392,9 @@ async fn answer(
         Some(Some(NextOutput::Frame { last: true } | NextOutput::Status)) => {
             return Ok(single_response(attachment.take()));
         }
-        Some(None) if session.is_some_and(|session| session.is_closed()) => return Err(has_ended()),
+        Some(None) if session.is_some_and(|session| session.is_closed()) => {
+            return Err(session_ended_refusal());
+        }
         // The message has no answer: it is a notification or a response, or its request was cancelled.
         Some(None) => return Ok(empty(StatusCode::ACCEPTED)),
         Some(Some(NextOutput::Frame { last: false })) | None => {}

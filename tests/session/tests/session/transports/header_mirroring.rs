@@ -312,7 +312,7 @@ fn unsupported_versions_error(supported: Value) -> Value {
 
 /// A request that is refused with a version error is repeated once; after the second refusal it ends with the error.
 #[test]
-fn changed_server_is_probed_again() {
+fn version_refusal_is_retried_once() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
     let key = http
         .send_request("tools/list", json!({}))
