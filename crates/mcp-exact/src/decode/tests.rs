@@ -1,6 +1,7 @@
 //! Tests of the deserializer: values, and the pointers of its errors.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 
