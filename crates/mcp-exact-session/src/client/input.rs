@@ -202,6 +202,7 @@ impl ClientEndpoint {
         outbound.retries += 1;
         // The application, and often a user, has used part of the total time.
         outbound.final_deadline = None;
+        outbound.remove_older_input();
         let mut members = JsonObject::new();
         if !input.requests.is_empty() {
             let responses = input.requests.into_iter();

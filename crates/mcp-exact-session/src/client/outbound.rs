@@ -11,6 +11,7 @@ use crate::Time;
 use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
+use crate::message::READ_PARAMS;
 
 /// Request of the application, with its parameters, options and state.
 #[derive(Debug)]
@@ -107,6 +108,19 @@ impl OutboundRequest {
     /// Returns true if the request contains input for the server, or was sent with input before.
     pub(super) fn is_retry(&self) -> bool {
         self.retries > 0 || self.input.is_some()
+    }
+
+    /// Removes input responses and a request state that the application has written into the params: they belong to an
+    /// earlier result. "If the `InputRequiredResult` does not contain a `requestState` field, the client MUST NOT include one in
+    /// the retry" (2026-07-28, `basic/patterns/mrtr`).
+    pub(super) fn remove_older_input(&mut self) {
+        let [_, responses, state] = READ_PARAMS;
+        let Some(params) = self.params.take_if(|_| !self.is_plain) else {
+            return;
+        };
+        let members = params.view().iter();
+        let kept = members.filter(|(name, _)| *name != responses && *name != state);
+        self.params = Some(kept.map(|(name, value)| (name, value.to_json())).collect());
     }
 
     /// Returns the number of input requests that the application has not answered.

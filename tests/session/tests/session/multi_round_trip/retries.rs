@@ -219,6 +219,44 @@ fn retry_keeps_key_with_new_id() {
     );
 }
 
+/// "If the `InputRequiredResult` does not contain a `requestState` field, the client MUST NOT include one in the retry"
+/// (`basic/patterns/mrtr`, "Client Requirements"): a retry carries the state and the responses of the latest result only,
+/// even if the application has written older ones into the params of the request.
+#[test]
+fn retry_replaces_input_of_params() {
+    let mut client = RawClient::with_session(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({ "tools": {} }),
+    );
+    let older = json!({ "name": "x", "requestState": "older",
+        "inputResponses": { "p": { "action": "accept", "content": {} } } });
+    let (_, sent) = client.request("tools/call", older);
+    assert_eq!(sent["params"]["requestState"], "older");
+    let schema = json!({ "type": "object", "properties": {} });
+    let elicit = json!({ "method": "elicitation/create", "params": { "message": "m", "requestedSchema": schema } });
+    let body = json!({ "resultType": "input_required", "inputRequests": { "q": elicit } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+    let ask = client.events().into_iter().find_map(|event| match event {
+        ClientEvent::Request { key, .. } => Some(key),
+        _ => None,
+    });
+    let answer = Ok(to_result(json!({ "action": "decline" })));
+    let answered = client
+        .endpoint
+        .answer(ask.expect("an input request"), answer, client.now);
+    answered.expect("it waits");
+    let retry = client.take_messages().remove(0);
+    assert_eq!(retry["params"].get("requestState"), None, "{retry}");
+    let responses = json!({ "q": { "action": "decline" } });
+    assert_eq!(retry["params"]["inputResponses"], responses);
+    let body = json!({ "resultType": "input_required", "requestState": "newer" });
+    let next = client.send(&json!({ "jsonrpc": "2.0", "id": retry["id"], "result": body }));
+    assert_eq!(next[0]["params"]["requestState"], "newer");
+    assert_eq!(next[0]["params"].get("inputResponses"), None, "{next:?}");
+    assert_eq!(next[0]["params"]["name"], "x");
+}
+
 thread_local! {
     /// Id of the client's latest retry; `null` before the first retry.
     static LAST_ID: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
