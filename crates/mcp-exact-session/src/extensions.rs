@@ -7,6 +7,7 @@ use mcp_exact_wire::JsonObject;
 
 use crate::capabilities;
 use crate::error::{ConfigError, SendError};
+use crate::filter::Filter;
 use crate::meta;
 
 /// Policy for methods and result types that neither a revision nor an extension of the configuration defines.
@@ -107,7 +108,8 @@ pub struct Extension {
     pub client_notifications: Vec<String>,
     /// Values of `resultType` that the extension adds.
     pub result_types: Vec<String>,
-    /// Members that the extension adds to the filter of `subscriptions/listen`.
+    /// Members that the extension adds to the filter of `subscriptions/listen`. A subscription carries the extension's
+    /// notifications only if its filter has one of them.
     pub filter_members: Vec<String>,
 }
 
@@ -123,6 +125,13 @@ impl Extension {
     /// Returns true if the capabilities declare the extension.
     pub(crate) fn is_declared(&self, capabilities: &JsonObject) -> bool {
         capabilities::is_declared(capabilities, &["extensions", &self.id])
+    }
+
+    /// Returns true if the filter of a subscription has a member that the extension adds.
+    pub(crate) fn is_requested_by(&self, filter: &Filter) -> bool {
+        let members = filter.extension_members.view();
+        let mut names = self.filter_members.iter();
+        names.any(|name| members.find(name).is_some())
     }
 
     /// Returns the error for sending a message of the extension to a peer that has not declared the extension.

@@ -306,29 +306,13 @@ impl<'a> Rules<'a> {
                 method: method.to_owned(),
             });
         }
-        let unknown = || SendError::Method {
-            method: method.to_owned(),
-            revision: self.spec.revision(),
-        };
         let Some(rule) = find_row(
             MessageKind::Notification,
             self.local_role,
             method,
             self.spec,
         ) else {
-            if let Some(extension) = self.extension_of_notification(method, self.local_role) {
-                return if extension.is_declared(self.peer_capabilities.object) {
-                    Ok(Handler::Application)
-                } else {
-                    Err(extension.missing_error(method))
-                };
-            }
-            let vendor = self.is_vendor_method(&self.extensions.notifications, method);
-            return if vendor && !self.is_sent_by(self.remote_role(), method) {
-                Ok(Handler::Application)
-            } else {
-                Err(unknown())
-            };
+            return self.check_sent_addition(method, target);
         };
         if rule.sending_party == SendingParty::Endpoint {
             return Err(SendError::Reserved {
@@ -346,6 +330,48 @@ impl<'a> Rules<'a> {
             })
         } else {
             Ok(rule.handler)
+        }
+    }
+
+    /// Checks a notification that no revision defines: an extension or a vendor does.
+    ///
+    /// "The server MUST NOT send notification types the client has not explicitly requested" (2026-07-28,
+    /// `basic/patterns/subscriptions`): a subscription carries the notifications of an extension only if the filter has a member
+    /// of that extension, and never those of vendors, which no filter can request.
+    ///
+    /// # Errors
+    /// The reason for which the notification cannot be sent.
+    fn check_sent_addition(
+        &self,
+        method: &str,
+        target: NotificationTarget<'_>,
+    ) -> Result<Handler, SendError> {
+        let filter = match target {
+            NotificationTarget::Request(filter) => filter,
+            NotificationTarget::Client | NotificationTarget::Unacknowledged => None,
+        };
+        let is_requested =
+            if let Some(extension) = self.extension_of_notification(method, self.local_role) {
+                if !extension.is_declared(self.peer_capabilities.object) {
+                    return Err(extension.missing_error(method));
+                }
+                filter.is_none_or(|filter| extension.is_requested_by(filter))
+            } else {
+                let vendor = self.is_vendor_method(&self.extensions.notifications, method);
+                if !vendor || self.is_sent_by(self.remote_role(), method) {
+                    return Err(SendError::Method {
+                        method: method.to_owned(),
+                        revision: self.spec.revision(),
+                    });
+                }
+                filter.is_none()
+            };
+        if is_requested {
+            Ok(Handler::Application)
+        } else {
+            Err(SendError::Placement {
+                method: method.to_owned(),
+            })
         }
     }
 

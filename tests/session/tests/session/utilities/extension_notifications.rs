@@ -1,5 +1,6 @@
 //! Notifications of extensions and vendors, from client to server (2026-07-28: `basic/versioning`, "Extension Negotiation").
 
+use mcp_exact_tests_session::discover_peers::request;
 use mcp_exact_tests_session::*;
 
 /// Identifier of the extension that defines the notification.
@@ -140,5 +141,62 @@ fn client_sends_extension_notifications() {
                 "{sent:?}"
             )
         }
+    }
+}
+
+/// "The server MUST NOT send notification types the client has not explicitly requested" (`basic/patterns/subscriptions`,
+/// "Opening a Stream"): a server sends an extension's notifications on a subscription only if the filter has a member of that
+/// extension, and never those of vendors, which no filter can request. Other requests are not restricted.
+#[test]
+fn subscriptions_carry_requested_notifications_only() {
+    let mut extension = Extension::new(EXTENSION_ID);
+    extension.notifications = vec![NOTIFICATION_METHOD.to_owned()];
+    extension.filter_members = vec!["feeds".to_owned()];
+    let mut config = server_config(&[DISCOVER_REVISION]);
+    config.extensions.negotiated = vec![extension];
+    config.extensions.notifications = vec!["notifications/vendor".to_owned()];
+    let declared = json!({ "extensions": { EXTENSION_ID: {} } });
+    let mut server = RawServer::new(config);
+    for (id, filter, is_requested) in [
+        (1, json!({ "toolsListChanged": true }), false),
+        (2, json!({ "toolsListChanged": true, "feeds": ["a"] }), true),
+    ] {
+        let params = json!({ "notifications": filter });
+        server.send(&request(
+            id,
+            "subscriptions/listen",
+            params,
+            declared.clone(),
+        ));
+        let key = server.events().into_iter().find_map(|event| match event {
+            ServerEvent::Subscribed { key, .. } => Some(key),
+            _ => None,
+        });
+        let scope = Scope::During(key.expect("a subscription"));
+        for (method, is_allowed) in [
+            (NOTIFICATION_METHOD, is_requested),
+            ("notifications/vendor", false),
+        ] {
+            let sent = server.endpoint.notify(scope, method, None);
+            if is_allowed {
+                assert_eq!(sent, Ok(SendOutcome::Queued), "{method} {id}");
+                let sent = server.take_messages().remove(0);
+                let subscription =
+                    &sent["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+                assert_eq!(*subscription, id);
+            } else {
+                assert!(
+                    matches!(sent, Err(SendError::Placement { .. })),
+                    "{method} {id}: {sent:?}"
+                );
+                assert!(server.take_messages().is_empty());
+            }
+        }
+    }
+    server.send(&request(3, "tools/call", json!({ "name": "x" }), declared));
+    let scope = Scope::During(server.take_request().key);
+    for method in [NOTIFICATION_METHOD, "notifications/vendor"] {
+        let sent = server.endpoint.notify(scope, method, None);
+        assert_eq!(sent, Ok(SendOutcome::Queued), "{method}");
     }
 }
