@@ -184,9 +184,10 @@ pub enum ReceiveError {
     /// The endpoint is closed.
     #[error("the session is closed; start a new one")]
     Closed,
-    /// Too many events wait for the application; the frame was not accepted.
+    /// The frame was not accepted: too many events wait for the application or, at a client over HTTP, too many POSTs of
+    /// answers and notifications wait for the server.
     #[error(
-        "the queue of events is full; remove events from the endpoint, then pass the frame again"
+        "the endpoint accepts no frames now; remove its events, end POSTs that the server has accepted, then pass the frame again"
     )]
     Full,
     /// No such stream is open.

@@ -212,10 +212,23 @@ impl ClientEndpoint {
     fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
         self.core.advance_clock(now);
         if self.is_closed() {
-            Err(ReceiveError::Closed)
-        } else {
-            self.core.check_input(stream)
+            return Err(ReceiveError::Closed);
         }
+        self.core.check_input(stream)?;
+        if self.has_unaccepted_posts() {
+            return Err(ReceiveError::Full);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the POSTs that the server has not accepted have reached [`Limits::streams`](crate::Limits::streams).
+    ///
+    /// Over HTTP each answer is a POST of its own, so a server that sends requests and accepts no answers would otherwise open
+    /// any number of them. The POSTs of requests end with the requests, and do not count.
+    fn has_unaccepted_posts(&self) -> bool {
+        let waiting = self.core.pending.len();
+        let others = self.core.streams.stored_count().saturating_sub(waiting);
+        self.core.binding != Binding::Duplex && others > self.core.limits.streams
     }
 
     /// Records that a stream has ended: no further message can be received or sent on the stream.
@@ -272,9 +285,10 @@ impl ClientEndpoint {
     }
 
     /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
-    /// the application.
+    /// the application. Over HTTP, the endpoint accepts no frames while the server does not accept the POSTs of its answers and
+    /// notifications ([`Limits::streams`](crate::Limits::streams)).
     pub fn wants_input(&self) -> bool {
-        !self.is_closed() && self.accepts_input()
+        !self.is_closed() && self.accepts_input() && !self.has_unaccepted_posts()
     }
 
     /// Removes and returns the next event.

@@ -3,6 +3,7 @@
 mod client;
 mod cuts;
 mod ends;
+mod floods;
 mod hardening;
 mod http;
 mod independent;

@@ -131,6 +131,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
     let mut previous: Option<oneshot::Receiver<()>> = None;
+    let wants_input = || connection.shared.lock().endpoint.wants_input();
     loop {
         while let Some((transmit, message)) = driver.take_output() {
             if let Transmit::Frame { stream, http, .. } = transmit {
@@ -166,7 +167,8 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
             () = deadline(driver) => {
                 connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
             }
-            event = events.next() => match event {
+            // A server that does not accept answers is not read: what else happens here must not wait for it.
+            event = events.next(), if wants_input() => match event {
                 Some(Decoded::Event(event)) if event.event == "message" => {
                     connection.receive(stream, Received::Frame(&event.data)).await;
                 }

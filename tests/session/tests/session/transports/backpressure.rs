@@ -227,6 +227,54 @@ fn server_that_never_reads_is_disconnected() {
     }
 }
 
+/// Over HTTP, each answer of a client is a POST: while the server does not accept these POSTs, the client accepts no further
+/// messages, so that a server cannot make it open POSTs without limit. Responses to requests of the client need no further POST
+/// and count less than the requests.
+#[test]
+fn unaccepted_posts_stop_the_input() {
+    let mut posts = HttpHarness::new("2025-11-25");
+    let limit = posts.client.settings().limits.streams;
+    let events = posts.client.open_standalone();
+    let ping = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+    let mut open = Vec::new();
+    loop {
+        let frame = ping(open.len());
+        let received = posts.client.receive(events, frame.as_bytes(), Time::ZERO);
+        if received == Err(ReceiveError::Full) {
+            break;
+        }
+        received.expect("open");
+        open.extend(posts.take_output().into_iter().map(|(stream, ..)| stream));
+        assert!(open.len() <= limit, "{} POSTs are open", open.len());
+    }
+    assert_eq!(open.len(), limit);
+    assert!(!posts.client.wants_input());
+    posts
+        .client
+        .handle_close(open[0], StreamEnd::Clean, Time::ZERO);
+    assert!(posts.client.wants_input());
+    posts.receive(
+        events,
+        &json!({ "jsonrpc": "2.0", "id": "last", "method": "ping" }),
+    );
+    assert_eq!(posts.take_output().len(), 1);
+}
+
+/// Over HTTP, the POSTs of a client's own requests do not keep it from reading their answers.
+#[test]
+fn own_requests_do_not_stop_the_input() {
+    let mut posts = HttpHarness::new("2025-11-25");
+    let count = posts.client.settings().limits.streams + 10;
+    let sent: Vec<_> = (0..count)
+        .map(|_| posts.request("tools/list", json!({})))
+        .collect();
+    for (_, stream, _, message) in sent.iter().rev() {
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "tools": [] } });
+        posts.receive(*stream, &answer);
+    }
+    assert_eq!(posts.events().len(), count);
+}
+
 /// Over HTTP, output that waits on one stream does not delay the output of other streams.
 #[test]
 fn slow_stream_delays_no_other() {
