@@ -127,6 +127,9 @@ pub struct HttpHints {
     /// True for `initialize`, and for the `server/discover` of a negotiation: the request belongs to no session. The transport
     /// discards the id and the standalone stream of the previous session.
     pub starts_session: bool,
+    /// True for `initialize`: the response may assign the id of a session, which the transport sends with all later requests
+    /// (2025-03-26 to 2025-11-25, `basic/transports`, "Session Management"). Ids in other responses have no meaning.
+    pub may_assign_session: bool,
 }
 
 impl HttpHints {

@@ -177,6 +177,7 @@ impl ClientEndpoint {
             },
         };
         hints.starts_session = matches!(purpose, Purpose::Probe(_) | Purpose::Initialize);
+        hints.may_assign_session = matches!(purpose, Purpose::Initialize);
         let key = self.core.new_key();
         let new = NewRequest {
             key,

@@ -442,6 +442,45 @@ fn answer_modern(request: &ReceivedRequest) -> String {
     .replacen("200 OK", "400 Bad Request", 1)
 }
 
+/// Protocol-level sessions are "[not] part of this revision" (2026-07-28, `basic/transports/streamable-http`, "Earlier
+/// Streamable HTTP Revisions"): a client of 2026-07-28 ignores a session id that a server, or a proxy before it, assigns, and
+/// status 404 with error -32601 means an unknown method and not the end of a session.
+#[tokio::test]
+async fn session_ids_need_a_handshake() {
+    let server = ScriptedServer::start(|request| {
+        if request.body.contains("x/unknown") {
+            let error =
+                r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#;
+            return Some(json("", error).replacen("200 OK", "404 Not Found", 1));
+        }
+        let response = answer_modern(request);
+        Some(response.replacen("\r\n", "\r\nMcp-Session-Id: s-1\r\n", 1))
+    })
+    .await;
+    let mut config = ClientConfig::new(Identity::new("tester", "1"));
+    config.offer = Offer::new(["2026-07-28"]).expect("compiled in");
+    config.extensions.requests = vec!["x/unknown".to_owned()];
+    let config = config.build().expect("a configuration");
+    let (client, _driver) = server
+        .endpoint()
+        .connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    let request = client.request("x/unknown", None, CallOptions::default(), None);
+    let outcome = request.expect("sent").await;
+    let code = match &outcome {
+        Outcome::Error(error) => error.code(),
+        _ => None,
+    };
+    assert_eq!(code, Some(-32601), "{outcome:?}");
+    assert_eq!(call(&client, "echo", "a").await, Ok("new".to_owned()));
+    let arrived = server.received_requests();
+    assert_eq!(arrived.len(), 3, "{arrived:?}");
+    for request in arrived {
+        let head = request.head.to_ascii_lowercase();
+        assert!(!head.contains("mcp-session-id"), "{head}");
+    }
+}
+
 /// "The client SHOULD select a mutually supported version from the `supported` list and retry the request" (2026-07-28,
 /// `basic/versioning`, "Protocol Version Negotiation"): if the server of a session is replaced by a server without
 /// sessions, the client repeats every refused request in the new revision.

@@ -262,7 +262,7 @@ impl Post {
                 failure_of(connection, response).await,
             ));
         }
-        if hints.starts_session {
+        if hints.may_assign_session {
             connection.store_session_id(response.headers());
         }
         match body_kind(&response) {
