@@ -14,6 +14,7 @@ use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 use tokio::time::{Instant, timeout_at};
 
+use super::MAX_PAUSE;
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
 use crate::endpoint::Shared;
@@ -67,6 +68,16 @@ impl Position {
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
         self.retry
             .map_or(otherwise, |retry| retry.max(MIN_REOPEN_PAUSE))
+    }
+
+    /// Returns the delay after a failed attempt: twice the delay before the attempt, up to [`MAX_PAUSE`], but never less than
+    /// [`pause`](Self::pause).
+    ///
+    /// "The client MUST respect the `retry` field, waiting the given number of milliseconds before attempting to reconnect"
+    /// (2025-11-25, `basic/transports`, "Sending Messages to the Server").
+    pub(super) fn longer_pause(&self, before: Duration, otherwise: Duration) -> Duration {
+        let doubled = before.saturating_mul(2).min(MAX_PAUSE);
+        doubled.max(self.pause(otherwise))
     }
 }
 
@@ -360,5 +371,32 @@ pub(super) fn body_kind(response: &Response<HttpBody>) -> BodyKind {
         BodyKind::Nothing
     } else {
         BodyKind::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "The client MUST respect the `retry` field" (2025-11-25, `basic/transports`, "Sending Messages to the Server"): no
+    /// failed attempt makes the delay shorter than the reconnection time, however long that time is.
+    #[test]
+    fn failures_never_shorten_the_retry() {
+        let seconds = Duration::from_secs;
+        let position = |retry| Position {
+            retry,
+            ..Position::default()
+        };
+        for (retry, before, expected) in [
+            (None, seconds(1), seconds(2)),
+            (None, seconds(20), MAX_PAUSE),
+            (Some(seconds(3)), seconds(1), seconds(3)),
+            (Some(seconds(3)), seconds(3), seconds(6)),
+            (Some(seconds(90)), seconds(90), seconds(90)),
+            (Some(Duration::MAX), Duration::MAX, Duration::MAX),
+        ] {
+            let pause = position(retry).longer_pause(before, seconds(1));
+            assert_eq!(pause, expected, "{retry:?} {before:?}");
+        }
     }
 }

@@ -376,7 +376,7 @@ impl Post {
                 }
                 GetOutcome::Ended | GetOutcome::WithoutEvents | GetOutcome::Unreachable => {
                     attempts += 1;
-                    pause = (pause * 2).min(MAX_PAUSE);
+                    pause = position.longer_pause(pause, self.retry);
                 }
             }
         }
@@ -495,7 +495,7 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
                     if began.elapsed() < MAX_PAUSE =>
                 {
                     has_streamed = true;
-                    pause = (pause * 2).min(MAX_PAUSE).max(position.pause(retry));
+                    pause = position.longer_pause(pause, retry);
                 }
                 GetOutcome::Answered
                 | GetOutcome::Ended
@@ -504,7 +504,7 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
                     has_streamed = true;
                     pause = position.pause(retry);
                 }
-                GetOutcome::Unreachable => pause = (pause * 2).min(MAX_PAUSE),
+                GetOutcome::Unreachable => pause = position.longer_pause(pause, retry),
                 // An event that the server has forgotten: it starts again with what comes.
                 GetOutcome::Refused if position.last_event_id.take().is_some() => {}
                 GetOutcome::Refused => break false,
