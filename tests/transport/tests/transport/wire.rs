@@ -185,6 +185,42 @@ async fn sessions_are_begun_used_and_ended() {
     assert_eq!(server.service.sessions(), 0);
 }
 
+/// A session belongs to the transport that has started it: the `Mcp-Session-Id` of a request is an id that the server has
+/// returned "on the HTTP response containing the `InitializeResult`" (2025-11-25, `basic/transports`, "Session Management"),
+/// and messages of HTTP+SSE belong to an open event stream (2024-11-05). Any other id is unknown.
+#[tokio::test]
+async fn session_ids_belong_to_one_transport() {
+    let options = HttpServerOptions {
+        http_sse: true,
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    let mut events = server.open(&server.request("/sse", "GET", &[], "")).await;
+    let begun = read_until(&mut events, "\n\n").await;
+    let (_, rest) = begun.split_once("sessionId=").expect("an id");
+    let event_stream_id = rest.lines().next().unwrap_or_default();
+    let posted = format!("/messages?sessionId={event_stream_id}");
+    let reply = server.send_to(&posted, "POST", &[], INITIALIZE).await;
+    assert_eq!(reply.status, 202, "{reply:?}");
+    read_until(&mut events, "protocolVersion").await;
+    let session = [("Mcp-Session-Id", event_stream_id)];
+    for method in ["POST", "GET", "DELETE"] {
+        let reply = server.send(method, &session, &call(2, "echo", "a")).await;
+        assert_eq!(reply.status, 404, "{method} {reply:?}");
+    }
+    let id = server.begin().await;
+    let foreign = format!("/messages?sessionId={id}");
+    let reply = server
+        .send_to(&foreign, "POST", &[], &call(3, "echo", "a"))
+        .await;
+    assert_eq!(reply.status, 404, "{reply:?}");
+    let reply = server
+        .send_to(&posted, "POST", &[], &call(4, "echo", "still there"))
+        .await;
+    assert_eq!(reply.status, 202, "{reply:?}");
+    read_until(&mut events, "still there").await;
+}
+
 /// A call of 2026-07-28 is answered without a session, as JSON if it sends no notifications.
 #[tokio::test]
 async fn requests_without_session_are_served() {

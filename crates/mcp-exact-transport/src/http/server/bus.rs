@@ -267,7 +267,7 @@ pub(super) async fn forward(
         // Whether the revision has batches is known to the session.
         Some(resume::find(inner, id, principal).await?)
     } else {
-        inner.sessions.find(id, principal)
+        inner.sessions.find(id, principal, Binding::StreamableHttp)
     };
     let Some(session) = session else {
         resume::load(inner, id, principal).await?;

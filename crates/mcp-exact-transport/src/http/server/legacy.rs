@@ -186,7 +186,8 @@ where
         )
     };
     let id = id.ok_or_else(missing)?;
-    let Some(session) = inner.sessions.find(id, request.principal.as_ref()) else {
+    let principal = request.principal.as_ref();
+    let Some(session) = inner.sessions.find(id, principal, Binding::HttpSse) else {
         return forward(inner, &request, id, body).await;
     };
     let _guard = session.enter();

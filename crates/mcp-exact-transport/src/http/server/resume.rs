@@ -30,13 +30,13 @@ pub(super) async fn find(
     if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
         return Err(unknown());
     }
-    if let Some(session) = inner.sessions.find(id, principal) {
+    if let Some(session) = inner.sessions.find(id, principal, Binding::StreamableHttp) {
         return Ok(session);
     }
     // Requests that arrive together resume it once.
     let turn = inner.sessions.resuming(id);
     let _turn = turn.lock().await;
-    if let Some(session) = inner.sessions.find(id, principal) {
+    if let Some(session) = inner.sessions.find(id, principal, Binding::StreamableHttp) {
         return Ok(session);
     }
     let (record, ids_after) = take_block(inner, id, principal).await?;
@@ -76,12 +76,12 @@ pub(super) async fn find_here(
     if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
         return Err(unknown());
     }
-    if let Some(session) = inner.sessions.find(id, principal) {
+    if let Some(session) = inner.sessions.find(id, principal, Binding::StreamableHttp) {
         return Ok(Some(session));
     }
     let turn = inner.sessions.resuming(id);
     let _turn = turn.lock().await;
-    Ok(inner.sessions.find(id, principal))
+    Ok(inner.sessions.find(id, principal, Binding::StreamableHttp))
 }
 
 /// Checks that a session exists in this or another process, without resuming the session; returns status 404 if it does
@@ -279,7 +279,7 @@ pub(super) async fn restore(
     let Some(store) = &inner.options().session_store else {
         return Ok(());
     };
-    if session.shared().lock().endpoint.binding() == Binding::HttpSse {
+    if session.binding() == Binding::HttpSse {
         // Its record says only that it exists.
         return match store.load(session.id()).await? {
             Some(_) => Ok(()),
@@ -483,7 +483,7 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
 /// Records of HTTP+SSE sessions are renewed by a separate task.
 pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
-    if is_due && session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
+    if is_due && session.binding() == Binding::StreamableHttp {
         save_again(inner, session).await;
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::http::is_session_id;
-use mcp_exact_session::{Principal, Seal, SendError, SnapshotDue, StreamId, StreamKind};
+use mcp_exact_session::{Binding, Principal, Seal, SendError, SnapshotDue, StreamId, StreamKind};
 use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
@@ -30,6 +30,8 @@ pub(super) struct Session {
     shared: Arc<Shared<ServerEndpoint>>,
     /// Principal that has created the session; `None` for an anonymous client.
     principal: Option<Principal>,
+    /// Transport of the session: Streamable HTTP or HTTP+SSE.
+    binding: Binding,
     /// State of the session. If both locks are needed, the lock of `shared` must be acquired first.
     state: Mutex<State>,
     /// Lock that is held while a snapshot is taken and saved, so that an older snapshot never replaces a newer one.
@@ -85,11 +87,13 @@ impl Session {
         /// Number of the last session, for its span.
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let binding = shared.lock().endpoint.binding();
         Arc::new(Self {
             id,
             span: SessionSpan::new(number),
             shared,
             principal,
+            binding,
             state: Mutex::new(State {
                 streams: Vec::new(),
                 standalone: None,
@@ -128,6 +132,11 @@ impl Session {
 
     pub(super) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Returns the transport of the session.
+    pub(super) fn binding(&self) -> Binding {
+        self.binding
     }
 
     /// Returns the key of a stream in the event log.
@@ -417,11 +426,18 @@ impl Sessions {
         self.lock().all.len()
     }
 
-    /// Returns the session with this id; `None` if there is no such session or it belongs to another principal.
-    pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
+    /// Returns the session with this id; `None` if there is no such session, or it belongs to another principal or
+    /// transport.
+    pub(super) fn find(
+        &self,
+        id: &str,
+        principal: Option<&Principal>,
+        binding: Binding,
+    ) -> Option<Arc<Session>> {
         let table = self.lock();
         let session = table.all.get(id)?;
-        (session.principal() == principal).then(|| Arc::clone(session))
+        let is_found = session.principal() == principal && session.binding() == binding;
+        is_found.then(|| Arc::clone(session))
     }
 
     /// Returns the session with this id, regardless of its principal.
