@@ -128,31 +128,38 @@ pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Returns true if a client accepts a media type. Without the header `Accept`, a client accepts every type (RFC 9110,
-/// section 12.5.1).
+/// Returns true if a client accepts a media type. Without the header `Accept`, a client accepts every type; the most specific
+/// range that includes a type determines its weight (RFC 9110, section 12.5.1).
 fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let mut lines = headers.get_all(ACCEPT).iter().peekable();
     if lines.peek().is_none() {
         return true;
     }
-    let group = media_type.split('/').next().unwrap_or("");
-    lines
+    let ranges = lines
         .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-        .any(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next().unwrap_or("");
-            let is_refused = parts.any(|parameter| {
-                let weight = parameter.strip_prefix("q=");
-                weight.is_some_and(|weight| weight.parse() == Ok(0.0_f32))
-            });
-            let is_named = name.eq_ignore_ascii_case(media_type)
-                || name == "*/*"
-                || name
-                    .strip_suffix("/*")
-                    .is_some_and(|prefix| prefix.eq_ignore_ascii_case(group));
-            is_named && !is_refused
-        })
+        .flat_map(|line| line.split(','));
+    let matching = ranges.filter_map(|range| read_range(range, media_type));
+    matching.max().is_some_and(|(_, is_accepted)| is_accepted)
+}
+
+/// Returns how specific a range of `Accept` is, and false if its weight is zero; `None` if the range does not include the media
+/// type.
+fn read_range(range: &str, media_type: &str) -> Option<(u8, bool)> {
+    let mut parts = range.split(';').map(str::trim);
+    let name = parts.next().unwrap_or("");
+    let group = media_type.split('/').next().unwrap_or("");
+    let specificity = match name.strip_suffix("/*") {
+        Some("*") => 0,
+        Some(prefix) if prefix.eq_ignore_ascii_case(group) => 1,
+        None if name.eq_ignore_ascii_case(media_type) => 2,
+        _ => return None,
+    };
+    let is_refused = parts.any(|parameter| {
+        let weight = parameter.split_once('=');
+        let weight = weight.filter(|(name, _)| name.eq_ignore_ascii_case("q"));
+        weight.is_some_and(|(_, weight)| weight.parse() == Ok(0.0_f32))
+    });
+    Some((specificity, !is_refused))
 }
 
 #[cfg(test)]
@@ -226,7 +233,8 @@ mod tests {
         }
     }
 
-    /// The check of `Accept` supports wildcards, and treats the weight `q=0` as a refusal.
+    /// The check of `Accept` supports wildcards, and treats the weight `q=0` as a refusal: "the most specific reference has
+    /// precedence" (RFC 9110, section 12.5.1).
     #[test]
     fn accept_supports_wildcards_and_weights() {
         for (accept, expected) in [
@@ -236,6 +244,11 @@ mod tests {
             ("application/json", false),
             ("text/event-stream", false),
             ("application/json, text/event-stream;q=0", false),
+            ("application/json, text/event-stream;Q=0.000", false),
+            ("application/json, text/event-stream;q=0, */*", false),
+            ("application/json, text/*;q=0, */*", false),
+            ("*/*;q=0, application/json, text/*;q=0.1", true),
+            ("text/*;q=0, application/json, text/event-stream", true),
         ] {
             let headers = headers(&[
                 ("content-type", "application/json; charset=utf-8"),
