@@ -29,6 +29,20 @@ impl HttpRequest {
         self.values(name).next()
     }
 
+    /// Returns the value of a header, without surrounding white space. The values of a repeated header are joined by commas (RFC
+    /// 9110, section 5.3), so that a header of one value is invalid if it is repeated.
+    pub(crate) fn combined_header(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut values = self.values(name).map(str::trim);
+        let first = values.next()?;
+        Some(match values.next() {
+            None => Cow::Borrowed(first),
+            Some(second) => {
+                let all: Vec<&str> = [first, second].into_iter().chain(values).collect();
+                Cow::Owned(all.join(", "))
+            }
+        })
+    }
+
     /// Iterates over the values of all headers with a name.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         let all = self.headers.iter();

@@ -3,6 +3,8 @@
 //!
 //! The body is parsed once and is not decoded into types.
 
+use std::borrow::Cow;
+
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{HeadKind, Message, MessageHead};
 
@@ -167,14 +169,14 @@ fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
     !discover && offered.any(RevisionSpec::has_session_ids)
 }
 
-/// Returns the trimmed value of `MCP-Protocol-Version`.
-fn version_header(http: &HttpRequest) -> Option<&str> {
-    http.header("mcp-protocol-version").map(str::trim)
+/// Returns the value of `MCP-Protocol-Version`.
+fn version_header(http: &HttpRequest) -> Option<Cow<'_, str>> {
+    http.combined_header("mcp-protocol-version")
 }
 
 /// Returns the lifecycle of the revision that the header names.
 fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
-    let spec = mcp_exact_revisions::find(version_header(http)?)?;
+    let spec = mcp_exact_revisions::find(&version_header(http)?)?;
     Some(spec.lifecycle())
 }
 
@@ -191,12 +193,12 @@ impl ReceiveError {
 /// Returns the target of a request in a session, as its headers determine it.
 fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
     let refusal = unsupported_header(http, offer);
-    match (http.header("mcp-session-id").map(str::trim), refusal) {
-        (Some(id), Some(refusal)) if is_session_id(id) => {
-            RequestTarget::UnsupportedRevision(id.to_owned(), refusal)
+    match (http.combined_header("mcp-session-id"), refusal) {
+        (Some(id), Some(refusal)) if is_session_id(&id) => {
+            RequestTarget::UnsupportedRevision(id.into_owned(), refusal)
         }
         (_, Some(refusal)) => RequestTarget::Refused(refusal),
-        (Some(id), None) if is_session_id(id) => RequestTarget::Session(id.to_owned()),
+        (Some(id), None) if is_session_id(&id) => RequestTarget::Session(id.into_owned()),
         (Some(_), None) => RequestTarget::Refused(Refusal::SessionIdMalformed),
         (None, None) => RequestTarget::NoSessionId,
     }
@@ -208,14 +210,14 @@ fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
 /// (2025-06-18 and 2025-11-25); a server of 2026-07-28 also lists its revisions.
 fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
     let requested = version_header(http)?;
-    if offer.find(requested).is_some() {
+    if offer.find(&requested).is_some() {
         return None;
     }
     if !offer.offers(Lifecycle::Discover) {
         return Some(Refusal::UnsupportedVersionHeader(offer.ids()));
     }
     Some(Refusal::UnsupportedVersion {
-        requested: requested.to_owned(),
+        requested: requested.into_owned(),
         supported: offer.ids(),
     })
 }
@@ -359,6 +361,29 @@ mod tests {
             None
         );
         assert_eq!(status(&[], "{"), Some(400));
+    }
+
+    /// A repeated header has no valid value: "If the server receives a request with an invalid or unsupported
+    /// MCP-Protocol-Version, it MUST respond with 400" (2025-06-18, `basic/transports`), whichever value a server or a proxy
+    /// before it would choose. The same holds for the session id.
+    #[test]
+    fn repeated_headers_are_refused() {
+        let version = |value| ("MCP-Protocol-Version", value);
+        let session = |value| ("Mcp-Session-Id", value);
+        for headers in [
+            [version("2025-11-25"), version("1.0"), session("s-1")],
+            [version("2025-11-25"), version("2025-11-25"), session("s-1")],
+            [version("2025-11-25"), session("s-1"), session("s-2")],
+            [version("2025-11-25"), session("s-1"), session("s-1")],
+        ] {
+            let target = classify_post(&headers, HANDSHAKE_REQUEST, &["2025-11-25"]);
+            let (RequestTarget::Refused(refusal) | RequestTarget::UnsupportedRevision(_, refusal)) =
+                &target
+            else {
+                panic!("{headers:?}: {target:?}");
+            };
+            assert_eq!(refusal.status(true), 400, "{headers:?}");
+        }
     }
 
     /// [`PostBody::classify`] and [`classify`] return the same target; [`classify_post`] compares the two.
