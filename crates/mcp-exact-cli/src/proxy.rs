@@ -1,13 +1,14 @@
 //! `mcp-exact proxy`: forwards messages between a client and a server over stdio, and records and checks both
 //! directions.
 //!
-//! Bytes are forwarded immediately and unchanged. Checks run in another thread.
+//! Bytes are forwarded unchanged, and a message is recorded before it is forwarded. Checks run in another thread.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
@@ -62,6 +63,35 @@ pub struct Arguments {
 /// Sender and bytes of a message that was forwarded.
 struct ForwardedMessage(Direction, Vec<u8>);
 
+/// File or standard error, to which the proxy writes.
+type OutputFile = Box<dyn Write + Send>;
+
+/// Receiver of the complete messages of both directions: records each message, and passes it to the watcher.
+#[derive(Clone)]
+struct MessageSink {
+    /// File to which all messages are recorded, if any.
+    record: Option<Arc<Mutex<OutputFile>>>,
+    /// Channel to the watcher.
+    watcher: Sender<ForwardedMessage>,
+}
+
+impl MessageSink {
+    /// Records the collected line as a message, passes it to the watcher, and clears it; an empty line is no message.
+    /// Errors of writing are ignored, so that the conversation continues.
+    fn take_line(&self, from: Direction, line: &mut Vec<u8>) {
+        let message = line.trim_ascii().to_vec();
+        line.clear();
+        if message.is_empty() {
+            return;
+        }
+        if let Some(record) = &self.record {
+            let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = recording::write(&mut *record, from, &message);
+        }
+        let _ = self.watcher.send(ForwardedMessage(from, message));
+    }
+}
+
 /// Maximum length of a message that is checked and recorded, in bytes; longer messages are only forwarded.
 const MAX_CHECKED_BYTES: usize = 64 << 20;
 
@@ -75,9 +105,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         wants_unknown: arguments.unknown,
         is_ordered: true,
     };
+    let record = create_file(arguments.record.as_ref())?;
     let mut watcher = Watcher {
         conversation: Conversation::new(revision, options),
-        record: create_file(arguments.record.as_ref())?,
         report: create_file(arguments.report.as_ref())?,
         is_tracing: arguments.trace,
         violating_messages: 0,
@@ -95,17 +125,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let input = child.stdin.take().context("the server has no input")?;
     let output = child.stdout.take().context("the server has no output")?;
     let (sender, passed) = mpsc::channel();
-    let of_client = sender.clone();
+    let of_server = MessageSink {
+        record: record.map(|record| Arc::new(Mutex::new(record))),
+        watcher: sender,
+    };
+    let of_client = of_server.clone();
     // This thread is not joined, because it may block in a read after the server has ended.
     thread::spawn(move || forward_bytes(Direction::Client, io::stdin(), input, &of_client));
-    let of_server =
-        thread::spawn(move || forward_bytes(Direction::Server, output, io::stdout(), &sender));
+    let forwarding =
+        thread::spawn(move || forward_bytes(Direction::Server, output, io::stdout(), &of_server));
     let watching: JoinHandle<Watcher> = thread::spawn(move || {
         watcher.watch(&passed);
         watcher
     });
     let status = child.wait().context("the server cannot be waited for")?;
-    let _ = of_server.join();
+    let _ = forwarding.join();
     // The server has ended: further messages of the client are not awaited.
     let violating_messages = if watching.is_finished() {
         watching
@@ -127,7 +161,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// Creates a file that the command line specifies; `-` is standard error.
-fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
+fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
     match path {
         Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
         Some(path) => create(path).map(Some),
@@ -144,13 +178,13 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(2)
 }
 
-/// Forwards bytes from `input` to `output`. Each message is sent to the watcher before its last byte is forwarded, so
-/// that the watcher receives a request before the response.
+/// Forwards bytes from `input` to `output`. The sink receives each message before its last byte is forwarded: a request
+/// is recorded before its response, and what a peer has received is recorded even if the peer then ends this process.
 fn forward_bytes(
     from: Direction,
     mut input: impl Read,
     mut output: impl Write,
-    to: &Sender<ForwardedMessage>,
+    sink: &MessageSink,
 ) {
     let mut buffer = vec![0; 64 << 10];
     let mut line = Vec::new();
@@ -166,33 +200,22 @@ fn forward_bytes(
             }
             if piece.ends_with(b"\n") {
                 is_too_long = false;
-                send_to_watcher(from, &mut line, to);
+                sink.take_line(from, &mut line);
             }
         }
         if output.write_all(bytes).is_err() || output.flush().is_err() {
             break;
         }
     }
-    send_to_watcher(from, &mut line, to);
+    sink.take_line(from, &mut line);
 }
 
-/// Sends the collected line as a message to the watcher and clears it; an empty line is not sent.
-fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
-    let message = line.trim_ascii().to_vec();
-    line.clear();
-    if !message.is_empty() {
-        let _ = to.send(ForwardedMessage(from, message));
-    }
-}
-
-/// Receiver of all forwarded messages, which checks, records and prints them.
+/// Receiver of all forwarded messages, which checks and prints them.
 struct Watcher {
     /// Conversation that checks the messages.
     conversation: Conversation,
-    /// File to which all messages are recorded, if any.
-    record: Option<Box<dyn Write + Send>>,
     /// File to which violations are written; without it, they are written to standard error.
-    report: Option<Box<dyn Write + Send>>,
+    report: Option<OutputFile>,
     /// True if each message is printed to standard error.
     is_tracing: bool,
     /// Number of messages with violations.
@@ -216,11 +239,8 @@ impl Watcher {
         }
     }
 
-    /// Checks and records a message. Errors of writing files are ignored, so that the conversation continues.
+    /// Checks a message. Errors of writing files are ignored, so that the conversation continues.
     fn check_message(&mut self, from: Direction, message: &[u8]) {
-        if let Some(record) = &mut self.record {
-            let _ = recording::write(record.as_mut(), from, message);
-        }
         let text = String::from_utf8_lossy(message);
         let observed = self.conversation.observe(Some(from), &text);
         self.violating_messages += usize::from(!observed.breaches.is_empty());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -45,6 +45,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let bytes = read_file(&arguments.file)
         .with_context(|| format!("cannot read {}", arguments.file.display()))?;
+    let entries = read_entries(&arguments.file, &bytes)?;
     let options = Options {
         wants_unknown: false,
         is_ordered: true,
@@ -63,9 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         differing_responses: 0,
         violating_messages: 0,
     };
-    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    for line in lines.filter(|line| !line.is_empty()) {
-        let entry = Entry::read(line);
+    for entry in entries {
         let from = senders.observe(entry.from, &entry.text).from;
         player.replay_message(from, &entry.text)?;
     }
@@ -86,6 +85,41 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         0 => Outcome::Valid,
         _ => Outcome::Invalid,
     })
+}
+
+/// Returns the lines of a recording.
+///
+/// # Errors
+/// An error if there is no line, or if a line neither states a sender nor is a message.
+fn read_entries(file: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Entry>> {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut entries = Vec::new();
+    for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
+        let entry = Entry::read(line);
+        if entry.from.is_none() && !is_message(&entry.text) {
+            bail!(
+                "{}:{} is no line of a recording; `mcp-exact proxy --record` writes one",
+                file.display(),
+                at + 1
+            );
+        }
+        entries.push(entry);
+    }
+    if entries.is_empty() {
+        bail!("{} has no messages", file.display());
+    }
+    Ok(entries)
+}
+
+/// Returns true if a text is a JSON-RPC message, or a batch of messages.
+fn is_message(text: &str) -> bool {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(_)) => true,
+        Ok(message) => ["method", "result", "error"]
+            .iter()
+            .any(|name| message.get(name).is_some()),
+        Err(_) => false,
+    }
 }
 
 /// State of a replay: sends the recorded messages of the client and compares the responses.

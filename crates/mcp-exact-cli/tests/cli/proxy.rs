@@ -116,6 +116,67 @@ fn replay_compares_responses() {
     assert_eq!(silent.code, 2, "{}", silent.out);
 }
 
+/// A file that is no recording, or whose last line was cut off, is an error instead of a replay of nothing.
+#[test]
+fn other_files_are_not_replayed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (content, expected) in [
+        ("", "error: log.jsonl has no messages\n"),
+        (
+            "{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n{\"from\":\"client\",\"mess",
+            "error: log.jsonl:2 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+        ),
+        (
+            "\n{\"name\":\"a tool\"}\n",
+            "error: log.jsonl:2 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+        ),
+    ] {
+        fs::write(folder.path().join("log.jsonl"), content).expect("a file");
+        let ended = run(
+            folder.path(),
+            &["replay", "log.jsonl", "--", "no-such-program"],
+            b"",
+        );
+        assert_eq!((ended.code, &*ended.err), (2, expected));
+    }
+}
+
+/// A recording has every message that a peer has received, even if the client kills the proxy after the last one, as
+/// hosts do that end their servers.
+#[cfg(unix)]
+#[test]
+fn received_messages_are_recorded() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    /// Number of messages in each direction.
+    const COUNT: usize = 2000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log.jsonl");
+    let mut proxy = program()
+        .args(["proxy", "--report", "/dev/null", "--record"])
+        .arg(&log)
+        .args(["--", "cat"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut input = proxy.stdin.take().expect("a pipe");
+    let writing = std::thread::spawn(move || {
+        for id in 0..COUNT {
+            writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).expect("a line");
+        }
+        // The pipe stays open until the proxy was killed.
+        input
+    });
+    let output = BufReader::new(proxy.stdout.take().expect("a pipe"));
+    assert_eq!(output.lines().take(COUNT).count(), COUNT);
+    proxy.kill().expect("it runs");
+    proxy.wait().expect("it is a child");
+    drop(writing.join());
+    let log = fs::read_to_string(log).expect("a recording");
+    assert_eq!(log.lines().count(), 2 * COUNT);
+}
+
 /// If the server cannot be started, the proxy prints an error and exits with code 2.
 #[test]
 fn failed_start_exits_with_2() {
