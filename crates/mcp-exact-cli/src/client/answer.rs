@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use mcp_exact::{
     Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest, Visit, VisitAnswer,
 };
@@ -281,7 +281,11 @@ pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Resu
         let (name, value) = parse_assignment(text)?;
         let field = &schema["properties"][name];
         let value = parse_value(field, value).map_err(|error| anyhow!("{name}: {error}"))?;
-        object.insert(name.to_owned(), value);
+        if object.insert(name.to_owned(), value).is_some() {
+            bail!(
+                "`{name}` is given twice; a list is one value: `{name}=a,b` or `{name}=[\"a\",\"b\"]`"
+            );
+        }
     }
     JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is no object"))
 }
@@ -313,6 +317,18 @@ mod tests {
         );
         assert_eq!(check(json!({}), "[1]"), Some(json!([1])));
         assert_eq!(check(json!({}), "word"), Some(json!("word")));
+    }
+
+    /// An argument that is given twice is refused, because only one of the values could be sent.
+    #[test]
+    fn repeated_assignments_are_refused() {
+        let given = ["a=1", "b=2", "a=3"].map(str::to_owned);
+        let error = parse_assignments(&json!({}), &given).expect_err("it is given twice");
+        assert_eq!(
+            error.to_string(),
+            r#"`a` is given twice; a list is one value: `a=a,b` or `a=["a","b"]`"#
+        );
+        assert!(parse_assignments(&json!({}), &given[..2]).is_ok());
     }
 
     /// The allowed values are found in each form of enumeration: `enum`, `oneOf`, and `anyOf` of array items.

@@ -275,6 +275,9 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ClientError::Lost => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }
+        ClientError::TimedOut => {
+            anyhow!("the server did not answer in time; allow more by --timeout, or add --trace")
+        }
         ClientError::Negotiation(_) => anyhow!(
             "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
         ),
