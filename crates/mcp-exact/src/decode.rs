@@ -53,6 +53,29 @@ impl ParsedNumber {
         }
     }
 
+    /// Returns a number without fractional part as an integer, because JSON Schema regards `1.0` as an integer
+    /// (2020-12, validation, section 6.1.1). Other numbers, and those whose integer a float does not represent exactly,
+    /// are returned unchanged.
+    fn as_integer(self) -> Self {
+        /// Greatest integer below which each integer is a float of its own: 2^53.
+        const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+        match self {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the number is an integer within the bounds"
+            )]
+            Self::Float(value) if value.fract() == 0.0 && value.abs() < MAX_EXACT => {
+                if value < 0.0 {
+                    Self::Signed(value as i64)
+                } else {
+                    Self::Unsigned(value as u64)
+                }
+            }
+            number => number,
+        }
+    }
+
     /// Passes the number to the method of the visitor for its type.
     fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
@@ -309,8 +332,12 @@ impl<'de> Deserializer<'de> for &mut JsonDeserializer<'de> {
         self.read_number(&visitor)?.visit(visitor)
     }
 
-    forward_to!(deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 => deserialize_f64);
-    forward_to!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 => deserialize_f64);
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
+        self.read_number(&visitor)?.as_integer().visit(visitor)
+    }
+
+    forward_to!(deserialize_i8 deserialize_i16 deserialize_i32 => deserialize_i64);
+    forward_to!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 => deserialize_i64);
     forward_to!(deserialize_f32 => deserialize_f64);
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {

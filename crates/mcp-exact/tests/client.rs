@@ -444,3 +444,28 @@ fn sampling_tools() -> RawJson {
     let tools = r#"[{"name":"t","inputSchema":{"type":"object"}}]"#;
     tools.parse().expect("a list")
 }
+
+/// The result of a tool that returns nothing decodes as the unit value or as an absent value, in every revision.
+#[tokio::test]
+async fn empty_results_decode_as_unit() {
+    let server = Server::builder("test", "1.0.0").tool("note", || async {});
+    let server = server.build().expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let nothing: Result<(), _> = client.call("note", &()).await;
+            assert_eq!(nothing, Ok(()));
+            let absent: Result<Option<i64>, _> = client.call("note", &()).await;
+            assert_eq!(absent, Ok(None));
+            let text: Result<String, _> = client.call("note", &()).await;
+            assert_eq!(text, Ok(String::new()));
+            let number: Result<i64, _> = client.call("note", &()).await;
+            let error = number.expect_err("there is no number").to_string();
+            assert_eq!(
+                error,
+                "the result cannot be read: invalid type: null, expected i64"
+            );
+        },
+    )
+    .await;
+}

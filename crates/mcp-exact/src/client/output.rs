@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::ClientError;
 use crate::content::decode_base64;
+use crate::decode::{self, Mismatch};
 use crate::link::{Json, JsonObject};
 
 /// Result of a tool.
@@ -50,7 +51,8 @@ impl ToolOutput {
     }
 
     /// Decodes the structured content. Without structured content, decodes the text as JSON or, if the text is not
-    /// JSON, as a string.
+    /// JSON, as a string. A result without text decodes as the empty string or, for other types, as `null`: as `()` or
+    /// `None`.
     ///
     /// # Errors
     /// [`ClientError::Tool`] if the tool reports a failure, [`ClientError::Result`] if the result cannot be decoded as
@@ -59,14 +61,20 @@ impl ToolOutput {
         if self.is_error() {
             return Err(ClientError::Tool(Box::new(self)));
         }
-        let wrong = |error: serde_json::Error| ClientError::Result(error.to_string());
-        match self.structured() {
-            Some(structured) => structured.parse().map_err(wrong),
-            None => {
-                let text = self.text();
-                serde_json::from_str(&text)
-                    .or_else(|error| Json::string(&text).parse().map_err(|_| wrong(error)))
+        let wrong = |error: Mismatch| ClientError::Result(error.to_string());
+        if let Some(structured) = self.structured() {
+            return decode::decode(&structured).map_err(wrong);
+        }
+        let text = self.text();
+        let string = Json::string(&text);
+        match text.parse::<Json>() {
+            Ok(json) => decode::decode(&json)
+                .or_else(|error| decode::decode(&string).map_err(|_| wrong(error))),
+            Err(_) if text.is_empty() => {
+                decode::decode(&string).or_else(|_| decode::decode(&Json::null()).map_err(wrong))
             }
+            Err(error) => decode::decode(&string)
+                .map_err(|_| ClientError::Result(format!("the text is no JSON: {error}"))),
         }
     }
 }

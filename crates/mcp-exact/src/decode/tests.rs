@@ -138,6 +138,41 @@ fn mismatches_name_the_json_pointer() {
     expect_test::expect![[r#"missing field `id`"#]].assert_eq(&place("{}"));
 }
 
+/// "any number with a zero fractional part" is an integer (JSON Schema 2020-12, validation, section 6.1.1); `serde_json`
+/// refuses such numbers.
+#[test]
+fn integers_may_have_zero_fraction() {
+    let decode_line = |text: &str| {
+        let line = format!(r#"{{"Item":{{"size":1,"count":{text}}}}}"#);
+        decode::<Line>(&line.parse().expect(text)).map_err(Mismatch::into_reason)
+    };
+    for (text, count) in [
+        ("1.0", 1),
+        ("2e3", 2000),
+        ("-0.0", 0),
+        ("9007199254740991.0", (1 << 53) - 1),
+    ] {
+        assert_eq!(
+            decode_line(text),
+            Ok(Line::Item {
+                count,
+                size: Size(1.0)
+            }),
+            "{text}"
+        );
+    }
+    assert_eq!(decode::<i8>(&"-3.0".parse().expect("JSON")).ok(), Some(-3));
+    for (text, found) in [
+        ("1.5", "floating point `1.5`"),
+        ("1e17", "floating point `100000000000000000.0`"),
+    ] {
+        let reason = format!("invalid type: {found}, expected u64");
+        assert_eq!(decode_line(text), Err(reason), "{text}");
+    }
+    let negative = "invalid value: integer `-1`, expected u64".to_owned();
+    assert_eq!(decode_line("-1.0"), Err(negative));
+}
+
 /// A JSON array is not decoded as a struct, because the advertised schema of a struct is that of an object.
 #[test]
 fn structs_are_not_arrays() {
