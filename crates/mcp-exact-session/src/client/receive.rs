@@ -117,7 +117,11 @@ impl Endpoint for ClientEndpoint {
         let subscription = named.map(|(_, key)| key);
         let rules = session.rules_for_server(&self.settings);
         let handler = rules.check_received_notification(&call.method)?;
-        let of_request = matches!(handler, Handler::Progress | Handler::Log);
+        // Only subscriptions have an order; a vendor's notification may concern any request.
+        let is_vendor = handler == Handler::Application
+            && subscription.is_none()
+            && rules.is_vendor_notification(&call.method);
+        let of_request = matches!(handler, Handler::Progress | Handler::Log) || is_vendor;
         if session.is_discover()
             && !of_request
             && !self.follows_acknowledgement_order(subscription, handler)

@@ -442,6 +442,11 @@ impl<'a> Rules<'a> {
     }
 
     /// Returns true if the configuration allows a method that the revision does not define.
+    pub(crate) fn is_vendor_notification(&self, method: &str) -> bool {
+        self.is_vendor_method(&self.extensions.notifications, method)
+    }
+
+    /// Returns true if the configuration allows a method that no revision defines. `listed` are the listed methods.
     fn is_vendor_method(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
