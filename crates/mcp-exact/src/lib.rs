@@ -104,6 +104,7 @@ mod layer;
 mod link;
 #[cfg(feature = "logs")]
 mod logs;
+mod notification;
 mod ok;
 mod outgoing;
 mod params;
@@ -123,7 +124,7 @@ mod visit;
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
     FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
-    SampleRequest, ToolOutput,
+    SampleRequest, Subscription, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{
@@ -159,6 +160,7 @@ pub use link::{
 pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
+pub use notification::Notification;
 pub use ok::Ok;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};

@@ -14,6 +14,7 @@ use super::panics::{catch_future_panic, contain_panic};
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
+use crate::notification::NotificationHandlers;
 use crate::outgoing;
 use crate::visit::{Visit, VisitAnswer};
 
@@ -35,6 +36,8 @@ pub(super) struct Handlers {
     pub(super) roots: Option<RootsList>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
     pub(super) declared_capabilities: JsonObject,
+    /// Handlers of notifications of the server.
+    pub(super) notifications: NotificationHandlers,
     /// Handler for log messages of the server.
     pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     /// Handler for changes that the server announces.

@@ -16,6 +16,7 @@ use super::oauth::Authorization;
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
+use crate::notification::Notification;
 use crate::server::Server;
 use crate::visit::{Visit, VisitAnswer};
 
@@ -224,6 +225,27 @@ impl Connect {
         self.settings
             .add_methods(methods.into_iter().map(Into::into));
         self
+    }
+
+    /// Declares notifications of a vendor or extension that the client sends ([`Client::notify`]), such as
+    /// `com.example/opened`. Servers accept only the notifications that they declare, too
+    /// ([`ServerBuilder::on_notification`](crate::ServerBuilder::on_notification)).
+    pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let methods = methods.into_iter().map(Into::into);
+        self.settings.add_notifications(methods);
+        self
+    }
+
+    /// Adds a handler of notifications of the server, of a vendor or extension. Every handler of a method is called, on
+    /// the task of the connection: a handler must not block.
+    pub fn on_notification(
+        mut self,
+        method: impl Into<String>,
+        handler: impl Fn(Notification) + Send + Sync + 'static,
+    ) -> Self {
+        let method = method.into();
+        self.handlers.notifications.add(method.clone(), handler);
+        self.notifications([method])
     }
 
     /// Validates structured results against the output schemas of their tools. A call whose result violates the schema

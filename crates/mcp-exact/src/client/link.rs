@@ -28,6 +28,8 @@ use crate::link::{
     Revision, SendError, TraceContext,
 };
 
+use crate::notification::Notification;
+
 pub(super) use session::SessionInfo;
 
 /// Session settings of a client, collected by [`Connect`](super::Connect).
@@ -58,6 +60,11 @@ impl Settings {
     /// Adds methods that the client may send although no revision defines them.
     pub(super) fn add_methods(&mut self, methods: impl Iterator<Item = String>) {
         self.0.extensions.requests.extend(methods);
+    }
+
+    /// Adds notifications that no revision defines, which the client may send and accepts.
+    pub(super) fn add_notifications(&mut self, methods: impl Iterator<Item = String>) {
+        self.0.extensions.notifications.extend(methods);
     }
 
     /// Declares the tasks extension; later calls have no effect.
@@ -473,6 +480,14 @@ impl ClientHandler for EventHandler {
                 // The end of the session before was not that of the connection.
                 *lock_ignoring_poison(&events.closed_at) = None;
                 events.resume_after_reconnect(client, &info);
+            }
+            ClientEvent::Notification(notification) => {
+                events.handlers.notifications.handle(&Notification {
+                    method: notification.method().to_owned(),
+                    params: notification.params().cloned(),
+                    revision: notification.revision(),
+                    principal: None,
+                });
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");

@@ -350,10 +350,10 @@ impl Client {
         }
     }
 
-    /// Sends a notification, such as one of an extension.
+    /// Sends a notification, such as one of an extension or vendor that [`Connect::notifications`] declares.
     ///
     /// # Errors
-    /// [`SendError`] if the negotiated revision does not define the notification for clients, or a required capability
+    /// [`SendError`] if neither the negotiated revision nor the client defines the notification, or a required capability
     /// is missing.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         self.0.notify(method, params)

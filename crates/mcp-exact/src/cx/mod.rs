@@ -446,10 +446,11 @@ impl Cx {
         self.log(Level::Info, None, Json::string(message))
     }
 
-    /// Sends a notification of an extension or vendor about the request.
+    /// Sends a notification of an extension or vendor about the request. The server declares the method
+    /// ([`ServerBuilder::notifications`](crate::ServerBuilder::notifications)).
     ///
     /// # Errors
-    /// [`SendError`] if the revision does not define the notification or the request has ended.
+    /// [`SendError`] if neither the revision nor the server defines the notification, or the request has ended.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         if self.has_ended() {
             return Err(SendError::UnknownRequest);

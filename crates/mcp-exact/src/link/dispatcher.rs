@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use super::listeners::Subscription;
 use super::{PeerError, Reply, Request, RequestKey, RequestLink, lock_ignoring_poison};
 use crate::background;
+use crate::notification::Notification;
 use crate::server::{Answer, Server, call_rule};
 
 /// Request in flight, with the handles that are needed to cancel it.
@@ -198,6 +199,14 @@ impl ServerHandler for Dispatcher {
                 filter,
                 request,
             } => self.handle_subscription(handle, key, filter, request),
+            ServerEvent::Notification(notification) => {
+                self.server.handle_notification(&Notification {
+                    method: notification.method().to_owned(),
+                    params: notification.params().cloned(),
+                    revision: notification.revision(),
+                    principal: notification.context().principal.clone(),
+                });
+            }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")
             }

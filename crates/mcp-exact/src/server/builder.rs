@@ -22,6 +22,7 @@ use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
     Settings, tasks_extension,
 };
+use crate::notification::{Notification, NotificationHandlers};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
 use crate::task::Tasks;
@@ -72,6 +73,8 @@ pub struct ServerBuilder {
     start_hooks: Vec<Hook>,
     /// Functions that run when the server shuts down, in reverse order.
     shutdown_hooks: Vec<Hook>,
+    /// Handlers of notifications of clients.
+    notification_handlers: NotificationHandlers,
     /// Capabilities that the application declares itself.
     additional_capabilities: JsonObject,
     /// Problems that were found before [`build`](Self::build) was called.
@@ -104,6 +107,7 @@ impl ServerBuilder {
             tasks: None,
             start_hooks: Vec::new(),
             shutdown_hooks: Vec::new(),
+            notification_handlers: NotificationHandlers::default(),
             additional_capabilities: JsonObject::new(),
             problems: Vec::new(),
         }
@@ -220,6 +224,28 @@ impl ServerBuilder {
         self.register_method(method.into(), ErasedHandler::new(handler))
     }
 
+    /// Declares notifications of a vendor or extension that handlers send ([`Cx::notify`](crate::Cx::notify)), such as
+    /// `com.example/indexed`. Clients accept only the notifications that they declare, too
+    /// ([`Connect::on_notification`](crate::Connect::on_notification)).
+    pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let methods = methods.into_iter().map(Into::into);
+        self.config.extensions.notifications.extend(methods);
+        self
+    }
+
+    /// Adds a handler of notifications of clients: of a vendor or extension, or
+    /// `notifications/roots/list_changed` (up to 2025-11-25). Every handler of a method is called, on the task of the
+    /// connection: a handler must not block, and can spawn a task or send a message to one.
+    pub fn on_notification(
+        mut self,
+        method: impl Into<String>,
+        handler: impl Fn(Notification) + Send + Sync + 'static,
+    ) -> Self {
+        let method = method.into();
+        self.notification_handlers.add(method.clone(), handler);
+        self.notifications([method])
+    }
+
     /// Registers a method with a type-erased handler.
     fn register_method(mut self, method: String, handler: RegisteredHandler<JsonObject>) -> Self {
         self.config.extensions.requests.push(method.clone());
@@ -255,7 +281,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds the definitions, handlers, states, and start and shutdown functions of another builder. The states must
+    /// Adds the definitions, handlers, notifications, states, and start and shutdown functions of another builder. The states must
     /// have different types. With a prefix, tools and prompts are named `prefix_name`. Layers of the other builder
     /// apply to its own tools and run inside the layers of this builder.
     ///
@@ -273,6 +299,8 @@ impl ServerBuilder {
             .extend(settings.map(|setting| Problem::Merge { setting }));
         self.start_hooks.extend(other.start_hooks);
         self.shutdown_hooks.extend(other.shutdown_hooks);
+        self.notification_handlers
+            .merge(other.notification_handlers);
         let prefix = prefix.map(str::to_owned);
         for registration in other.registrations {
             let (prefix, layers) = (prefix.clone(), other.tool_layers.clone());
@@ -289,6 +317,7 @@ impl ServerBuilder {
             .extensions
             .requests
             .extend(other.config.extensions.requests);
+        self = self.notifications(other.config.extensions.notifications);
         for capability in other.declared_lists {
             self = self.declare_list(capability);
         }
@@ -552,6 +581,7 @@ impl ServerBuilder {
             tasks: self.tasks.map(Tasks::new_service),
             start_hooks: self.start_hooks,
             shutdown_hooks: self.shutdown_hooks,
+            notification_handlers: self.notification_handlers,
         })))
     }
 

@@ -32,6 +32,7 @@ pub use visibility::{Caller, ListedDefinition};
 use crate::extract::States;
 use crate::handler::Handler;
 use crate::link::{Change, JsonObject, Listeners, Request, Revision, Settings};
+use crate::notification::{Notification, NotificationHandlers};
 use catalogue::Catalogue;
 use visibility::Visibility;
 
@@ -81,6 +82,8 @@ struct ServerInner {
     start_hooks: Vec<builder::Hook>,
     /// Functions that run after the last reply.
     shutdown_hooks: Vec<builder::Hook>,
+    /// Handlers of notifications of clients.
+    notification_handlers: NotificationHandlers,
 }
 
 impl fmt::Debug for Server {
@@ -163,6 +166,11 @@ impl Server {
             !has_rule || call_rule(|| self.may_subscribe(request, uri))
         };
         self.0.listeners.publish(change, sees);
+    }
+
+    /// Calls the handlers of a notification of a client.
+    pub(crate) fn handle_notification(&self, notification: &Notification) {
+        self.0.notification_handlers.handle(notification);
     }
 
     pub(crate) fn listeners(&self) -> &Listeners {
