@@ -104,7 +104,7 @@ impl<'i> Step<'_, 'i> {
             });
         let (preparation, when) = preparation.unzip();
         let (when, body) = (when.flatten(), self.convert_definition(source, target));
-        let undefined_members = self.undefined_members(source);
+        let undefined_members = self.undefined_members(source, target);
         let body = match body {
             Body::Keep if !undefined_members.is_empty() => Body::Object(Vec::new(), Vec::new()),
             body => body,
@@ -119,15 +119,28 @@ impl<'i> Step<'_, 'i> {
     }
 
     /// Returns the members that the source does not define and that `conversions.toml` refuses or drops.
-    fn undefined_members(&self, source: &Definition) -> Vec<(String, RemovalKind)> {
-        let entries = self.table.undefined_members(self.ids(), &source.name);
+    fn undefined_members(
+        &self,
+        source: &Definition,
+        target: &Definition,
+    ) -> Vec<(String, RemovalKind)> {
+        let defines = |definition: &Definition, name: &str| match &definition.shape {
+            Shape::Struct(members) => members.iter().any(|member| member.name == name),
+            _ => false,
+        };
+        let gains = |name: &str| defines(target, name) && !defines(source, name);
+        let entries = self
+            .table
+            .undefined_members(self.ids(), &source.name, gains);
         let undefined_members = entries.filter_map(|entry| {
             let member = entry.member.clone()?;
             let (kind, gone) = removal_of_entry(entry)?;
             self.record_effect(&source.name, &member, kind, &entry.reason);
             Some((member, gone))
         });
-        undefined_members.collect()
+        let mut undefined_members: Vec<_> = undefined_members.collect();
+        undefined_members.sort_by(|a, b| a.0.cmp(&b.0));
+        undefined_members
     }
 
     /// Returns the intermediate representation of the source revision.

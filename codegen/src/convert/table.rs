@@ -259,15 +259,18 @@ impl Table {
         })
     }
 
-    /// Returns the entries for members that the source revision does not define.
+    /// Returns the entries for members that the source revision does not define. An entry for `*` applies if `gains`
+    /// returns true for its member: only the target defines the member.
     pub fn undefined_members<'t>(
         &'t self,
         (from, to): (&'t str, &'t str),
         definition: &'t str,
+        gains: impl Fn(&str) -> bool + 't,
     ) -> impl Iterator<Item = &'t Entry> {
         let entries = self.entries.iter().filter(move |entry| {
+            let is_gained = entry.member.as_deref().is_some_and(&gains);
             entry.is_undefined
-                && entry.definition == definition
+                && (entry.definition == definition || (entry.definition == "*" && is_gained))
                 && entry.from == from
                 && entry.to == to
         });

@@ -21,10 +21,7 @@ impl<'t> Conversion<'_, 't> {
             self.drop_duplicates(node);
             self.drop_mismatching_members(node, layout);
         }
-        match decode(node, value) {
-            Ok(read) => *node = read,
-            Err(mismatch) => return Err(self.mismatch(mismatch.reason)),
-        }
+        *node = decode(node, value).map_err(|mismatch| self.mismatch(mismatch.reason))?;
         Ok(())
     }
 

@@ -105,8 +105,9 @@ impl<'t> Conversion<'_, 't> {
         let Some(members) = node.members() else {
             return Ok(());
         };
-        let mut object = Object::new(std::mem::take(members), source, target);
-        self.drop_undefined_members(&mut object, rule.strays)?;
+        let mut members = std::mem::take(members);
+        node.changed |= self.drop_undefined_members(&mut members, rule.strays)?;
+        let mut object = Object::new(members, source, target);
         self.drop_members(&mut object, removals)?;
         for (index, action) in actions {
             self.apply_action(&mut object, usize::from(*index), action)?;
@@ -181,29 +182,29 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Drops or refuses members that the source does not define and that the target would interpret.
+    /// Drops or refuses members that the source does not define and that the target would interpret; returns true if
+    /// there were any.
     fn drop_undefined_members(
         &mut self,
-        object: &mut Object<'t>,
+        members: &mut Vec<Member<'t>>,
         undefined_members: List<Unknown>,
-    ) -> Step<()> {
-        for (name, removals) in undefined_members.rows() {
+    ) -> Step<bool> {
+        let count = members.len();
+        for (name, removal) in undefined_members.rows() {
             let name = name.get();
-            let mut members = object.members.iter();
-            let Some(at) = members.position(|member| member.name == name) else {
+            let Some(at) = members.iter().position(|member| member.name == name) else {
                 continue;
             };
-            let value = &object.members[at].value;
-            match removals {
+            let value = members.remove(at).value;
+            match removal {
                 Removal::Refuse(reason, absence) => {
-                    self.refuse_member(name, value, *reason, *absence)?;
+                    self.refuse_member(name, &value, *reason, *absence)?;
                 }
-                Removal::Drop(reason, absence) => self.drop_member(name, value, *reason, *absence),
-                _ => continue,
+                Removal::Drop(reason, absence) => self.drop_member(name, &value, *reason, *absence),
+                _ => {}
             }
-            object.remove(u32::try_from(at).unwrap_or(ABSENT));
         }
-        Ok(())
+        Ok(members.len() < count)
     }
 
     /// Refuses a member, unless the caller has read it or its value has the same meaning as its absence.
@@ -420,10 +421,8 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         self.enter(member.name.clone(), member.value.at);
-        match decode_valid(&mut member.value, value) {
-            Ok(read) => member.value = read,
-            Err(mismatch) => return Err(self.mismatch(mismatch.reason)),
-        }
+        let read = decode_valid(&mut member.value, value);
+        member.value = read.map_err(|mismatch| self.mismatch(mismatch.reason))?;
         self.leave();
         Ok(())
     }

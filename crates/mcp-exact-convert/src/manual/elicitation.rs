@@ -1,4 +1,4 @@
-//! Elicitation: the form capability, and enums with and without titles.
+//! Elicitation: its capability, and enums with and without titles.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
@@ -20,9 +20,17 @@ pub fn capability_of_forms<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>)
     Ok(())
 }
 
-/// Converts an enum without titles to the enum type of 2025-06-18; the values are unchanged.
-pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    as_enum(cx, node)
+/// Drops the parts of capabilities that 2025-06-18 does not define, so that a client does not gain them.
+pub fn without_gained_parts<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    for (capability, name) in [("elicitation", "url"), ("sampling", "tools")] {
+        let parts = node.member(capability);
+        if let Some((at, Some(part))) = parts.map(|parts| (parts.at, parts.take(name))) {
+            cx.enter(capability, at);
+            cx.record_drop(name, &part, "2025-06-18 does not define this part");
+            cx.leave();
+        }
+    }
+    Ok(())
 }
 
 /// Moves the values of an enum with titles into `enum`, and the titles into `enumNames`.
@@ -54,11 +62,12 @@ pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     cx.leave();
     node.set("enum", Node::new_array(values, NOWHERE));
     node.set("enumNames", Node::new_array(names, NOWHERE));
-    as_enum(cx, node)
+    untitled_enum(cx, node)
 }
 
-/// Converts an enum by the rule of the legacy enum type, and marks it as `EnumSchema` in the target union.
-fn as_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+/// Converts an enum by the rule of the legacy enum type, and marks it as `EnumSchema` in the target union. The values
+/// of an enum without titles are unchanged.
+pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.convert_as(node, "LegacyTitledEnumSchema", "EnumSchema")?;
     cx.set_variant(node, "EnumSchema");
     Ok(())

@@ -64,6 +64,8 @@ const LOSSES: &[(&str, &str)] = &[
     ("has no tasks", TASKS),
     ("the handle of a task", TASKS),
     ("task execution", TASKS),
+    ("any value in", GAINED),
+    ("does not define this part", GAINED),
     ("a code of its sender's own", CODES),
     ("no elicitation by URL; the call fails", CODES),
     ("2026-07-28 reserves this code", CODES),
@@ -88,6 +90,8 @@ const CODES: &str = "codes of errors keep their meaning";
 const MODES: &str = "modes of elicitation are not taken for forms";
 /// Group of differences that concern revision identifiers in `initialize` messages.
 const INITIALIZE: &str = "initialize names the revision of the message";
+/// Group of differences that concern members that the source revision does not define and the target would obey.
+const GAINED: &str = "members without meaning in older revisions do not get one";
 /// Group of differences that concern newer members that determine the meaning of a message.
 const HINTS: &str = "newer members that decide the meaning do not stay";
 

@@ -157,6 +157,21 @@ fn structured_content_becomes_text() {
     );
 }
 
+/// A text block carries the JSON of `structuredContent` if the two differ in the white space between tokens only.
+#[test]
+fn white_space_in_strings_counts() {
+    for (text, is_carried) in [(r#"{ "a b" : "\" c" }"#, true), (r#"{"ab":"\"c"}"#, false)] {
+        let block = json!({"type": "text", "text": text});
+        let result = json!({"content": [block], "structuredContent": {"a b": "\" c"}});
+        let revisions = (V2025_06_18, V2025_03_26);
+        let (out, _) = convert_value(revisions, "CallToolResult", &result, Context::new());
+        let blocks = out.expect("convertible")["content"]
+            .as_array()
+            .map(Vec::len);
+        assert_eq!(blocks, Some(if is_carried { 1 } else { 2 }), "{text}");
+    }
+}
+
 /// If newer members are kept, the output has both `structuredContent` and the text block with its JSON.
 #[test]
 fn structured_content_stays_with_newer_members() {

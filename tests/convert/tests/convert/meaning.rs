@@ -232,6 +232,117 @@ fn input_responses_are_not_lost() {
     assert_eq!(out, Ok(json!({"name": "n"})));
 }
 
+/// 2025-11-25 basic/utilities/tasks: a request with `task` asks for a task, and `execution` and `tasks` announce them.
+/// In a source revision without tasks, these members have no meaning and must not get one.
+#[test]
+fn older_requests_ask_for_no_task() {
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for (name, bare, member) in [
+        ("CallToolRequestParams", json!({"name": "n"}), "task"),
+        (
+            "CreateMessageRequestParams",
+            json!({"messages": [], "maxTokens": 1}),
+            "task",
+        ),
+        ("ElicitRequestParams", form, "task"),
+        (
+            "Tool",
+            json!({"name": "n", "inputSchema": {"type": "object"}}),
+            "execution",
+        ),
+        ("ClientCapabilities", json!({"roots": {}}), "tasks"),
+        ("ServerCapabilities", json!({"logging": {}}), "tasks"),
+    ] {
+        let mut stray = bare.clone();
+        stray[member] = json!({"taskSupport": "required"});
+        let loss = format!("dropped /{member}");
+        check_losses((V2025_06_18, V2025_11_25), name, stray, bare, &[&loss]);
+    }
+}
+
+/// 2025-11-25 client/sampling, "Sampling with Tools", and client/elicitation, "Capabilities": 2025-06-18 defines neither
+/// tools in sampling nor elicitation by URL, and a message of that revision must not get them.
+#[test]
+fn older_clients_gain_no_capability() {
+    let sampling = json!({"messages": [], "maxTokens": 1});
+    let mut stray = sampling.clone();
+    stray["tools"] = json!([{"name": "n", "inputSchema": {"type": "object"}}]);
+    stray["toolChoice"] = json!({"mode": "required"});
+    check_losses(
+        (V2025_06_18, V2025_11_25),
+        "CreateMessageRequestParams",
+        stray,
+        sampling,
+        &["dropped /toolChoice", "dropped /tools"],
+    );
+    for (from, stray, expected, losses) in [
+        (
+            V2025_06_18,
+            json!({"elicitation": {"url": {}}, "sampling": {"tools": {}, "own": 1}}),
+            json!({"elicitation": {}, "sampling": {"own": 1}}),
+            &["dropped /elicitation/url", "dropped /sampling/tools"][..],
+        ),
+        (
+            V2025_06_18,
+            json!({"elicitation": {"form": {}}, "sampling": {}}),
+            json!({"elicitation": {"form": {}}, "sampling": {}}),
+            &[],
+        ),
+        (
+            V2025_03_26,
+            json!({"elicitation": {}, "roots": {}}),
+            json!({"roots": {}}),
+            &["dropped /elicitation"],
+        ),
+    ] {
+        check_losses(
+            (from, V2025_11_25),
+            "ClientCapabilities",
+            stray,
+            expected,
+            losses,
+        );
+    }
+}
+
+/// 2026-07-28 basic/patterns/mrtr: a request with `inputResponses` or `requestState` is a retry that answers input
+/// requests. Older revisions have no input requests, so that their requests answer none.
+#[test]
+fn older_requests_answer_no_input_request() {
+    let stray = json!({"name": "n", "uri": "a:b", "requestState": "s",
+        "inputResponses": {"a": {"action": "accept", "content": {}}}});
+    for name in [
+        "CallToolRequestParams",
+        "GetPromptRequestParams",
+        "ReadResourceRequestParams",
+    ] {
+        for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+            let (out, losses) = convert_with_losses((from, V2026_07_28), name, &stray);
+            for member in ["inputResponses", "requestState"] {
+                assert_eq!(out.get(member), None, "{name} of {from}");
+                assert!(losses.contains(&format!("dropped /{member}")), "{losses:?}");
+            }
+        }
+    }
+}
+
+/// 2026-07-28 server/utilities/caching: with the `cacheScope` "public", shared intermediaries may cache a result. Older
+/// revisions do not define the member, so that none of their results is public.
+#[test]
+fn older_results_are_never_public() {
+    let result = |scope: &str| json!({"contents": [], "cacheScope": scope});
+    for from in [V2024_11_05, V2025_11_25] {
+        for (scope, count) in [("public", 1), ("private", 0)] {
+            let revisions = (from, V2026_07_28);
+            let (out, losses) =
+                convert_with_losses(revisions, "ReadResourceResult", &result(scope));
+            assert_eq!(out["cacheScope"], "private");
+            let dropped = losses.iter().filter(|loss| *loss == "dropped /cacheScope");
+            assert_eq!(dropped.count(), count, "{losses:?}");
+        }
+    }
+}
+
 /// Members of `_meta` that 2026-07-28 reserves have no meaning in older requests: a conversion to 2026-07-28 drops
 /// their values and reports the loss.
 #[test]
