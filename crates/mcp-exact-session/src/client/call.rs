@@ -23,7 +23,7 @@ use crate::message::{self, Call, READ_PARAMS};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, SendOutcome, encode_params};
 use crate::rules::{NotificationTarget, SentMembers};
-use crate::stream::{Binding, HttpHints, RequestKey};
+use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
 use crate::trace_context::TraceContext;
 
 impl ClientEndpoint {
@@ -73,6 +73,7 @@ impl ClientEndpoint {
             options,
             is_acknowledged: false,
             was_relisted: false,
+            was_repeated: false,
             was_renegotiated: false,
             phase: Phase::Answer,
         };
@@ -134,6 +135,46 @@ impl ClientEndpoint {
         };
         self.core.pending.insert(new, self.core.now);
         self.core.queue_frame(frame);
+    }
+
+    /// Sends the request of a POST again if no response to the POST began and the request may be repeated; returns false if
+    /// nothing was sent.
+    ///
+    /// The server may have received the first request, so that the second one has another id: "The request ID MUST NOT have been
+    /// previously used by the requestor within the same session" (2025-11-25, `basic`, "Requests"), and a server refuses an id
+    /// that is in flight.
+    pub(super) fn repeat_unanswered(&mut self, stream: StreamId) -> bool {
+        let is_on_stream = |request: &&PendingRequest<Purpose>| {
+            request.stream == stream && request.wire_id().is_some()
+        };
+        let Some(request) = self.core.pending.iter().find(is_on_stream) else {
+            return false;
+        };
+        let (key, final_deadline) = (request.key, request.final_deadline());
+        let session = self.state.session().map(Arc::clone);
+        match (&request.purpose, session) {
+            (Purpose::Application(outbound), Some(session))
+                if outbound.spec == session.spec
+                    && matches!(outbound.phase, Phase::Answer)
+                    && !outbound.was_repeated
+                    && self.is_repeatable(&outbound.method) =>
+            {
+                let request = self.core.pending.remove(key);
+                let Some(Purpose::Application(mut outbound)) = request.map(|r| r.purpose) else {
+                    return false;
+                };
+                self.core.streams.remove(stream);
+                outbound.was_repeated = true;
+                outbound.final_deadline = Some(final_deadline);
+                self.send_attempt(key, *outbound, &session);
+                true
+            }
+            (Purpose::Probe(spec), None) => {
+                let spec = *spec;
+                self.repeat_probe(key, stream, spec)
+            }
+            _ => false,
+        }
     }
 
     /// Cancels a request. [`Outcome::Cancelled`] follows, and a late answer is ignored. The function has no effect if

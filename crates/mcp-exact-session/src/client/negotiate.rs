@@ -24,7 +24,7 @@ use crate::meta;
 use crate::outcome::{Outcome, RawResult};
 use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
-use crate::stream::{Binding, HttpHints, StreamEnd, StreamId, StreamKind};
+use crate::stream::{Binding, HttpHints, RequestKey, StreamEnd, StreamId, StreamKind};
 
 impl ClientEndpoint {
     /// Sends the first request of the negotiation.
@@ -72,7 +72,8 @@ impl ClientEndpoint {
     pub fn handle_failure(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
         self.core.advance_clock(now);
         match failure {
-            TransportFailure::Exited | TransportFailure::Lost => {
+            TransportFailure::Unanswered if self.repeat_unanswered(stream) => {}
+            TransportFailure::Exited | TransportFailure::Lost | TransportFailure::Unanswered => {
                 if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
                     return self.fail_negotiation(NegotiationError::Lost);
                 }
@@ -138,6 +139,30 @@ impl ClientEndpoint {
             None => self.settings.handshake_timeout,
         };
         self.send_negotiation_request("server/discover", &params, timeout, Purpose::Probe(spec));
+    }
+
+    /// Sends a probe again, once, because no response to its POST began; returns false if nothing was sent.
+    pub(super) fn repeat_probe(
+        &mut self,
+        key: RequestKey,
+        stream: StreamId,
+        spec: &'static RevisionSpec,
+    ) -> bool {
+        let State::ExpectDiscovery(progress) = &mut self.state else {
+            return false;
+        };
+        if std::mem::replace(&mut progress.was_repeated, true) {
+            return false;
+        }
+        // Both count as one probe.
+        progress.probes -= 1;
+        let Some(progress) = self.state.take_progress() else {
+            return false;
+        };
+        self.core.pending.remove(key);
+        self.core.streams.remove(stream);
+        self.send_probe(spec, progress);
+        true
     }
 
     /// Sends `initialize` for a revision.

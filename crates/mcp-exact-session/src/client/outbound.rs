@@ -37,6 +37,8 @@ pub(crate) struct OutboundRequest {
     pub(super) asks_for_task: bool,
     /// True if the tool list was requested again because the server refused the headers of this call.
     pub(super) was_relisted: bool,
+    /// True if the request was sent again because no response to it began.
+    pub(super) was_repeated: bool,
     /// True if the request was resent, or waits to be resent, because the server changed its revision.
     pub(super) was_renegotiated: bool,
     /// Answer, input or other event for which the request waits.

@@ -49,6 +49,8 @@ pub(super) struct NegotiationProgress {
     pub(super) offered: BTreeSet<&'static str>,
     /// Number of probes that were sent, at most two.
     pub(super) probes: u8,
+    /// True if the probe was sent again because no response to it began.
+    pub(super) was_repeated: bool,
     /// True if the probe timed out; the server may be slow or may not support the probe.
     pub(super) probe_timed_out: bool,
 }

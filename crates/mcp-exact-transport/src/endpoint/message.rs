@@ -2,21 +2,11 @@
 //!
 //! Only the head of the message is parsed.
 
-#[cfg(feature = "http-client")]
-use std::borrow::Cow;
-
 use mcp_exact_wire::{HeadKind, MessageHead};
 
 /// Parses the head of a message; `None` if the head is malformed.
 fn head(message: &[u8]) -> Option<MessageHead<'_>> {
     MessageHead::parse(std::str::from_utf8(message).ok()?).ok()
-}
-
-/// Returns the method of a request; `None` for all other messages.
-#[cfg(feature = "http-client")]
-pub(crate) fn request_method(message: &[u8]) -> Option<Cow<'_, str>> {
-    let head = head(message).filter(|head| head.kind == HeadKind::Request)?;
-    head.method
 }
 
 /// Returns true if the message is a request, or a batch that may contain a request.

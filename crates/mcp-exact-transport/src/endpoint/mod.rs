@@ -37,8 +37,6 @@ pub(crate) use client::{
 #[cfg(feature = "client")]
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
-#[cfg(feature = "http-client")]
-pub(crate) use message::request_method;
 #[cfg(feature = "http-server")]
 pub(crate) use message::{is_batch, is_for_request_in_flight, request_id};
 pub(crate) use readers::Readers;

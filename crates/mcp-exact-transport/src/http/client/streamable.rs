@@ -22,7 +22,7 @@ use super::exchange::{
 };
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
-use crate::endpoint::{is_request, repeat_lost, request_method};
+use crate::endpoint::{is_request, repeat_lost};
 use crate::transport::Received;
 
 /// Maximum time to wait until the server has accepted `notifications/initialized`, before other messages are sent.
@@ -245,8 +245,11 @@ impl Post {
             }
         };
         let session = headers.get(crate::http::SESSION_ID).cloned();
-        let Ok(response) = self.send(headers, message).await else {
-            return lost;
+        // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
+        // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
+        let sent = connection.send(Method::POST, &self.target, headers, message);
+        let Ok(response) = sent.await else {
+            return Some(ExchangeError::Failed(TransportFailure::Unanswered));
         };
         let status = response.status();
         if !status.is_success() {
@@ -304,28 +307,6 @@ impl Post {
                     None
                 }
             }
-        }
-    }
-
-    /// Sends the message, and sends it again if the connection ends without a response and the request may be repeated:
-    /// a server closes idle connections at any time, such as at a restart, and the client may be about to use one of
-    /// them (RFC 9110, section 9.2.2; RFC 9112, section 9.3.1).
-    async fn send(
-        &self,
-        headers: HeaderMap,
-        message: Bytes,
-    ) -> Result<http::Response<super::HttpBody>, super::HttpClientError> {
-        let connection = &self.connection;
-        let send = |headers, message| connection.send(Method::POST, &self.target, headers, message);
-        let sent = send(headers.clone(), message.clone()).await;
-        let is_repeatable = || {
-            let method = request_method(&message);
-            method.is_some_and(|method| connection.shared.lock().endpoint.is_repeatable(&method))
-        };
-        if sent.is_err() && is_repeatable() {
-            send(headers, message).await
-        } else {
-            sent
         }
     }
 

@@ -220,3 +220,78 @@ fn closing_post_cancels_request() {
         assert_eq!(poster.client.poll_transmit(&mut Vec::new()), None);
     }
 }
+
+/// If no response to a POST begins, a request that may be repeated is sent again, once, "as a new request with a new request ID"
+/// (2026-07-28, changelog; before, a request id is never used twice in a session: `basic`, "Requests"). Any other request is
+/// lost.
+#[test]
+fn unanswered_request_gets_another_id() {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", DISCOVER_REVISION] {
+        let mut posts = HttpHarness::new(revision);
+        let (key, stream, headers, first) = posts.request("tools/list", json!({}));
+        let unanswered = TransportFailure::Unanswered;
+        posts
+            .client
+            .handle_failure(stream, unanswered.clone(), Time::ZERO);
+        let [(again, same_headers, second)] = &posts.take_output()[..] else {
+            panic!("{revision}: one message");
+        };
+        assert_ne!(first["id"], second["id"], "{revision}");
+        assert_eq!(
+            (&first["method"], &headers),
+            (&second["method"], same_headers)
+        );
+        assert!(posts.events().is_empty(), "{revision}");
+        posts
+            .client
+            .handle_failure(*again, unanswered.clone(), Time::ZERO);
+        assert!(
+            posts.take_output().is_empty(),
+            "{revision}: it is sent once more"
+        );
+        let events = posts.events();
+        assert!(
+            matches!(&events[..], [ClientEvent::Completed(ended, Outcome::Lost)] if *ended == key),
+            "{revision}: {events:?}"
+        );
+        let (key, stream, ..) = posts.request("tools/call", json!({ "name": "x" }));
+        posts.client.handle_failure(stream, unanswered, Time::ZERO);
+        assert!(
+            posts.take_output().is_empty(),
+            "{revision}: a call is not repeated"
+        );
+        let events = posts.events();
+        assert!(
+            matches!(&events[..], [ClientEvent::Completed(ended, Outcome::Lost)] if *ended == key),
+            "{revision}: {events:?}"
+        );
+    }
+}
+
+/// A probe to which no response begins is sent again, once; `initialize` is not.
+#[test]
+fn unanswered_probe_is_sent_again() {
+    for (revisions, count) in [
+        (&[DISCOVER_REVISION, "2025-11-25"][..], 2),
+        (&["2025-11-25"], 1),
+    ] {
+        let settings = client_config(revisions).build().expect("a configuration");
+        let binding = Binding::StreamableHttp;
+        let mut client = ClientEndpoint::new(settings, binding, None, Time::ZERO);
+        let mut ids = Vec::new();
+        let mut bytes = Vec::new();
+        while let Some(Transmit::Frame { stream, .. }) = client.poll_transmit(&mut bytes) {
+            let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+            ids.push(message["id"].clone());
+            bytes.clear();
+            client.handle_failure(stream, TransportFailure::Unanswered, Time::ZERO);
+        }
+        assert_eq!(ids.len(), count, "{revisions:?}: {ids:?}");
+        assert_ne!(ids.first(), ids.get(1));
+        let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
+        assert!(
+            matches!(&events[0], ClientEvent::Failed(NegotiationError::Lost)),
+            "{events:?}"
+        );
+    }
+}
