@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use mcp_exact_session::{ClientConfig, Identity, Offer};
 use mcp_exact_tests_transport::echo;
+use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Number of pings that the server sends.
 const PINGS: usize = 200;
@@ -138,6 +140,26 @@ async fn respond(stream: &mut TcpStream, status: &str, body: &str) {
     let _ = stream.write_all(response.as_bytes()).await;
 }
 
+/// Connects a client of this server whose requests time out after `timeout`.
+fn connect(
+    server: &FloodingServer,
+    url: &str,
+    timeout: Duration,
+) -> (ClientHandle, JoinHandle<()>) {
+    let mut config = ClientConfig::new(Identity::new("tester", "1"));
+    config.offer = Offer::new(["2024-11-05"]).expect("compiled in");
+    config.limits.streams = STREAMS;
+    config.request_timeout.idle = timeout;
+    let config = config.build().expect("a configuration");
+    let transport = if server.uses_http_sse {
+        HttpTransport::Sse
+    } else {
+        HttpTransport::Streamable
+    };
+    let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
+    endpoint.connect(config, None, Arc::new(echo::answer))
+}
+
 /// "The memory that a peer can cause an endpoint to use stays below" the limits (`Limits`), and "the receiver MUST respond
 /// promptly with an empty response" (2025-11-25, `basic/utilities/ping`): a client whose server does not accept the POSTs of
 /// its answers reads no further requests, and continues as soon as they are accepted.
@@ -145,23 +167,27 @@ async fn respond(stream: &mut TcpStream, status: &str, body: &str) {
 async fn unaccepted_answers_stop_the_reading() {
     for uses_http_sse in [false, true] {
         let (server, url) = FloodingServer::start(uses_http_sse).await;
-        let mut config = ClientConfig::new(Identity::new("tester", "1"));
-        config.offer = Offer::new(["2024-11-05"]).expect("compiled in");
-        config.limits.streams = STREAMS;
-        let config = config.build().expect("a configuration");
-        let transport = if uses_http_sse {
-            HttpTransport::Sse
-        } else {
-            HttpTransport::Streamable
-        };
-        let endpoint = HttpEndpoint::new(&url).expect("a URL").transport(transport);
-        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        let (client, driver) = connect(&server, &url, Duration::from_secs(60));
         client.ready().await.expect("connected");
         server.wait_for_answers(STREAMS / 2).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         let count = server.answers.load(Ordering::SeqCst);
         assert!(count <= STREAMS + 2, "{uses_http_sse}: {count} open POSTs");
         server.accepts_answers.send_replace(true);
+        server.wait_for_answers(PINGS).await;
+        client.close();
+        driver.await.expect("driver");
+    }
+}
+
+/// Every wait of a transport has a limit: a client gives up a message that its server does not accept within the timeout of
+/// requests, and then reads on.
+#[tokio::test]
+async fn unaccepted_answers_are_given_up() {
+    for uses_http_sse in [false, true] {
+        let (server, url) = FloodingServer::start(uses_http_sse).await;
+        let (client, driver) = connect(&server, &url, Duration::from_millis(20));
+        client.ready().await.expect("connected");
         server.wait_for_answers(PINGS).await;
         client.close();
         driver.await.expect("driver");

@@ -26,6 +26,8 @@ use crate::transport::Received;
 pub(super) const READ_AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// Minimum delay before a stream is opened again, so that a server is not flooded with requests.
 const MIN_REOPEN_PAUSE: Duration = Duration::from_millis(100);
+/// Error text for a notification or response whose POST the server has not answered in time.
+pub(super) const NOT_ACCEPTED: &str = "the server did not accept a message in time";
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: u32 = 5;
 

@@ -19,11 +19,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::exchange::Connection;
+use super::exchange::{Connection, NOT_ACCEPTED};
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{CLOSE_TIMEOUT, deadline};
 use super::target::{resolve, url_for_logs};
 use super::{Driver, EventFlags, HttpTransport};
+use crate::endpoint::is_request;
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
@@ -132,9 +133,12 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     let mut tasks = JoinSet::new();
     let mut previous: Option<oneshot::Receiver<()>> = None;
     let wants_input = || connection.shared.lock().endpoint.wants_input();
+    let accept_timeout = driver.settings.request_timeout.idle;
     loop {
         while let Some((transmit, message)) = driver.take_output() {
             if let Transmit::Frame { stream, http, .. } = transmit {
+                // The timeout of a request ends it; nothing else ends other messages.
+                let limit = (!is_request(&message)).then_some(accept_timeout);
                 // One after the other, because messages keep their order: a server refuses what arrives before
                 // `notifications/initialized`, and does not know yet what is cancelled.
                 let (done, is_done) = oneshot::channel();
@@ -142,9 +146,8 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                 let post = send(
                     Arc::clone(connection),
                     messages.clone(),
-                    stream,
-                    message,
-                    http,
+                    (stream, message, http),
+                    limit,
                 );
                 tasks.spawn(async move {
                     if let Some(before) = before {
@@ -190,19 +193,26 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     tasks.shutdown().await;
 }
 
-/// Posts a message to the URL `messages`, and notifies the endpoint of success or failure.
+/// Posts a message to the URL `messages`, and notifies the endpoint of success or failure; after `limit`, the message is given up.
 async fn send(
     connection: Arc<Connection>,
     messages: Uri,
-    stream: StreamId,
-    message: Bytes,
-    http: HttpHints,
+    (stream, message, http): (StreamId, Bytes, HttpHints),
+    limit: Option<Duration>,
 ) {
     let result = match connection.request_headers(post_headers(&http), None) {
         Ok(headers) => {
-            connection
-                .send(Method::POST, &messages, headers, message)
-                .await
+            let sent = connection.send(Method::POST, &messages, headers, message);
+            match limit {
+                Some(limit) => match timeout(limit, sent).await {
+                    Ok(result) => result,
+                    Err(_) => {
+                        connection.store_error(NOT_ACCEPTED.to_owned());
+                        Err(NOT_ACCEPTED.into())
+                    }
+                },
+                None => sent.await,
+            }
         }
         Err(error) => Err(error),
     };

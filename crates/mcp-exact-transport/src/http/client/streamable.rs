@@ -18,7 +18,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::exchange::{
-    BodyKind, CompleteBody, Connection, Position, READ_AFTER_ANSWER, StreamProgress, body_kind,
+    BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, READ_AFTER_ANSWER, StreamProgress,
+    body_kind,
 };
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
@@ -125,7 +126,9 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
                     leave_session(driver, exchanges);
                 }
                 let tasks = &mut exchanges.tasks;
-                let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
+                let limit = (!has_answer).then_some(driver.settings.request_timeout.idle);
+                let sent = (stream, message, http.clone());
+                let (task, is_done) = post(driver, sent, limit, tasks);
                 let mut post = PostedMessage {
                     task,
                     is_done: None,
@@ -182,14 +185,13 @@ pub(super) async fn deadline(driver: &Driver) {
     }
 }
 
-/// Starts a task that posts the first message of a stream.
+/// Starts a task that posts the first message of a stream; after `limit`, the message is given up.
 ///
 /// Returns the handle of the task, and a receiver that completes when the exchange has ended.
 fn post(
     driver: &Driver,
-    stream: StreamId,
-    message: Bytes,
-    http: HttpHints,
+    (stream, message, http): (StreamId, Bytes, HttpHints),
+    limit: Option<Duration>,
     tasks: &mut JoinSet<()>,
 ) -> (AbortHandle, oneshot::Receiver<()>) {
     let post = Post {
@@ -200,7 +202,7 @@ fn post(
     };
     let (done, is_done) = oneshot::channel();
     let task = tasks.spawn(async move {
-        post.run(message, &http).await;
+        post.run(message, &http, limit).await;
         let _ = done.send(());
     });
     (task, is_done)
@@ -220,8 +222,16 @@ struct Post {
 
 impl Post {
     /// Posts the message and passes its response, or its failure, to the endpoint.
-    async fn run(self, message: Bytes, hints: &HttpHints) {
-        let failure = self.exchange(message, hints).await;
+    async fn run(self, message: Bytes, hints: &HttpHints, limit: Option<Duration>) {
+        let exchange = self.exchange(message, hints);
+        let exchanged = match limit {
+            Some(limit) => timeout(limit, exchange).await,
+            None => Ok(exchange.await),
+        };
+        let failure = exchanged.unwrap_or_else(|_| {
+            self.connection.store_error(NOT_ACCEPTED.to_owned());
+            Some(ExchangeError::Failed(TransportFailure::Lost))
+        });
         let stream = self.stream;
         self.connection.shared.call(|state, now| match failure {
             Some(ExchangeError::SessionLost) => {
