@@ -250,7 +250,9 @@ async fn fetch_origin_metadata(
     endpoint: &Url,
 ) -> Result<DiscoveryResult, OAuthError> {
     let origin = locate::origin_of(endpoint);
-    if !options.has_fallback {
+    // A server without metadata must not replace the issuer that the application has chosen.
+    let is_chosen = |issuer: &String| locate::is_same_issuer(issuer, &origin);
+    if !options.has_fallback || !options.issuer.as_ref().is_none_or(is_chosen) {
         let mut urls = locate::resource_metadata_urls(endpoint);
         return Err(OAuthError::NoResourceMetadata {
             url: urls.swap_remove(0),

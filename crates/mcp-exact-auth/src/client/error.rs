@@ -119,6 +119,16 @@ pub enum OAuthError {
         /// Issuer that the configured client id belongs to.
         configured: Option<String>,
     },
+    /// The token of a workload belongs to another authorization server.
+    #[error(
+        "the token of the workload is for the authorization server `{expected}`, not for `{issuer}`, which the resource names now; if the change is intended, call `OAuth::issuer(\"{issuer}\")`"
+    )]
+    OtherIssuer {
+        /// Issuer identifier of the authorization server that the resource names.
+        issuer: String,
+        /// Issuer that the token was first used with.
+        expected: String,
+    },
     /// The authorization server refused to register the client.
     #[error(
         "the client could not be registered at `{url}`: {reason}; register it there by hand and configure its id with `OAuth::registered`"

@@ -232,6 +232,9 @@ impl OAuth {
     /// Creates a workload client that presents its platform's token with the grant `jwt-bearer`
     /// (`io.modelcontextprotocol/auth/wif`). The platform's token must have the audience that the authorization server
     /// requires.
+    ///
+    /// The platform's token is sent only to one authorization server: the issuer that [`issuer`](Self::issuer) sets, or
+    /// else the first issuer that is used.
     pub fn workload<F, Fut>(token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -297,8 +300,9 @@ impl OAuth {
         self
     }
 
-    /// Selects the authorization server, which the resource metadata must list. By default, the first listed server is
-    /// used. Client ids without an issuer belong to this server.
+    /// Selects the authorization server, which the resource metadata must list; a server without resource metadata must
+    /// be the issuer itself. By default, the first listed server is used. Client ids without an issuer belong to this
+    /// server.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self

@@ -165,11 +165,9 @@ async fn every_request_contains_the_resource() {
     }
 }
 
-/// A 2025-03-26 server is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without
-/// Metadata Discovery"), and does not support `resource`.
-#[tokio::test]
-async fn oldest_auth_revision_uses_default_endpoints() {
-    let site = Site::start(|_| {
+/// Starts a 2025-03-26 server, which is its own authorization server and publishes no metadata.
+async fn start_oldest_server() -> Site {
+    Site::start(|_| {
         |request: &ReceivedRequest| match &*request.path {
             "/register" => respond_json(201, &json!({"client_id": "c"})),
             "/authorize" => {
@@ -187,7 +185,14 @@ async fn oldest_auth_revision_uses_default_endpoints() {
             _ => response(404, &[], ""),
         }
     })
-    .await;
+    .await
+}
+
+/// A 2025-03-26 server is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without
+/// Metadata Discovery"), and does not support `resource`.
+#[tokio::test]
+async fn oldest_auth_revision_uses_default_endpoints() {
+    let site = start_oldest_server().await;
     let endpoint = format!("{}/mcp", site.url);
     let client = |has_fallback| {
         let oauth = OAuth::new("x").user_agent(RedirectAgent::default());
@@ -210,4 +215,27 @@ async fn oldest_auth_revision_uses_default_endpoints() {
             .iter()
             .all(|request| request.param("resource").is_none())
     );
+}
+
+/// A server without metadata cannot make itself the authorization server of a client that has chosen another one:
+/// "MCP clients MUST NOT send tokens to the MCP server other than ones issued by the MCP server's authorization server",
+/// and the token of a workload is one.
+#[tokio::test]
+async fn missing_metadata_keeps_chosen_issuer() {
+    let site = start_oldest_server().await;
+    let endpoint = format!("{}/mcp", site.url);
+    let workload = || OAuth::workload(|| async { Ok("platform token".into()) });
+    for (oauth, issuer, is_authorized) in [
+        (workload(), "https://as.example", false),
+        (OAuth::new("x"), "https://as.example", false),
+        (OAuth::new("x"), &*site.url, true),
+    ] {
+        let before = site.count("/token");
+        let oauth = oauth.issuer(issuer).user_agent(RedirectAgent::default());
+        let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
+        let called = send_call(&client.expect("the URL is on loopback"), &endpoint).await;
+        assert_eq!(called.is_ok(), is_authorized, "{issuer}: {called:?}");
+        let requests = site.count("/token") - before;
+        assert_eq!(requests, usize::from(is_authorized), "{issuer}");
+    }
 }

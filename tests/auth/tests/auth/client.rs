@@ -662,6 +662,40 @@ async fn secrets_stay_with_their_issuer() {
     assert_eq!(authority.server.count("/token"), 0);
 }
 
+/// RFC 7523, section 5, and 2026-07-28 "Authorization Server Binding": the platform token of a workload authenticates it,
+/// so that a resource that names another authorization server later cannot direct the token there.
+#[tokio::test]
+async fn workload_tokens_stay_with_first_issuer() {
+    let old = Authority::start(deviations_with(|k| {
+        k.token_response =
+            Some(|_| respond_json(200, &json!({"access_token": "a", "token_type": "Bearer"})));
+    }))
+    .await;
+    let new = Authority::start(Deviations::default()).await;
+    let oauth = OAuth::workload(|| async { Ok("platform token".into()) });
+    let client = oauth_client(&old, oauth);
+    let error = send_call(&client, &old.endpoint()).await;
+    let error = error.expect_err("the resource does not know the token");
+    let is_rejected = matches!(error_reason(&error), OAuthError::StillUnauthorized { .. });
+    assert!(is_rejected, "{error}");
+    /// Issuer of the new authorization server.
+    static OTHER_SERVER: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    OTHER_SERVER.set(new.server.url.clone()).expect("set once");
+    old.set_deviations(|deviations| {
+        deviations.resource = |metadata, _, _| {
+            metadata["authorization_servers"] =
+                json!([OTHER_SERVER.get().cloned().unwrap_or_default()]);
+        };
+    });
+    let error = send_call(&client, &old.endpoint()).await;
+    let error = error.expect_err("another issuer").to_string();
+    assert!(error.contains(&old.server.url), "{error}");
+    assert_eq!(
+        (old.server.count("/token"), new.server.count("/token")),
+        (1, 0)
+    );
+}
+
 /// An authorization server that issues the client id that is configured for another server does not receive the secret
 /// of that id.
 #[tokio::test]

@@ -166,20 +166,34 @@ impl Flow {
     }
 
     /// Returns the client of a workload: the client that is configured for the authorization server, or no client.
-    pub(super) fn workload_client(&self, server: &ServerMetadata) -> ClientId {
+    /// Without a client, the workload belongs to the first server that it is used with, so that a resource cannot
+    /// redirect the platform's token to another server later.
+    pub(super) async fn workload_client(
+        &self,
+        server: &ServerMetadata,
+    ) -> Result<ClientId, OAuthError> {
         let is_of_server = |client: &&RegisteredClient| {
             let issuer = client.issuer.as_deref();
             issuer.is_some_and(|issuer| locate::is_same_issuer(issuer, &server.issuer))
         };
-        let client = self.options.registered_clients.iter().find(is_of_server);
-        client.map_or_else(
-            || ClientId {
-                id: String::new(),
-                credential: Credential::None,
-                is_dynamic: false,
-            },
-            configured_client_id,
-        )
+        if let Some(client) = self.options.registered_clients.iter().find(is_of_server) {
+            return Ok(configured_client_id(client));
+        }
+        let issuer = match &self.options.issuer {
+            Some(issuer) => issuer.clone(),
+            None => self.record_first_issuer("", server).await?,
+        };
+        if !locate::is_same_issuer(&issuer, &server.issuer) {
+            return Err(OAuthError::OtherIssuer {
+                issuer: server.issuer.clone(),
+                expected: issuer,
+            });
+        }
+        Ok(ClientId {
+            id: String::new(),
+            credential: Credential::None,
+            is_dynamic: false,
+        })
     }
 }
 

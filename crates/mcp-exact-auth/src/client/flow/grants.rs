@@ -46,8 +46,8 @@ impl Flow {
                     .await?
             }
             GrantKind::Workload(source) => {
+                let client = self.workload_client(&found.server).await?;
                 let assertion = read_token_source(source).await?;
-                let client = self.workload_client(&found.server);
                 let form = || {
                     self.token_form(JWT_BEARER_GRANT, found, &scopes)
                         .set_param("assertion", assertion.expose())
