@@ -358,8 +358,14 @@ impl Introspection {
         self
     }
 
-    /// Requests the state of a token and returns its claims.
+    /// Requests the state of a token and returns its claims. A signed token of another issuer is not sent to this one.
     async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
+        let issuer = UnverifiedToken::new(token)
+            .ok()
+            .and_then(|jwt| jwt.issuer());
+        if issuer.is_some_and(|issuer| issuer != self.rules.issuer) {
+            return Err(TokenError::Invalid(OTHER_ISSUER_MESSAGE.to_owned()));
+        }
         let form = format!(
             "token={}&token_type_hint=access_token",
             percent_encode(token)

@@ -454,6 +454,30 @@ async fn opaque_tokens_are_introspected() {
     assert_eq!(error.status, 401);
 }
 
+/// "MCP servers MUST NOT accept or transit any other tokens" (2026-07-28, "Token Handling"): the introspection endpoint
+/// of one issuer does not receive the signed tokens of another one.
+#[tokio::test]
+async fn introspection_gets_no_foreign_tokens() {
+    let site = Site::start(|_| {
+        |_: &mcp_exact_tests_auth::site::ReceivedRequest| {
+            respond_json(200, &with_claim(|claims| claims["active"] = json!(true)))
+        }
+    })
+    .await;
+    let url = format!("{}/introspect", site.url);
+    let verifier = Introspection::new(ISSUER, RESOURCE, url, "rs", "s").expect("credentials");
+    let (other, signer) = ("https://other.example", Signer::new("k"));
+    let jwks = Jwks::new(other, RESOURCE).fixed_keys(&signer.key_set().to_string());
+    let server = ResourceServer::new(ISSUER, RESOURCE, verifier).expect("a resource");
+    let server = server.also_trust(other, jwks.expect("keys"));
+    for (issuer, introspected) in [(other, 0), (ISSUER, 1)] {
+        let claims = with_claim(|claims| claims["iss"] = json!(issuer));
+        let token = signer.sign(&signer.header(), &claims);
+        authenticate_bearer(&server, &token).await.expect("valid");
+        assert_eq!(site.received_requests().len(), introspected, "{issuer}");
+    }
+}
+
 /// Creates a DPoP proof, changed by `change`, for a call with a token.
 fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
