@@ -152,6 +152,13 @@ impl Authority {
         lock_mutex(&self.issued).is_revoked
     }
 
+    /// Revokes all access tokens and refresh tokens that were issued so far.
+    pub fn revoke_tokens(&self) {
+        let mut issued = lock_mutex(&self.issued);
+        issued.access_tokens.clear();
+        issued.refresh_tokens.clear();
+    }
+
     /// Makes the resource server reject all access tokens that were issued so far.
     pub fn expire_tokens(&self) {
         lock_mutex(&self.issued).access_tokens.clear();

@@ -9,7 +9,7 @@ mod present;
 mod redirect;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,8 @@ use crate::scope::Scopes;
 
 /// Time before the expiry of a token at which the token is refreshed, in seconds.
 const REFRESH_MARGIN_SECONDS: u64 = 45;
-/// Maximum number of additional authorizations per operation ("Step-Up Authorization Flow": "a few times").
+/// Maximum number of additional authorizations per operation, and after tokens that the server rejects ("Step-Up
+/// Authorization Flow": "a few times").
 const MAX_AUTHORIZATION_ROUNDS: u32 = 2;
 
 /// Token that requests are sent with.
@@ -52,6 +53,15 @@ impl CurrentToken {
         let key = stored.dpop_key.as_ref().filter(|_| stored.is_dpop);
         let key = key.map(DpopKey::from_text).transpose()?;
         Ok(Arc::new(Self { stored, key }))
+    }
+
+    /// Returns the error for a token that the server rejects although it was just issued.
+    pub(crate) fn rejection_error(&self, challenge: &ChallengeParams) -> OAuthError {
+        OAuthError::StillUnauthorized {
+            issuer: self.stored.issuer.clone(),
+            resource: locate::url_for_logs(&self.stored.resource),
+            description: challenge.description.clone(),
+        }
     }
 }
 
@@ -95,6 +105,9 @@ pub(crate) struct Flow {
     version: AtomicU64,
     /// Set once the token was loaded from the store.
     is_loaded: tokio::sync::OnceCell<()>,
+    /// Number of authorizations since the server has last accepted a token, each after it rejected a token that had not
+    /// expired.
+    rejected_tokens: AtomicU32,
     /// Latest DPoP nonce of each origin.
     nonces: Mutex<HashMap<String, String>>,
     /// Error of the last authorization.
@@ -149,6 +162,7 @@ impl Flow {
             current_token: Mutex::default(),
             version: AtomicU64::default(),
             is_loaded: tokio::sync::OnceCell::new(),
+            rejected_tokens: AtomicU32::default(),
             nonces: Mutex::default(),
             last_error: Mutex::default(),
         }))
@@ -254,6 +268,11 @@ impl Flow {
         run_in_task(async move { flow.step_up_locked(used, &challenge, operation).await }).await
     }
 
+    /// Records that the server has accepted a token.
+    pub(crate) fn record_accepted_token(&self) {
+        self.rejected_tokens.store(0, Ordering::Relaxed);
+    }
+
     /// Resets the count of authorizations for an operation that succeeded.
     pub(crate) fn record_success(&self, operation: &str) {
         if let Ok(mut state) = self.state.try_lock() {
@@ -265,6 +284,7 @@ impl Flow {
     pub(crate) async fn sign_out(&self) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         *state = FlowState::default();
+        self.record_accepted_token();
         self.set_current_token(None);
         self.stored_records.remove(&self.key).await
     }
@@ -326,8 +346,12 @@ impl Flow {
         let obtained = self
             .obtain_token(used.as_ref(), challenge, may_refresh)
             .await;
+        // Whether the server accepts the current token is known by the next request only.
+        let is_rejection =
+            |error: &OAuthError| matches!(error, OAuthError::StillUnauthorized { .. });
         if let Err(error) = &obtained
             && !error.is_transient()
+            && !is_rejection(error)
         {
             state.permanent_error = Some(error.clone());
         }
@@ -359,6 +383,12 @@ impl Flow {
                 Err(error) if error.is_transient() => return Err(error),
                 Err(_) => {}
             }
+        }
+        // Without a limit, each call would ask the user again if the server rejects every token.
+        if let Some(token) = used.filter(|token| !token.stored.expires_within(0, unix_time()))
+            && self.rejected_tokens.fetch_add(1, Ordering::Relaxed) >= MAX_AUTHORIZATION_ROUNDS
+        {
+            return Err(token.rejection_error(challenge));
         }
         let scopes = self.scopes_to_request(challenge, &found, known);
         let token = self.authorize(&found, scopes).await?;

@@ -92,6 +92,9 @@ impl OAuthClient {
                 .await?;
             let has_nonce = self.flow.record_nonce(&target, response.headers());
             let status = response.status();
+            if status != StatusCode::UNAUTHORIZED && token.is_some() {
+                self.flow.record_accepted_token();
+            }
             if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
                 if exchange.has_stepped_up {
                     self.flow.record_success(&operation_name(&request));
@@ -132,11 +135,7 @@ impl OAuthClient {
         challenge: ChallengeParams,
     ) -> Result<Arc<CurrentToken>, OAuthError> {
         if let Some(token) = token.as_ref().filter(|_| exchange.is_fresh) {
-            return Err(OAuthError::StillUnauthorized {
-                issuer: token.stored.issuer.clone(),
-                resource: locate::url_for_logs(&token.stored.resource),
-                description: challenge.description,
-            });
+            return Err(token.rejection_error(&challenge));
         }
         let may_refresh = exchange.renewals == 0;
         let (token, origin) = self.flow.renew_token(token, challenge, may_refresh).await?;

@@ -477,6 +477,31 @@ async fn rejected_fresh_tokens_are_final() {
     assert_eq!(sign_in_count(&authority), 1);
 }
 
+/// "Retry the original request with the new authorization no more than a few times and treat this as a permanent
+/// authorization failure" (2026-07-28, "Step-Up Authorization Flow"): a server that rejects every token does not make
+/// each call ask the user again. Once it accepts a token, the user is asked again as before.
+#[tokio::test]
+async fn rejected_tokens_stop_sign_ins() {
+    let authority = Authority::start(deviations_with(|k| k.rejects_tokens = true)).await;
+    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
+    let client = oauth_client(&authority, oauth);
+    for _ in 0..6 {
+        let error = send_call(&client, &authority.endpoint()).await;
+        let error = error.expect_err("refused");
+        let is_rejected = matches!(error_reason(&error), OAuthError::StillUnauthorized { .. });
+        assert!(is_rejected, "{error}");
+    }
+    assert_eq!(sign_in_count(&authority), 3);
+    authority.set_deviations(|deviations| deviations.rejects_tokens = false);
+    for (round, sign_ins) in [(0, 3), (1, 4), (2, 5), (3, 6)] {
+        let called = send_call(&client, &authority.endpoint()).await;
+        assert_eq!(called.expect("accepted"), 200, "{round}");
+        assert_eq!(sign_in_count(&authority), sign_ins);
+        // Neither the access token nor the refresh token is valid any more.
+        authority.revoke_tokens();
+    }
+}
+
 /// After the user has refused the authorization, further calls fail without another question to the user.
 #[tokio::test]
 async fn user_refusal_is_remembered() {
