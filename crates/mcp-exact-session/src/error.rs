@@ -84,12 +84,23 @@ impl PeerError {
     /// Creates an error with code -32021 (from 2026-07-28 on): the client has not declared a capability that the request needs,
     /// such as `elicitation.url`.
     pub fn missing_capability(capability: &str) -> Self {
-        let mut required = JsonObject::new();
-        for part in capability.rsplit('.') {
-            required = JsonObject::from_iter([(part, Json::from(required))]);
+        Self::missing_capabilities([capability])
+    }
+
+    /// Creates an error with code -32021 (from 2026-07-28 on): the client has not declared capabilities that the request
+    /// needs, such as `elicitation.url` and `sampling`.
+    pub fn missing_capabilities<'a>(capabilities: impl IntoIterator<Item = &'a str>) -> Self {
+        let (mut required, mut names) = (JsonObject::new(), Vec::new());
+        for capability in capabilities {
+            require_capability(&mut required, capability);
+            names.push(format!("`{capability}`"));
         }
         let data = JsonObject::from_iter([("requiredCapabilities", required)]);
-        let words = format!("the request needs the client capability `{capability}`");
+        let noun = match names.len() {
+            1 => "capability",
+            _ => "capabilities",
+        };
+        let words = format!("the request needs the client {noun} {}", names.join(", "));
         Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
     }
 
@@ -154,6 +165,20 @@ impl PeerError {
         self.is_local = true;
         self
     }
+}
+
+/// Adds a capability, with dots between its parts, to an object of capabilities.
+fn require_capability(capabilities: &mut JsonObject, capability: &str) {
+    let (name, part) = match capability.split_once('.') {
+        Some((name, part)) => (name, Some(part)),
+        None => (capability, None),
+    };
+    let known = capabilities.get(name).map(JsonObject::try_from);
+    let mut parts = known.and_then(Result::ok).unwrap_or_default();
+    if let Some(part) = part {
+        require_capability(&mut parts, part);
+    }
+    capabilities.insert(name, parts);
 }
 
 impl From<ErrorObject> for PeerError {

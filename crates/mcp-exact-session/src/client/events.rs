@@ -171,6 +171,15 @@ pub enum ClientEvent {
         /// The request of the server.
         request: ServerRequest,
     },
+    /// A request of the server was refused, because the client has not declared the capability that the request needs.
+    UndeclaredRequest {
+        /// Client request during which the server sent the request, if known.
+        during: Option<RequestKey>,
+        /// Method of the request.
+        method: String,
+        /// Name of the capability, with dots between its parts.
+        capability: String,
+    },
     /// The server has cancelled a request.
     RequestCancelled(ServerRequestKey),
     /// The server has sent a log message.
@@ -218,6 +227,9 @@ impl HeapSize for ClientEvent {
                 progress, params, ..
             } => progress.heap_size() + params.text().len(),
             Self::Request { request, .. } => request.call.size(),
+            Self::UndeclaredRequest {
+                method, capability, ..
+            } => method.len() + capability.len(),
             Self::Log {
                 message, params, ..
             } => message.heap_size() + params.text().len(),

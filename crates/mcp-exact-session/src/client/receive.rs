@@ -89,7 +89,10 @@ impl Endpoint for ClientEndpoint {
         };
         match self.admit_request(arrival, &session, &call) {
             Ok(()) => self.deliver_request(arrival, id, call, session.spec, *stream),
-            Err(refusal) => self.refuse_request(arrival, &id, &refusal, true),
+            Err(refusal) => {
+                self.report_undeclared_request(call.method, &refusal, *stream);
+                self.refuse_request(arrival, &id, &refusal, true);
+            }
         }
     }
 
@@ -208,6 +211,20 @@ impl ClientEndpoint {
             during,
             request: ServerRequest { spec, call },
         });
+    }
+
+    /// Reports a refused request of the server to the application, if the client has not declared its capability. The
+    /// request was received on the stream `came_on`.
+    fn report_undeclared_request(&mut self, method: String, refusal: &Refusal, came_on: StreamId) {
+        let Refusal::MissingCapability { capability, .. } = refusal else {
+            return;
+        };
+        let event = ClientEvent::UndeclaredRequest {
+            during: self.request_of_stream(came_on),
+            method,
+            capability: capability.clone(),
+        };
+        self.core.push_event(event);
     }
 
     /// Returns the request of a stream; `None` for a stream that all requests share.

@@ -310,6 +310,13 @@ pub(super) fn describe_client_event(client: &mut ClientEndpoint) -> String {
                 describe_client_output(client)
             )
         }
+        Some(event @ ClientEvent::UndeclaredRequest { .. }) => {
+            format!(
+                "{}, {}",
+                variant_name(&event),
+                describe_client_output(client)
+            )
+        }
         None => describe_client_output(client),
         Some(other) => variant_name(&other),
     }

@@ -228,6 +228,41 @@ fn input_requests_need_client_capabilities() {
     }
 }
 
+/// The application learns which capability a refused request of the server needs.
+#[test]
+fn undeclared_requests_are_reported() {
+    let url =
+        json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": "1" });
+    for (capabilities, method, params, needed) in [
+        (json!({}), "sampling/createMessage", json!({}), "sampling"),
+        (
+            json!({ "elicitation": {} }),
+            "elicitation/create",
+            url,
+            "elicitation.url",
+        ),
+    ] {
+        let mut config = client_config(&["2025-11-25"]);
+        config.capabilities = to_object(capabilities);
+        let mut client = RawClient::with_session(config, "2025-11-25", json!({}));
+        client.take_messages();
+        client.events();
+        client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+        let events = client.events();
+        let [
+            ClientEvent::UndeclaredRequest {
+                during: None,
+                method: of,
+                capability,
+            },
+        ] = &events[..]
+        else {
+            panic!("{events:?}");
+        };
+        assert_eq!((&**of, &**capability), (method, needed));
+    }
+}
+
 /// Up to 2025-03-26, elicitations are neither sent nor accepted, even if the client declares the capability.
 #[test]
 fn old_revisions_get_no_elicitation() {
