@@ -11,6 +11,7 @@ mod listening;
 mod receivers;
 mod sealing;
 mod tasks;
+mod undeclared;
 mod waiting;
 
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,7 @@ pub(crate) use self::listening::{OnEstablished, SubscriptionRequest};
 use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
+use self::undeclared::UndeclaredCapabilities;
 use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked};
 use crate::backend::Backend;
 use crate::bridge::Options;
@@ -41,7 +43,7 @@ use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
 use crate::update::LiveRules;
-use crate::upstream::{ClientSide, Connection};
+use crate::upstream::{ClientSide, Connection, PendingServerRequest};
 
 /// Maximum number of server requests that are combined into one result of type `input_required`.
 const MAX_COMBINED_REQUESTS: usize = 16;
@@ -49,10 +51,11 @@ const MAX_COMBINED_REQUESTS: usize = 16;
 /// Time to wait for a further server request before the result of type `input_required` is sent.
 const COMBINING_TIME: Duration = Duration::from_millis(5);
 
-/// Returns the key in `inputRequests` of the server request with this index, for a server that sends requests instead
-/// of results of type `input_required`.
-fn input_request_key(at: usize) -> String {
-    format!("question-{}", at + 1)
+/// Returns the key in `inputRequests` of a server request, for a server that sends requests instead of results of type
+/// `input_required`. The key identifies the request as long as the call lasts, also when the request is sent to the
+/// client again: a client may repeat its earlier responses in a retry.
+fn input_request_key(request: &PendingServerRequest) -> String {
+    format!("question-{}", request.number.unwrap_or_default())
 }
 
 /// State that all clients without sessions share.
@@ -263,16 +266,21 @@ impl Stateless {
         let input = input_of(request, binding, &messages)?;
         let progress = ProgressReceiver::new(client, request.key);
         let pending = self.send(request, connection, &translation, &progress, input)?;
-        let _call = calls.begin(pending.key(), client, request.key, &messages);
-        let reply = self.reply_of(request, connection, pending.await, &translation)?;
-        Ok(match reply {
-            Reply::Result(result) => {
-                let tool = request.param("name").and_then(|name| name.as_str());
-                let result = binding.bind_task(result, &tool.unwrap_or_default());
-                Reply::Result(binding.bind(pass_input_required(result, &messages)?))
-            }
-            reply => reply,
-        })
+        let call = calls.begin(pending.key(), client, request.key, &messages);
+        let outcome = pending.await;
+        if let Some(error) = call.undeclared.error_of(request, &outcome) {
+            return Err(error.into());
+        }
+        Ok(
+            match self.reply_of(request, connection, outcome, &translation)? {
+                Reply::Result(result) => {
+                    let tool = request.param("name").and_then(|name| name.as_str());
+                    let result = binding.bind_task(result, &tool.unwrap_or_default());
+                    Reply::Result(binding.bind(pass_input_required(result, &messages)?))
+                }
+                reply => reply,
+            },
+        )
     }
 
     /// Sends a call on a connection that no other call uses until the call has ended.
@@ -287,10 +295,12 @@ impl Stateless {
             .translation_to(request, &connection)
             .of_request(&request.context().app_data);
         let (sender, server_requests) = mpsc::unbounded_channel();
+        let undeclared = Arc::<UndeclaredCapabilities>::default();
         connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
             key: request.key,
             server_requests: sender,
+            undeclared: Arc::clone(&undeclared),
             back: self.translation_to(request, &connection).reversed(),
             messages: self.messages(request),
         })));
@@ -303,6 +313,8 @@ impl Stateless {
             connection,
             pending,
             server_requests,
+            asked: 0,
+            undeclared,
             progress,
             translation,
             waiting_permit: None,
@@ -322,6 +334,9 @@ impl Stateless {
             biased;
             outcome = &mut call.pending => {
                 call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
+                if let Some(error) = call.undeclared.error_of(request, &outcome) {
+                    return Err(error);
+                }
                 return self.reply_of(request, &call.connection, outcome, &call.translation);
             }
             Some(server_request) = incoming.recv() => server_request,
@@ -333,19 +348,22 @@ impl Stateless {
         {
             server_requests.push(server_request);
         }
-        let (back, messages) = (call.translation.reversed(), self.messages(request));
-        let input_requests = server_requests
-            .iter()
-            .enumerate()
-            .map(|(at, server_request)| {
-                let params = server_request.request.params().cloned();
-                let ask = InputRequest::new(server_request.request.method(), params);
-                let ask = back
-                    .input_request(&ask)
-                    .and_then(|ask| messages.input_request(ask));
-                let ask = ask.inspect_err(|error| server_request.refuse(error.message()))?;
-                Ok((input_request_key(at), ask))
+        for server_request in &mut server_requests {
+            server_request.number.get_or_insert_with(|| {
+                call.asked += 1;
+                call.asked
             });
+        }
+        let (back, messages) = (call.translation.reversed(), self.messages(request));
+        let input_requests = server_requests.iter().map(|server_request| {
+            let params = server_request.request.params().cloned();
+            let ask = InputRequest::new(server_request.request.method(), params);
+            let ask = back
+                .input_request(&ask)
+                .and_then(|ask| messages.input_request(ask));
+            let ask = ask.inspect_err(|error| server_request.refuse(error.message()))?;
+            Ok((input_request_key(server_request), ask))
+        });
         let requests = input_requests.collect::<Result<_, PeerError>>()?;
         let state = self.store(client, request, call, server_requests)?;
         Ok(Reply::InputRequired {
@@ -371,10 +389,9 @@ impl Stateless {
                 .of_retry(&request.context().app_data),
         };
         let messages = self.messages(request);
-        let answers = waiting.server_requests.iter().enumerate();
-        let answers = answers.map(|(at, server_request)| {
+        let answers = waiting.server_requests.iter().map(|server_request| {
             let method = server_request.request.method();
-            match request.responses.get(&input_request_key(at)) {
+            match request.responses.get(&input_request_key(server_request)) {
                 None => Ok(None),
                 Some(Outcome::Result(answer)) => {
                     let answer = messages.answer(method, answer.object())?;
@@ -407,6 +424,7 @@ impl Stateless {
             client: client.clone(),
             key: request.key,
             server_requests: sender.clone(),
+            undeclared: Arc::clone(&call.undeclared),
             back: translation.reversed(),
             messages: messages.clone(),
         })));

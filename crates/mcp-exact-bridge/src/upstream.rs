@@ -93,6 +93,9 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// Handles a request of the server.
     fn handle_request(&self, connection: &Arc<Connection>, request: PendingServerRequest);
+    /// Handles the refusal of an input request whose capability the client has not declared; `during` is the upstream
+    /// request during which the server has sent the input request, if known.
+    fn handle_undeclared_request(&self, _during: Option<RequestKey>, _capability: String) {}
     /// Handles the cancellation of a request by the server.
     fn handle_cancellation(&self, request: ServerRequestKey);
     /// Handles a log message; `about` is the upstream request during which the server has sent the message, if known.
@@ -120,6 +123,9 @@ pub(crate) struct PendingServerRequest {
     session: ClientHandle,
     /// Upstream request during which the server has sent this request, if known.
     pub(crate) during: Option<RequestKey>,
+    /// Number of the request among the requests that the client of the call has received; `None` until the client has
+    /// received it.
+    pub(crate) number: Option<usize>,
     /// Request as the server has sent it.
     pub(crate) request: ServerRequest,
 }
@@ -455,6 +461,7 @@ impl Routes {
                 key,
                 session: client.clone(),
                 during,
+                number: None,
                 request,
             };
             return match connection {
@@ -472,6 +479,13 @@ impl Routes {
             return;
         };
         match event {
+            ClientEvent::UndeclaredRequest {
+                during,
+                method,
+                capability,
+            } if INPUT_REQUESTS.contains(&&*method) => {
+                receiver.handle_undeclared_request(during, capability);
+            }
             ClientEvent::RequestCancelled(key) => receiver.handle_cancellation(key),
             ClientEvent::Log {
                 related_request: about,
@@ -497,6 +511,9 @@ impl Routes {
         }
     }
 }
+
+/// Requests of servers to which clients of 2026-07-28 respond (`basic/patterns/mrtr`).
+const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
 
 /// Minimum and maximum delay before a subscription that has ended is renewed.
 const SUBSCRIPTION_RETRY_DELAYS: (Duration, Duration) =

@@ -10,6 +10,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::ServerHandle;
 use tokio::sync::mpsc;
 
+use super::undeclared::UndeclaredCapabilities;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::translate::Translation;
 use crate::upstream::{Connection, PendingServerRequest, Receiver};
@@ -22,6 +23,8 @@ pub(super) struct CallReceiver {
     pub(super) key: RequestKey,
     /// Channel for the requests that the server sends during the call.
     pub(super) server_requests: mpsc::UnboundedSender<PendingServerRequest>,
+    /// Capabilities of refused requests of the server during the call.
+    pub(super) undeclared: Arc<UndeclaredCapabilities>,
     /// Translation from the revision of the server to the revision of the client.
     pub(super) back: Translation,
     /// Hooks for the messages during the call.
@@ -33,6 +36,10 @@ impl Receiver for CallReceiver {
         if let Err(unsent) = self.server_requests.send(request) {
             unsent.0.refuse("the call has ended");
         }
+    }
+
+    fn handle_undeclared_request(&self, _: Option<RequestKey>, capability: String) {
+        self.undeclared.add(capability);
     }
 
     fn handle_cancellation(&self, request: ServerRequestKey) {
@@ -74,6 +81,8 @@ struct RelayedRequest {
     request: RequestKey,
     /// Hooks for the messages during the request.
     messages: MessageHooks,
+    /// Capabilities of refused requests of the server during the request.
+    undeclared: Arc<UndeclaredCapabilities>,
 }
 
 /// Guard that removes a call from [`SharedCalls`] when dropped, that is, when the call ends or is cancelled.
@@ -82,6 +91,8 @@ pub(crate) struct SharedCall<'a> {
     calls: &'a SharedCalls,
     /// Key of the upstream request.
     key: RequestKey,
+    /// Capabilities of refused requests of the server during the call.
+    pub(super) undeclared: Arc<UndeclaredCapabilities>,
 }
 
 impl Drop for SharedCall<'_> {
@@ -107,13 +118,19 @@ impl SharedCalls {
         request: RequestKey,
         messages: &MessageHooks,
     ) -> SharedCall<'_> {
+        let undeclared = Arc::default();
         let relayed = RelayedRequest {
             client: client.clone(),
             request,
             messages: messages.clone(),
+            undeclared: Arc::clone(&undeclared),
         };
         self.lock().insert(key, relayed);
-        SharedCall { calls: self, key }
+        SharedCall {
+            calls: self,
+            key,
+            undeclared,
+        }
     }
 
     /// Returns the call that a message of the server belongs to: the call with the upstream request `key`, or the only
@@ -134,6 +151,13 @@ pub(super) struct SharedCallsReceiver(pub(super) Weak<SharedCalls>);
 impl Receiver for SharedCallsReceiver {
     fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
         request.refuse("the client has declared no capability to answer it");
+    }
+
+    fn handle_undeclared_request(&self, during: Option<RequestKey>, capability: String) {
+        let call = self.0.upgrade().and_then(|calls| calls.request_of(during));
+        if let Some(call) = call {
+            call.undeclared.add(capability);
+        }
     }
 
     fn handle_cancellation(&self, _: ServerRequestKey) {}

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Stateless;
 use super::connections::{Lease, Owner};
+use super::undeclared::UndeclaredCapabilities;
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
 use crate::upstream::{Connection, PendingServerRequest};
@@ -27,6 +28,10 @@ pub(super) struct RunningCall {
     pub(super) pending: PendingRequest,
     /// Channel of the requests that the server sends during the call.
     pub(super) server_requests: mpsc::UnboundedReceiver<PendingServerRequest>,
+    /// Number of requests of the server that the client has received during the call.
+    pub(super) asked: usize,
+    /// Capabilities of refused requests of the server during the call.
+    pub(super) undeclared: Arc<UndeclaredCapabilities>,
     /// Client request that receives the progress of the call.
     pub(super) progress: ProgressReceiver,
     /// Conversion of the call's messages, with the losses so far.

@@ -1,5 +1,6 @@
 //! Clients of every revision use servers of every revision through the bridge.
 
+mod answers;
 mod changes;
 mod client_tasks;
 mod common;
@@ -12,10 +13,12 @@ mod many;
 mod matrix;
 mod relaying;
 mod restart;
+mod scripted;
 mod shared;
 mod subscriptions;
 mod task_server;
 mod tasks;
+mod undeclared;
 mod updates;
 mod upstream_faults;
 mod waiting_calls;

@@ -1,0 +1,146 @@
+//! Servers with sessions that send input requests which their client has not declared.
+
+use mcp_exact::transport::ClientHandle;
+use mcp_exact::{JsonObject, Revision, revisions};
+use mcp_exact_bridge::{Bridge, Options};
+use mcp_exact_session::{CallOptions, ClientConfig, Identity, Lifecycle, PeerError};
+
+use crate::common::{handle_of, listen, object};
+use crate::isolation::{connect_as, outcome_of, plain_client};
+use crate::scripted::{
+    ELICIT, SAMPLE, Scripted, called_tool, request, response, text_of, tool_response,
+};
+
+/// Returns the revisions with sessions.
+fn with_sessions() -> impl Iterator<Item = Revision> {
+    revisions().filter(|revision| {
+        mcp_exact_session::lifecycle(revision.as_str()) == Some(Lifecycle::Initialize)
+    })
+}
+
+/// Returns the messages of a server that sends sampling requests to every client. The id of an input request is the
+/// name of the tool and the id of its call.
+fn script(message: &JsonObject) -> Vec<String> {
+    let id = text_of(message, "id");
+    if let Some(tool) = called_tool(message) {
+        return match &*tool {
+            "hangs" => Vec::new(),
+            "fails" => vec![tool_response(&id, "disk full", true)],
+            _ => vec![request(
+                &format!("{tool}:{id}"),
+                "sampling/createMessage",
+                SAMPLE,
+            )],
+        };
+    }
+    match id.split_once(':') {
+        Some(("needs", id)) => vec![tool_response(id, "no model\nat line 1", true)],
+        Some(("errors", id)) => {
+            let error = r#""error":{"code":-32603,"message":"no model"}"#;
+            vec![response(id, error)]
+        }
+        Some(("asks", id)) => vec![request(
+            &format!("needs:{id}"),
+            "elicitation/create",
+            ELICIT,
+        )],
+        Some((_, id)) => vec![tool_response(id, "a default", false)],
+        None => Vec::new(),
+    }
+}
+
+/// Creates a bridge in front of the scripted server.
+async fn scripted_bridge(of_server: Revision) -> Bridge {
+    let server = Scripted::new(of_server, script);
+    let bridge = Bridge::new(server, Options::default()).await;
+    bridge.expect("a bridge")
+}
+
+async fn call(client: &ClientHandle, tool: &str) -> Result<JsonObject, PeerError> {
+    let params = object(&format!(r#"{{"name":"{tool}","arguments":{{}}}}"#));
+    let options = CallOptions::default();
+    outcome_of(client.request("tools/call", Some(params), options, None)).await
+}
+
+/// Checks that an error names these capabilities, and contains the answer of the server.
+fn check_error(error: &PeerError, required: &str, what: &str) {
+    assert_eq!(error.code(), Some(-32021), "{what}: {error:?}");
+    let data = error.data().map(|data| data.text()).unwrap_or_default();
+    let expected = format!(r#"{{"requiredCapabilities":{required}}}"#);
+    assert_eq!(data, expected, "{what}");
+    assert!(error.message().ends_with("no model"), "{what}: {error}");
+}
+
+/// "If processing a request requires a capability the client did not include […], the server MUST return a
+/// `MissingRequiredClientCapabilityError`" (2026-07-28, `basic`, "`_meta`").
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_calls_name_undeclared_capabilities() {
+    for of_server in with_sessions() {
+        let bridge = scripted_bridge(of_server).await;
+        let listening = listen(&bridge).await;
+        let plain = plain_client(&listening.url, "own").await;
+        let mut config = ClientConfig::new(Identity::new("rooted", "1.0.0"));
+        config.capabilities = object(r#"{"roots":{}}"#);
+        let rooted = connect_as(&listening.url, "own", "2026-07-28", config, |_| {}).await;
+        for (client, kind) in [(&plain, "shared"), (&rooted, "own")] {
+            for tool in ["needs", "errors"] {
+                let what = format!("server {of_server}, {kind} connection, tool {tool}");
+                let error = call(client, tool).await.expect_err(&what);
+                check_error(&error, r#"{"sampling":{}}"#, &what);
+            }
+            if of_server.as_str() >= "2025-06-18" {
+                let what = format!("server {of_server}, {kind} connection, two requests");
+                let error = call(client, "asks").await.expect_err(&what);
+                check_error(&error, r#"{"elicitation":{},"sampling":{}}"#, &what);
+            }
+            client.close();
+        }
+    }
+}
+
+/// A call that succeeds without the answer, or fails without a request, needs no capability: its result is relayed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_results_are_relayed() {
+    for of_server in with_sessions() {
+        let bridge = scripted_bridge(of_server).await;
+        let listening = listen(&bridge).await;
+        let client = plain_client(&listening.url, "own").await;
+        for (tool, text) in [("tries", "a default"), ("fails", "disk full")] {
+            let result = call(&client, tool).await;
+            let result = result.unwrap_or_else(|error| panic!("server {of_server}: {error:?}"));
+            assert!(result.text().contains(text), "server {of_server}: {result}");
+        }
+        client.close();
+    }
+}
+
+/// Over stdio a request of the server does not name its call: while several calls are in progress, it belongs to none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_calls_get_no_blame() {
+    let of_server = with_sessions().last().expect("a revision");
+    let bridge = scripted_bridge(of_server).await;
+    let listening = listen(&bridge).await;
+    let client = plain_client(&listening.url, "own").await;
+    let params = object(r#"{"name":"hangs","arguments":{}}"#);
+    let hanging = client.request("tools/call", Some(params), CallOptions::default(), None);
+    let hanging = hanging.expect("a request");
+    crate::matrix::wait_until(|| bridge.usage().requests == 1, "a call in progress").await;
+    let result = call(&client, "needs").await.expect("a result");
+    assert!(result.text().contains("no model"), "{result}");
+    drop(hanging);
+    client.close();
+}
+
+/// Revisions with sessions do not define the error: their clients receive the answer of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_with_sessions_receive_the_answer() {
+    for of_server in with_sessions() {
+        let bridge = scripted_bridge(of_server).await;
+        for of_client in with_sessions() {
+            let client = handle_of(&bridge, of_client).await;
+            let result = call(&client, "needs").await.expect("a result");
+            assert!(result.text().contains("no model"), "{result}");
+            client.close();
+        }
+    }
+}
