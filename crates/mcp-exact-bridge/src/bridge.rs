@@ -385,8 +385,8 @@ impl SharedState {
         self.start(handle, key, relaying.instrument(span));
     }
 
-    /// Ends the waiting calls of a client with a session: the call of the cancelled `request`, or all calls of a
-    /// disconnected client if `request` is `None`.
+    /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not
+    /// sent, or all calls of a disconnected client with a session if `request` is `None`.
     fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
         for backend in self.backends.all().iter() {
             backend.stateless.end_waiting_calls(client, request);

@@ -33,7 +33,9 @@ use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
 use self::undeclared::UndeclaredCapabilities;
-use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked};
+use self::waiting::{
+    RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked, unknown_state_error,
+};
 use crate::backend::Backend;
 use crate::bridge::Options;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
@@ -128,13 +130,18 @@ impl Stateless {
         }
         let owner = self.owner(&request)?;
         let state = request.state.as_deref();
+        let state = state.filter(|state| state.starts_with(STATE_PREFIX));
         // The bridge has created the `requestState` of a waiting call; the server does not define it.
-        if let Some(state) = state.filter(|state| state.starts_with(STATE_PREFIX)) {
+        if let Some(state) = state.filter(|state| self.is_stored(state)) {
             let waiting = self.take_waiting(state, &owner, &request)?;
             return self.resume(client, &request, waiting).await;
         }
         let negotiation = backend.profile().await?.negotiation;
         let has_sessions = negotiation.lifecycle == Lifecycle::Initialize;
+        // A server without sessions may be a bridge, too, and know the state.
+        if state.is_some() && has_sessions {
+            return Err(unknown_state_error());
+        }
         let needs_lease = has_sessions && owner.client.supports_input_requests();
         loop {
             let relayed = if needs_lease {
@@ -294,7 +301,11 @@ impl Stateless {
         let translation = self
             .translation_to(request, &connection)
             .of_request(&request.context().app_data);
-        let (sender, server_requests) = mpsc::unbounded_channel();
+        let (sender, mut server_requests) = mpsc::unbounded_channel();
+        if !may_require_input(request) {
+            // The receiver of the connection refuses the requests that the channel does not accept.
+            server_requests.close();
+        }
         let undeclared = Arc::<UndeclaredCapabilities>::default();
         connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
@@ -499,6 +510,16 @@ impl Stateless {
             other => Err(relay::missing_answer_error(&other)),
         }
     }
+}
+
+/// Returns true if the call may be answered with a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`,
+/// "Supported Requests"). A client with a session receives the requests of the server themselves.
+fn may_require_input(request: &IncomingRequest<RequestContext>) -> bool {
+    request.spec().lifecycle() == Lifecycle::Initialize
+        || matches!(
+            request.method(),
+            "tools/call" | "prompts/get" | "resources/read"
+        )
 }
 
 /// Returns the client's input responses after the hooks have received them, and the server's original `requestState`;

@@ -34,7 +34,7 @@ pub(super) struct CallReceiver {
 impl Receiver for CallReceiver {
     fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
         if let Err(unsent) = self.server_requests.send(request) {
-            unsent.0.refuse("the call has ended");
+            unsent.0.refuse("the client cannot be asked now");
         }
     }
 

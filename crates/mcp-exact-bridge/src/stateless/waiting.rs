@@ -63,8 +63,10 @@ pub(super) struct WaitingCall {
     pub(super) server_requests: Vec<PendingServerRequest>,
     /// Principal of the client.
     owner: Option<String>,
-    /// Endpoint and request of a client with a session; `None` for a client without one, whose retry is another request.
-    request: Option<(usize, RequestKey)>,
+    /// Endpoint and request of the client.
+    request: (usize, RequestKey),
+    /// True if the client has a session; the retry of a client without one is another request, of any endpoint.
+    has_session: bool,
     /// Method of the call.
     method: String,
     /// Params of the call without the members that a retry changes.
@@ -110,8 +112,8 @@ impl Stateless {
             call,
             server_requests,
             owner: principal.map(|Principal(name)| name.clone()),
-            request: (request.spec().lifecycle() == Lifecycle::Initialize)
-                .then(|| (client.number(), request.key)),
+            request: (client.number(), request.key),
+            has_session: request.spec().lifecycle() == Lifecycle::Initialize,
             method: request.method().to_owned(),
             params: bound_params(request),
             expiry: self.expiry(state.clone(), until, session_end),
@@ -150,15 +152,18 @@ impl Stateless {
         Expiry(expiring.abort_handle())
     }
 
-    /// Ends the waiting calls of a client with a session: the call of the cancelled `request`, or all calls of a
-    /// disconnected client if `request` is `None`.
+    /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not
+    /// sent, or all calls of a disconnected client with a session if `request` is `None`.
     pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
         let ended: Vec<WaitingCall> = {
             let mut all = locked(&self.waiting);
             let is_ended = |_: &String, waiting: &mut WaitingCall| {
-                waiting.request.is_some_and(|(endpoint, key)| {
-                    endpoint == client.number() && request.is_none_or(|request| request == key)
-                })
+                let (endpoint, key) = waiting.request;
+                let is_named = match request {
+                    Some(request) => request == key,
+                    None => waiting.has_session,
+                };
+                endpoint == client.number() && is_named
             };
             all.extract_if(is_ended)
                 .map(|(_, waiting)| waiting)
@@ -168,6 +173,11 @@ impl Stateless {
             // Dropping a call acquires locks of endpoints, which the caller may hold.
             tokio::spawn(async move { drop(ended) });
         }
+    }
+
+    /// Returns true if this `requestState` identifies a waiting call.
+    pub(super) fn is_stored(&self, state: &str) -> bool {
+        locked(&self.waiting).contains_key(state)
     }
 
     /// Returns true if this `requestState` identifies a waiting call of this principal.
@@ -205,13 +215,16 @@ impl Stateless {
                 && waiting.params == params
         });
         let taken = is_its.then(|| all.remove(state)).flatten();
-        taken.ok_or_else(|| {
-            PeerError::invalid_params(
-                "`requestState` belongs to no call that waits: it has expired, was used, or is of another call; \
-                 begin the call anew",
-            )
-        })
+        taken.ok_or_else(unknown_state_error)
     }
+}
+
+/// Returns the error for a `requestState` that identifies no waiting call of the client.
+pub(super) fn unknown_state_error() -> PeerError {
+    PeerError::invalid_params(
+        "`requestState` belongs to no call that waits: it has expired, was used, or is of another call; \
+         begin the call anew",
+    )
 }
 
 /// Returns an unguessable `requestState`.

@@ -1,11 +1,23 @@
-//! Answers of clients without sessions to the requests of a server with sessions: keys and kinds.
+//! Answers of clients without sessions to the requests of a server with sessions: keys, kinds, and calls that cannot ask.
 
-use mcp_exact::transport::ClientHandle;
+use std::sync::Arc;
+
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::{
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, memory_pair, serve,
+};
 use mcp_exact::{JsonObject, RawJson, Revision, revisions};
-use mcp_exact_session::{CallOptions, PeerError, RequestInput};
+use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_session::{
+    CachedNegotiation, CallOptions, ClientConfig, ClientSettings, Identity, PeerError, RequestInput,
+};
+use tokio::task::JoinHandle;
 
 use crate::common::{InMemory, bridge, listen, object, server};
-use crate::isolation::{ACCEPT_RESPONSE, answering, call, outcome_of, raw_client};
+use crate::isolation::{
+    ACCEPT_RESPONSE, answering, call, connect_as, listen_by_header, outcome_of, raw_client,
+};
+use crate::scripted::{Scripted, request, response, text_of};
 
 /// Response to a sampling request.
 const SAMPLE_RESPONSE: &str =
@@ -126,4 +138,104 @@ async fn responses_of_another_kind_are_refused() {
     let next = call(&client, "{}", Some(answering(&first, ACCEPT_RESPONSE))).await;
     assert!(next.is_ok(), "{next:?}");
     client.close();
+}
+
+/// "Servers MUST NOT send `InputRequiredResult` responses on any other client requests" (2026-07-28,
+/// `basic/patterns/mrtr`, "Supported Requests"): a request of the server during such a request is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_do_not_ask() {
+    let of_server = newest_with_sessions();
+    let asking = Scripted::new(of_server, |message| {
+        let id = text_of(message, "id");
+        match (&*text_of(message, "method"), id.strip_prefix("roots:")) {
+            ("resources/list", _) => vec![request(&format!("roots:{id}"), "roots/list", "{}")],
+            (_, Some(id)) => vec![response(id, r#""result":{"resources":[]}"#)],
+            _ => Vec::new(),
+        }
+    });
+    let bridge = Bridge::new(asking, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let listening = listen(&bridge).await;
+    let mut config = ClientConfig::new(Identity::new("rooted", "1.0.0"));
+    config.capabilities = object(r#"{"roots":{}}"#);
+    config.pass_input_required = true;
+    let client = connect_as(&listening.url, "own", "2026-07-28", config, |_| {}).await;
+    let options = CallOptions::default();
+    let listed = outcome_of(client.request("resources/list", None, options, None)).await;
+    assert!(listed.expect("a list").text().contains("\"resources\":[]"));
+    assert_eq!(bridge.usage().waiting_calls, 0);
+    client.close();
+}
+
+/// A call does not wait if its input requests cannot be sent to the client.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unsent_input_requests_end_the_call() {
+    let mut options = Options::default();
+    options.limits.input_requests = 1;
+    let upstream = InMemory::new(&server(newest_with_sessions()));
+    let bridge = Bridge::new(upstream, options).await.expect("a bridge");
+    let listening = listen(&bridge).await;
+    let client = raw_client(&listening.url, "own").await;
+    let refused = call_together(&client, None).await.expect_err("too many");
+    assert!(refused.message().contains("handed on"), "{refused}");
+    assert_eq!(bridge.usage().waiting_calls, 0);
+    client.close();
+}
+
+/// Bridge as the server of another bridge, in memory.
+struct Behind(Bridge);
+
+impl Upstream for Behind {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = memory_pair(256 << 10, settings.limits.message_bytes);
+        let (serving, bridge) = self.0.endpoint();
+        tokio::spawn(async move {
+            let options = ConnectionOptions::default();
+            let _ = serve(serving, bridge, remote, options, std::future::pending()).await;
+        });
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, local, options))
+    }
+}
+
+/// Answers every input request of the tool `ask`, and checks its result.
+async fn answer_all(client: &ClientHandle, what: &str) {
+    let mut input = None;
+    for answer in [ACCEPT_RESPONSE, ACCEPT_RESPONSE, SAMPLE_RESPONSE] {
+        let required = call(client, "{}", input.take()).await;
+        let required = required.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        input = Some(answering(&required, answer));
+    }
+    let done = call(client, "{}", input).await;
+    let done = done.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    assert!(done.text().contains("true true Hi."), "{what}: {done}");
+}
+
+/// The `requestState` of a gateway behind the gateway is opaque, as that of any server (2026-07-28,
+/// `basic/patterns/mrtr`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_can_be_chained() {
+    let of_servers = revisions().filter(|revision| revision.as_str() >= "2025-06-18");
+    for of_server in of_servers {
+        let behind = bridge(InMemory::new(&server(of_server))).await;
+        let secured = listen_by_header(&behind).await;
+        let in_memory = Bridge::new(Behind(behind), Options::default()).await;
+        let endpoint = HttpEndpoint::new(&secured.url).expect("a URL").header(
+            ::http::HeaderName::from_static("x-principal"),
+            ::http::HeaderValue::from_static("gateway"),
+        );
+        let with_principal = Bridge::new(endpoint, Options::default()).await;
+        for (first, kind) in [(in_memory, "in memory"), (with_principal, "with principal")] {
+            let first = first.expect("a bridge");
+            let listening = listen(&first).await;
+            let client = raw_client(&listening.url, "nobody").await;
+            answer_all(&client, &format!("server {of_server}, {kind}")).await;
+            client.close();
+        }
+    }
 }
