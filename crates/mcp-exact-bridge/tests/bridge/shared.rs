@@ -118,20 +118,28 @@ async fn calls_with_server_requests_are_separate() {
             let client = session_of(&listening.url, "own", r#"{"sampling":{}}"#, |_, _| {}).await;
             clients.push(client);
         }
-        let calling: Vec<_> = clients
-            .iter()
-            .cloned()
-            .map(|client| tokio::spawn(async move { call(&client, "waits").await }))
-            .collect();
-        let all = || {
-            bridge.usage().requests == calling.len() && upstream.connections() == calling.len() + 1
+        let begun = Arc::new(AtomicUsize::new(0));
+        let begin = |client: &ClientHandle| {
+            let options = CallOptions {
+                progress: true,
+                ..CallOptions::default()
+            };
+            let begun = Arc::clone(&begun);
+            let progress = Box::new(move |_: &_| drop(begun.fetch_add(1, Relaxed)));
+            let params = object(r#"{"name":"waits","arguments":{}}"#);
+            let sent = client.request("tools/call", Some(params), options, Some(progress));
+            sent.expect("a request")
         };
+        let calling: Vec<_> = clients.iter().map(begin).collect();
+        // A call that is cancelled before the server has begun leaves an unused connection.
+        let all =
+            || begun.load(Relaxed) == calling.len() && upstream.connections() == calling.len() + 1;
         wait_until(
             all,
             &format!("server {of_server}: {}", upstream.connections()),
         )
         .await;
-        calling.iter().for_each(|calling| calling.abort());
+        drop(calling);
         let none = || bridge.usage().requests == 0 && upstream.connections() <= 1;
         wait_until(none, &format!("server {of_server}: they have ended")).await;
         for client in &clients {
