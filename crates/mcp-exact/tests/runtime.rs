@@ -97,14 +97,15 @@ async fn list_changes_are_notified() {
     }
 }
 
-/// Up to 2025-11-25, a subscription to an unknown resource is an error.
+/// A subscription to an unknown resource is an error, in every revision. From 2026-07-28 on, the acknowledgement of the
+/// server leaves the resource out: "The subset of requested notification types the server agreed to honor".
 #[tokio::test]
 async fn unknown_resources_cannot_be_subscribed() {
     let server = Server::builder("test", "1")
         .resource("x://a", || async { "" })
         .build()
         .expect("a server");
-    for revision in revisions().filter(|revision| revision.as_str() < "2026-07-28") {
+    for revision in revisions() {
         let client = Client::in_memory(&server)
             .revision(revision)
             .await
@@ -113,8 +114,39 @@ async fn unknown_resources_cannot_be_subscribed() {
             .subscribe(["x://a", "x://none"])
             .await
             .expect_err("no such resource");
-        assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32002)));
+        match error {
+            ClientError::Server(error) => assert_eq!(error.code(), Some(-32002)),
+            error => assert_eq!(error, ClientError::SubscriptionRefused("x://none".into())),
+        }
     }
+}
+
+/// A server of 2026-07-28 accepts a subscription without the resources that are hidden, and announces no update of them.
+#[tokio::test]
+async fn listeners_hear_of_visible_resources() {
+    let (sender, mut changes) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("test", "1")
+        .resource("x://a", || async { "" })
+        .resource("x://secret", || async { "" })
+        .visible(|_, listed: ListedDefinition<'_>| listed.name() != "secret")
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server)
+        .on_change(move |change| drop(sender.send(change)))
+        .await
+        .expect("a client");
+    let filter = r#"{"notifications":{"resourceSubscriptions":["x://secret","x://a"]}}"#;
+    let mut listening = client.request("subscriptions/listen", Some(common::object(filter)));
+    tokio::select! {
+        biased;
+        ended = &mut listening => panic!("the subscription ended: {ended:?}"),
+        // The response arrives after the acknowledgement.
+        listed = client.resources().all() => drop(listed.expect("resources")),
+    }
+    server.resources().updated("x://secret");
+    server.resources().updated("x://a");
+    let first = changes.recv().await;
+    assert_eq!(first, Some(ClientChange::Resource("x://a".to_owned())));
 }
 
 /// A tool cannot be inserted if the server has not declared the capability `tools`.
@@ -255,15 +287,10 @@ async fn hidden_resources_are_not_notified() {
             .on_change(move |change| seen.lock().expect("a lock").push(change))
             .await
             .expect("a client");
-        let subscribed = if revision.as_str() < "2026-07-28" {
-            let error = client.subscribe(["x://secret"]).await;
-            error.expect_err("a hidden resource");
-            client.subscribe(["x://later", "x://a"]).await
-        } else {
-            // The acknowledgement leaves it out.
-            client.subscribe(["x://secret", "x://a", "x://later"]).await
-        };
-        let subscription = subscribed.expect("a subscription");
+        let error = client.subscribe(["x://a", "x://secret"]).await;
+        error.expect_err("a hidden resource");
+        let subscription = client.subscribe(["x://later", "x://a"]).await;
+        let subscription = subscription.expect("a subscription");
         server.resources().updated("x://secret");
         server.resources().updated("x://later");
         // The response arrives after all earlier notifications.

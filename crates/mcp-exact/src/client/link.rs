@@ -2,7 +2,7 @@
 //!
 //! Passes the endpoint's events (input requests, log messages and changes) to the handlers of the application.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -248,9 +248,12 @@ impl ClientLink {
         self.handle.request(method, params, options, progress)
     }
 
-    /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. The subscription
-    /// ends when the returned request is dropped.
-    pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
+    /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. Returns the request
+    /// and the URIs whose updates the server announces; the subscription ends when the request is dropped.
+    pub(super) async fn listen(
+        &self,
+        params: JsonObject,
+    ) -> Result<(PendingRequest, Vec<String>), ClientError> {
         /// Time limit of subscriptions, which have none in the protocol: one year.
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = RequestOptions {
@@ -272,15 +275,15 @@ impl ClientLink {
             let changed = self.events.acknowledgement_received.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
-                return Ok(request);
+            if let Some(uris) = self.events.take_acknowledgement(key) {
+                return Ok((request, uris));
             }
             tokio::select! {
                 biased;
                 () = changed => {}
                 ended = &mut request => {
                     // A server may end a subscription directly after its acknowledgement: then it is started again.
-                    if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
+                    if self.events.take_acknowledgement(key).is_some() {
                         request = start()?;
                         key = request.key();
                         continue;
@@ -419,9 +422,9 @@ struct EventState {
     handlers: Handlers,
     /// Tasks that answer requests of the server, so that the server can cancel them.
     answer_tasks: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
-    /// Keys of the `subscriptions/listen` requests that the server has acknowledged and [`ClientLink::listen`] has not
-    /// returned yet.
-    acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
+    /// `subscriptions/listen` requests that the server has acknowledged and [`ClientLink::listen`] has not returned yet,
+    /// each with the URIs that the server has accepted.
+    acknowledged_subscriptions: Mutex<HashMap<RequestKey, Vec<String>>>,
     /// Notification for [`ClientLink::listen`], sent when `acknowledged_subscriptions` changes.
     acknowledgement_received: Notify,
     /// Time at which the connection ended.
@@ -455,8 +458,8 @@ impl ClientHandler for EventHandler {
                     answering.abort();
                 }
             }
-            ClientEvent::Subscribed(key, _) => {
-                lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key);
+            ClientEvent::Subscribed(key, filter) => {
+                lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key, filter.uris);
                 events.acknowledgement_received.notify_waiters();
             }
             ClientEvent::Log { message: log, .. } => events.handlers.handle_log(LogMessage {
@@ -503,6 +506,12 @@ impl ClientHandler for EventHandler {
 }
 
 impl EventState {
+    /// Removes the acknowledgement of a `subscriptions/listen` request, and returns the URIs that the server has
+    /// accepted; `None` if the request was not acknowledged.
+    fn take_acknowledgement(&self, key: RequestKey) -> Option<Vec<String>> {
+        lock_ignoring_poison(&self.acknowledged_subscriptions).remove(&key)
+    }
+
     /// Discards cached data that a change concerns, and calls the application's handler for changes.
     fn announce_change(&self, change: ClientChange) {
         self.cache.remove_changed(&change);

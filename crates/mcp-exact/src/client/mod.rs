@@ -95,6 +95,10 @@ pub enum ClientError {
     /// The task that the server created for the call was cancelled.
     #[error("the server cancelled the task of the call; call the tool again")]
     TaskCancelled,
+    /// The server does not announce updates of the resource with this URI, because the resource does not exist, or is
+    /// hidden from the client (from 2026-07-28 on; a server of an earlier revision answers with an error).
+    #[error("the server accepts no subscription to {0:?}; subscribe to a resource that it lists")]
+    SubscriptionRefused(String),
     /// The request cannot be sent in the negotiated session.
     #[error(transparent)]
     Send(#[from] SendError),

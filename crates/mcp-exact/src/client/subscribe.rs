@@ -82,7 +82,12 @@ impl Subscription {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
                 let listening =
                     ListenSubscription::begin(client, JsonObject::from_iter(notifications));
-                subscription.kind = SubscriptionKind::Request(listening.await?);
+                let (listening, accepted) = listening.await?;
+                // "The subset of requested notification types the server agreed to honor" (`subscriptions/acknowledged`).
+                if let Some(refused) = uris.into_iter().find(|uri| !accepted.contains(uri)) {
+                    return Err(ClientError::SubscriptionRefused(refused));
+                }
+                subscription.kind = SubscriptionKind::Request(listening);
             }
             // After an error, dropping `subscription` ends what was already subscribed to.
             Lifecycle::Initialize => subscription.subscribe_to(uris).await?,
@@ -188,7 +193,7 @@ impl Client {
         let filter = filter_of_lists(&self.capabilities());
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
-            let listening = ListenSubscription::begin(self, filter).await?;
+            let (listening, _) = ListenSubscription::begin(self, filter).await?;
             self.link().set_list_subscription(listening);
         }
         Ok(())
@@ -215,11 +220,15 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct ListenSubscription(AbortHandle);
 
 impl ListenSubscription {
-    /// Starts a subscription; returns after the server has acknowledged it.
-    async fn begin(client: &Client, filter: JsonObject) -> Result<Self, ClientError> {
+    /// Starts a subscription; returns the subscription and the accepted URIs after the server has acknowledged it.
+    async fn begin(
+        client: &Client,
+        filter: JsonObject,
+    ) -> Result<(Self, Vec<String>), ClientError> {
         let params = JsonObject::from_iter([("notifications", filter)]);
-        let request = client.link().listen(params.clone()).await?;
-        Ok(Self::spawn_renewal(client.link(), params, Some(request)))
+        let (request, accepted) = client.link().listen(params.clone()).await?;
+        let subscription = Self::spawn_renewal(client.link(), params, Some(request));
+        Ok((subscription, accepted))
     }
 
     /// Spawns the task that renews a subscription each time it ends. Without `request`, the task first sends the
@@ -253,7 +262,7 @@ async fn listen_again(
                 return;
             };
             match link.listen(params.clone()).await {
-                Ok(again) => {
+                Ok((again, _)) => {
                     link.report_possible_changes(&params);
                     request = Some(again);
                 }
