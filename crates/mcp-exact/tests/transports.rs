@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -96,6 +97,48 @@ async fn start_server_with(server: &Server, options: HttpServerOptions) -> Runni
 fn connect(url: &str) -> Connect {
     Client::connect(url)
         .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+}
+
+/// An `axum` application ends gracefully although clients of every revision keep streams open, once the service is
+/// drained; calls in flight are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drained_services_let_axum_end() {
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("test", "1.0.0")
+        .resource("x://a", || async { "" })
+        .tool("slow", move || {
+            let _ = begun.send(());
+            async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                "done"
+            }
+        })
+        .build()
+        .expect("a server");
+    let service = server.http_at("/mcp");
+    let application = axum::Router::new().nest_service("/mcp", service.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = axum::serve(listener, application).with_graceful_shutdown(async move {
+        let _ = stopped.await;
+        service.drain();
+    });
+    let serving = tokio::spawn(serving.into_future());
+    let mut listening = Vec::new();
+    for revision in revisions() {
+        let client = Client::connect(&url).revision(revision).on_change(|_| {});
+        let client = client.await.expect("a client");
+        let subscription = client.subscribe(["x://a"]).await.expect("a subscription");
+        listening.push((client, subscription));
+    }
+    let (client, _) = listening.last().expect("a client");
+    let call = tokio::spawn(client.call::<_, String>("slow", &()).into_future());
+    has_begun.recv().await.expect("the call has begun");
+    stop.send(()).expect("it serves");
+    assert_eq!(call.await.expect("no panic").as_deref(), Ok("done"));
+    serving.await.expect("no panic").expect("no error");
 }
 
 /// Calls work over HTTP in every revision; 2024-11-05 clients use HTTP+SSE at another URL.

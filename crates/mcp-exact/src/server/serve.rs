@@ -116,9 +116,16 @@ impl Server {
     /// let server = Server::builder("demo", "1.0.0").build()?;
     /// // Runs the functions of `on_start`, and resumes tasks.
     /// server.start().await?;
-    /// let application = Router::new().nest_service("/mcp", server.http_at("/mcp"));
+    /// let service = server.http_at("/mcp");
+    /// let application = Router::new().nest_service("/mcp", service.clone());
     /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-    /// axum::serve(listener, application).await?;
+    /// axum::serve(listener, application)
+    ///     .with_graceful_shutdown(async move {
+    ///         let _ = tokio::signal::ctrl_c().await;
+    ///         // Ends the streams that clients keep open, for which `axum` would wait.
+    ///         service.drain();
+    ///     })
+    ///     .await?;
     /// // Runs the functions of `on_shutdown`.
     /// server.shutdown().await;
     /// # Ok(())
