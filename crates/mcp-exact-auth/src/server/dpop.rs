@@ -1,10 +1,10 @@
 //! DPoP proofs (RFC 9449, section 4.3): the sender of a token proves possession of the key that the token is bound to.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::{digest, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -13,8 +13,8 @@ use super::jose::{UnverifiedToken, sha256_base64url};
 
 /// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
-/// Maximum number of proof ids that are stored per time window.
-const MAX_REMEMBERED_PROOFS: usize = 100_000;
+/// Maximum number of used proofs that are stored, with 16 bytes each: enough for 3,000 requests per second.
+const MAX_REMEMBERED_PROOFS: usize = 1_000_000;
 
 /// Claims of a DPoP proof (RFC 9449, section 4.2).
 #[derive(Deserialize)]
@@ -64,12 +64,20 @@ impl From<&'static str> for ProofRejection {
     }
 }
 
-/// Validates a proof; returns its id.
+/// A valid proof, which may have been used before.
+pub(super) struct ValidProof {
+    /// Id of the proof.
+    id: String,
+    /// Time after which the proof is rejected, in seconds of Unix time.
+    expires: f64,
+}
+
+/// Validates a proof.
 pub(super) fn check_proof(
     proof: &str,
     expected: &ExpectedProof<'_>,
     now: SystemTime,
-) -> Result<String, ProofRejection> {
+) -> Result<ValidProof, ProofRejection> {
     let unverified = UnverifiedToken::new(proof).map_err(|_| "the proof is no signed JWT")?;
     if unverified.header.media_type().as_deref() != Some("dpop+jwt") {
         return Err("the proof's type is not `dpop+jwt`".into());
@@ -118,7 +126,10 @@ pub(super) fn check_proof(
         nonce.is_some_and(|nonce| nonces.is_current(nonce, now))
     };
     if expected.nonces.is_none_or(holds) {
-        Ok(claims.jti)
+        Ok(ValidProof {
+            id: claims.jti,
+            expires: claims.iat + PROOF_LIFETIME.as_secs_f64(),
+        })
     } else {
         Err(ProofRejection::Nonce)
     }
@@ -160,47 +171,74 @@ fn window_at(now: SystemTime) -> u64 {
     since.as_secs() / PROOF_LIFETIME.as_secs()
 }
 
-/// Ids of used proofs in the current and the previous time window, to detect replays.
-pub(super) struct UsedProofs(Mutex<ProofWindows>);
+/// Hashes of used proofs by the minute of Unix time in which the proofs expire, to detect replays. A repeated proof has
+/// the same minute, because its time of creation is signed.
+#[derive(Default)]
+pub(super) struct UsedProofs(Mutex<BTreeMap<u64, HashSet<[u8; 16]>>>);
 
-/// Proof ids of the current and the previous time window.
-struct ProofWindows {
-    /// Start of the current window.
-    started_at: Instant,
-    /// Ids that were used in the current window.
-    current: HashSet<String>,
-    /// Ids that were used in the previous window.
-    previous: HashSet<String>,
-}
-
-impl Default for UsedProofs {
-    fn default() -> Self {
-        Self(Mutex::new(ProofWindows {
-            started_at: Instant::now(),
-            current: HashSet::new(),
-            previous: HashSet::new(),
-        }))
+impl UsedProofs {
+    /// Records a proof of a key; returns false if the proof was used before, or if too many proofs are stored.
+    pub(super) fn insert(&self, key: &str, proof: &ValidProof, now: SystemTime) -> bool {
+        let hash = digest::digest(&digest::SHA256, format!("{key} {}", proof.id).as_bytes());
+        let Some(hash) = hash.as_ref().first_chunk::<16>() else {
+            return false;
+        };
+        let minute = (proof.expires / 60.0) as u64;
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut minutes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Expired proofs are kept for at least one more minute, in case the clock is set back.
+        let kept = minutes.split_off(&(since.as_secs() / 60).saturating_sub(1));
+        *minutes = kept;
+        let count: usize = minutes.values().map(HashSet::len).sum();
+        count < MAX_REMEMBERED_PROOFS && minutes.entry(minute).or_default().insert(*hash)
     }
 }
 
-impl UsedProofs {
-    /// Records a proof of a key; returns false if the proof was used before, or if the window is full.
-    pub(super) fn insert(&self, key: &str, id: &str) -> bool {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A proof is valid from 300 s before its time to 300 s after it.
-        let (length, age) = (PROOF_LIFETIME * 2, windows.started_at.elapsed());
-        if age >= length {
-            let old = std::mem::take(&mut windows.current);
-            windows.previous = if age < length * 2 {
-                old
-            } else {
-                HashSet::new()
-            };
-            windows.started_at = Instant::now();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a proof that was created at a second of Unix time.
+    fn proof(id: &str, created: u64) -> ValidProof {
+        ValidProof {
+            id: id.to_owned(),
+            expires: (created + PROOF_LIFETIME.as_secs()) as f64,
         }
-        let id = sha256_base64url(format!("{key} {id}").as_bytes());
-        let is_known = windows.previous.contains(&id);
-        let has_room = windows.current.len() < MAX_REMEMBERED_PROOFS;
-        !is_known && has_room && windows.current.insert(id)
+    }
+
+    /// Returns a time by its second of Unix time.
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    /// RFC 9449, section 11.1: a server stores the `jti` of each proof "for the time window in which the respective DPoP
+    /// proof JWT would be accepted". A server with 400 requests a second stores more than 100,000 proofs in this time.
+    #[test]
+    fn busy_servers_accept_all_proofs() {
+        let (used, now) = (UsedProofs::default(), at(1000));
+        for number in 0..120_000 {
+            let fresh = proof(&number.to_string(), 1000);
+            assert!(used.insert("key", &fresh, now), "{number}");
+        }
+        assert!(!used.insert("key", &proof("7", 1000), now), "used before");
+        assert!(used.insert("another key", &proof("7", 1000), now));
+    }
+
+    /// RFC 9449, section 11.1: a proof cannot be used again as long as it would be accepted, and is forgotten later.
+    #[test]
+    fn used_proofs_are_kept_until_expiry() {
+        // Created by clocks that are behind, right and ahead.
+        for created in [10_000 - 300, 10_000, 10_000 + 300] {
+            let used = UsedProofs::default();
+            let once = proof("once", created);
+            assert!(used.insert("key", &once, at(10_000)));
+            for second in 10_000..=created + 300 {
+                assert!(!used.insert("key", &once, at(second)), "{second}");
+            }
+            let later = created + 300 + 180;
+            assert!(used.insert("key", &proof("other", later), at(later)));
+            let minutes = used.0.lock().expect("no panic");
+            assert_eq!(minutes.values().map(HashSet::len).sum::<usize>(), 1);
+        }
     }
 }

@@ -85,7 +85,7 @@ pub struct ResourceServer {
     scope_hierarchy: ScopeHierarchy,
     /// Policy for binding tokens to a key.
     binding: TokenBinding,
-    /// Ids of used DPoP proofs.
+    /// Used DPoP proofs.
     used_proofs: Arc<UsedProofs>,
     /// Generator of DPoP nonces, if proofs must contain a nonce.
     nonces: Option<Arc<NonceGenerator>>,
@@ -361,11 +361,11 @@ impl ResourceServer {
             nonces: self.nonces.as_deref(),
         };
         let now = SystemTime::now();
-        let id = dpop::check_proof(proof, &expected, now).map_err(|refusal| match refusal {
+        let proof = dpop::check_proof(proof, &expected, now).map_err(|refusal| match refusal {
             ProofRejection::Invalid(message) => refused(message),
             ProofRejection::Nonce => self.nonce_required_error(now),
         })?;
-        if self.used_proofs.insert(key, &id) {
+        if self.used_proofs.insert(key, &proof, now) {
             Ok(())
         } else {
             Err(refused("the proof was used before"))
