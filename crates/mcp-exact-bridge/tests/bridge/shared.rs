@@ -125,7 +125,9 @@ async fn calls_with_server_requests_are_separate() {
                 ..CallOptions::default()
             };
             let begun = Arc::clone(&begun);
-            let progress = Box::new(move |_: &_| drop(begun.fetch_add(1, Relaxed)));
+            let progress = Box::new(move |_: &_| {
+                begun.fetch_add(1, Relaxed);
+            });
             let params = object(r#"{"name":"waits","arguments":{}}"#);
             let sent = client.request("tools/call", Some(params), options, Some(progress));
             sent.expect("a request")
