@@ -399,6 +399,35 @@ async fn answered_streams_are_left() {
     .await;
 }
 
+/// "If the server accepts the input, the server MUST return HTTP status code 202 Accepted with no body" (2025-11-25,
+/// `basic/transports`, "Sending Messages to the Server"): a body that a server returns for a notification or a response all the
+/// same is no message, and the client posts no error about it, which would be answered in the same way.
+#[tokio::test]
+async fn bodies_for_notifications_are_no_messages() {
+    for body in ["null", "", "{}", r#"{"id":7}"#] {
+        let server = ScriptedServer::start(move |request| {
+            let response = answer(request);
+            Some(if response.contains("result") {
+                response
+            } else {
+                json("", body)
+            })
+        })
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let endpoint = server.endpoint().opens_stream(false);
+        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        for _ in 0..3 {
+            assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+        }
+        client.close();
+        driver.await.expect("driver");
+        let arrived = server.received_requests();
+        assert_eq!(arrived.len(), 2 + 3 + 1, "{body}: {arrived:?}");
+    }
+}
+
 /// If a server ends its stream at once and sends `retry: 0`, the client still waits before it opens the stream again.
 #[tokio::test]
 async fn streams_reopen_after_a_pause() {

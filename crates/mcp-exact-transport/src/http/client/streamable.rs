@@ -255,6 +255,7 @@ impl Post {
             }
         };
         let session = headers.get(crate::http::SESSION_ID).cloned();
+        let has_answer = is_request(&message);
         // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
         // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
         let sent = connection.send(Method::POST, &self.target, headers, message);
@@ -283,6 +284,12 @@ impl Post {
             BodyKind::Other => Some(ExchangeError::Failed(
                 failure_of(connection, response).await,
             )),
+            // "If the server accepts the input, the server MUST return HTTP status code 202 Accepted with no body"
+            // (`basic/transports`, "Sending Messages to the Server"): what some servers return all the same is no message.
+            BodyKind::Message if !has_answer => {
+                let _ = connection.read_body(response.into_body()).await;
+                None
+            }
             BodyKind::Message => match connection.read_body(response.into_body()).await {
                 Ok(CompleteBody::Message(message)) => {
                     connection
