@@ -2,10 +2,10 @@
 //!
 //! Parsing removes the attributes of the macro from the method, and reports methods that cannot be registered.
 
-use proc_macro2::Span;
-use quote::ToTokens as _;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens as _, quote};
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericArgument, Ident, ImplItemFn, Lit, Meta, Pat,
+    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, Ident, ImplItemFn, Lit, Meta, Pat,
     PathArguments, Receiver, Result, ReturnType, Type, TypePath,
 };
 
@@ -23,8 +23,8 @@ pub(crate) struct Method {
     pub(crate) is_async: bool,
     /// Type of the result, if it is written explicitly and can be checked separately.
     pub(crate) output: Option<Type>,
-    /// Documentation of the method.
-    pub(crate) description: Option<String>,
+    /// Expression of the method's documentation.
+    pub(crate) description: Option<TokenStream>,
     /// `#[cfg]` attributes of the method, which the registration repeats.
     pub(crate) cfg_attributes: Vec<Attribute>,
 }
@@ -222,16 +222,16 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
         let message = "an argument cannot be conditional; put the attribute on the method, and write one method for each case";
         return Err(Error::new_spanned(conditional, message));
     }
-    let (ty, by_reference) = match &*input.ty {
-        Type::Reference(reference) if reference.mutability.is_none() => {
-            (reference.elem.clone(), true)
+    let (ty, by_reference, is_mutable) = match &*input.ty {
+        Type::Reference(reference) => {
+            (reference.elem.clone(), true, reference.mutability.is_some())
         }
-        _ => (input.ty.clone(), false),
+        _ => (input.ty.clone(), false, false),
     };
     let borrowable =
         last_ident(&ty).is_some_and(|last| last == "Cx" || last == "Principal" || last == "Access");
     let is_extractor = extract || (is_extractor(&ty) && !argument);
-    if is_extractor && (!by_reference || borrowable || extract) {
+    if is_extractor && !is_mutable && (!by_reference || borrowable || extract) {
         return Ok(Parameter::Extractor { ty, by_reference });
     }
     let Pat::Ident(name) = &*input.pat else {
@@ -241,11 +241,17 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
     let ident = &name.ident;
     if let Type::Reference(_) = &*input.ty {
         let owned = match type_source(&ty).as_str() {
+            inner if is_extractor && borrowable => format!("&{inner}"),
             "str" => "String".to_owned(),
             "[u8]" => "Vec<u8>".to_owned(),
             inner => inner.to_owned(),
         };
-        let message = format!("argument `{ident}` cannot be a reference; take `{ident}: {owned}`");
+        let kind = if is_mutable {
+            "mutable reference"
+        } else {
+            "reference"
+        };
+        let message = format!("argument `{ident}` cannot be a {kind}; take `{ident}: {owned}`");
         return Err(Error::new_spanned(&input.ty, message));
     }
     if let Some(generic) = mentioned_ident(&ty, generics) {
@@ -327,7 +333,7 @@ fn checkable_type(output: &ReturnType) -> Option<Type> {
 /// Returns the first of `idents` that occurs in a type.
 fn mentioned_ident<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
     /// Returns the first of `idents` that occurs in the tokens or in their groups.
-    fn visit_tokens(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
+    fn visit_tokens(tokens: TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
             proc_macro2::TokenTree::Ident(ident) => idents.iter().find(|known| **known == ident),
             proc_macro2::TokenTree::Group(group) => visit_tokens(group.stream(), idents),
@@ -337,23 +343,39 @@ fn mentioned_ident<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
     visit_tokens(ty.to_token_stream(), idents)
 }
 
-/// Returns the documentation of an item as text.
-fn documentation(attrs: &[Attribute]) -> Option<String> {
-    let lines = attrs.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(literal) => match &literal.lit {
-                Lit::Str(text) => Some(text.value()),
-                _ => None,
-            },
-            _ => None,
-        },
+/// Returns the documentation of an item as an expression: a string literal, or an expression that includes the macros
+/// of attributes such as `#[doc = include_str!("add.md")]`.
+fn documentation(attrs: &[Attribute]) -> Option<TokenStream> {
+    let values = attrs.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => Some(&pair.value),
         _ => None,
     });
-    let lines: Vec<String> = lines
-        .map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned())
-        .collect();
-    let text = lines.join("\n").trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    let mut text = String::new();
+    let mut parts = Vec::new();
+    for value in values {
+        match value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(line),
+                ..
+            }) => {
+                let line = line.value();
+                text.push_str(line.strip_prefix(' ').unwrap_or(&line));
+            }
+            value => {
+                parts.push(std::mem::take(&mut text).into_token_stream());
+                parts.push(value.to_token_stream());
+            }
+        }
+        text.push('\n');
+    }
+    if parts.is_empty() {
+        let text = text.trim();
+        return (!text.is_empty()).then(|| text.to_token_stream());
+    }
+    parts.push(text.into_token_stream());
+    Some(quote!(::core::primitive::str::trim(
+        ::core::concat!(#(#parts),*)
+    )))
 }
 
 /// Returns an identifier for the expansion that cannot collide with identifiers of the application.

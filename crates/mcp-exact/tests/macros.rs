@@ -484,3 +484,28 @@ mod leaks {
         First.into_server().expect("a server");
     }
 }
+
+/// Server whose tool has documentation that macros create.
+struct Documented;
+
+#[server(name = "documented", version = "1.0.0")]
+impl Documented {
+    /// Counts:
+    #[doc = concat!("one, ", "two")]
+    /// and so on.
+    #[tool]
+    async fn count() {}
+}
+
+/// The description of a method includes the documentation that macros create, such as that of a file by `include_str!`.
+#[test]
+fn documentation_includes_macros() {
+    let server = Documented.into_server().expect("a server");
+    let newest = mcp_exact::revisions().last().expect("a revision");
+    let tool = server.advertised_tools(newest).remove(0);
+    let description = tool.get("description").map(|text| text.to_string());
+    assert_eq!(
+        description.as_deref(),
+        Some(r#""Counts:\none, two\nand so on.""#)
+    );
+}

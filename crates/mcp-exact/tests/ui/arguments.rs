@@ -1,4 +1,4 @@
-use mcp_exact::{Input, server};
+use mcp_exact::{Cx, Input, server};
 
 struct Files<S>(S);
 
@@ -29,6 +29,9 @@ impl<S: Send + Sync + 'static> Files<S> {
     async fn completion(&self, value: String) -> Vec<String> {
         Vec::new()
     }
+
+    #[tool]
+    async fn mutable(&self, cx: &mut Cx, name: &mut String) {}
 }
 
 fn main() {}
