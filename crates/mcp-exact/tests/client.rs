@@ -4,8 +4,8 @@ use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::transport::LineTransport;
 use mcp_exact::{
     Client, ClientChange, ClientError, Cx, Error, Form, FormAnswer, Input, JsonObject, Level,
-    Progress, RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions, schemars,
-    serde,
+    Partial, Progress, RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions,
+    schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -465,6 +465,40 @@ async fn empty_results_decode_as_unit() {
                 error,
                 "the result cannot be read: invalid type: null, expected i64"
             );
+        },
+    )
+    .await;
+}
+
+/// Arguments of the prompt.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "the prompt is never filled in")]
+struct Trip {
+    country: String,
+    city: String,
+}
+
+/// "Clients SHOULD include previous completions in the `context.arguments` object" (2025-06-18,
+/// `server/utilities/completion`).
+#[tokio::test]
+async fn completions_depend_on_known_arguments() {
+    let server = Server::builder("test", "1.0.0")
+        .prompt("trip", |Input(_): Input<Trip>| async { "Go." })
+        .complete_prompt("trip", "city", |partial: Partial| async move {
+            let country = partial.arguments.get("country").cloned();
+            vec![format!("{}{}", partial.value, country.unwrap_or_default())]
+        })
+        .build()
+        .expect("a server");
+    revisions_from(
+        "2025-06-18",
+        || Client::in_memory(&server),
+        |client| async move {
+            let completed = client.complete_prompt("trip", "city", "O, ");
+            let completed = completed.known_arguments([("country", "Norway")]).await;
+            assert_eq!(completed.expect("a city").values, ["O, Norway"]);
+            let completed = client.complete_prompt("trip", "city", "O").await;
+            assert_eq!(completed.expect("a city").values, ["O"]);
         },
     )
     .await;

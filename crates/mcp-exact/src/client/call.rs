@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::link::{ClientLink, RequestOptions};
+use super::output::CompletionOutput;
 use super::panics::contain_panic;
 use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
@@ -83,6 +84,14 @@ impl Request {
     /// Sends the trace context of the request to the server (from 2026-07-28 on).
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.options.trace = Some(trace);
+        self
+    }
+
+    /// Sets a member of the params, before the request is sent.
+    fn set_param(mut self, name: &str, value: impl Into<Json>) -> Self {
+        if let RequestState::New { params, .. } = &mut self.state {
+            params.get_or_insert_default().insert(name, value.into());
+        }
         self
     }
 
@@ -228,6 +237,22 @@ impl<T> ClientCall<T> {
     fn map_request(mut self, change: impl FnOnce(Request) -> Request) -> Self {
         self.request = self.request.map(change);
         self
+    }
+}
+
+impl ClientCall<CompletionOutput> {
+    /// Sends the arguments of the prompt, or the variables of the template, that are known already, so that the server
+    /// can select its suggestions by them (`context` in `server/utilities/completion`; from 2025-06-18 on, servers of
+    /// earlier revisions ignore them).
+    pub fn known_arguments<'a>(
+        self,
+        arguments: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let arguments = arguments.into_iter();
+        let arguments = arguments.map(|(name, value)| (name, Json::string(value)));
+        let arguments = JsonObject::from_iter(arguments);
+        let context = JsonObject::from_iter([("arguments", arguments)]);
+        self.map_request(|request| request.set_param("context", context))
     }
 }
 
