@@ -103,7 +103,9 @@ impl Settings {
 
     /// Starts to build a connection to a server. Commands can add handlers before they await the connection.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
-        let connect = match server_address::parse_url(server)? {
+        let url = server_address::parse_url(server)?;
+        self.check_options(url.is_some())?;
+        let connect = match url {
             Some(url) => self.connect_http(url)?,
             None => Client::spawn(self.server_command(server)?),
         };
@@ -138,6 +140,23 @@ impl Settings {
                 async move { answers.answer_sampling(request).await }
             })
             .on_log(|message| print_log_message(&message)))
+    }
+
+    /// Checks that each option has an effect on the server, which is a URL or a command, and that roots are URIs of
+    /// files ("`file://`", `client/roots`).
+    fn check_options(&self, is_url: bool) -> anyhow::Result<()> {
+        if is_url && !self.env.is_empty() {
+            bail!("a server at a URL has no process here; leave `--env` out");
+        }
+        if !is_url && !self.header.is_empty() {
+            bail!(
+                "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`"
+            );
+        }
+        match self.root.iter().find(|root| !root.starts_with("file://")) {
+            Some(root) => bail!("`{root}` is no URI of a file; write a root as `file:///folder`"),
+            None => Ok(()),
+        }
     }
 
     /// Returns the timeout of a request.

@@ -5,6 +5,8 @@
 #[cfg(feature = "bridge")]
 mod bridge;
 mod check;
+#[cfg(feature = "client")]
+mod client;
 mod convert;
 mod convert_jsonl;
 mod convert_message;

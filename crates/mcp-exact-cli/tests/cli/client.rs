@@ -1,0 +1,40 @@
+//! Options of the commands that connect to a server.
+
+use std::path::Path;
+
+use crate::program::run;
+
+/// An option that has no effect on the server, and a root that is no URI of a file, are wrong usage ("This MUST be a
+/// `file://` URI", `client/roots`).
+#[test]
+fn options_without_effect_are_refused() {
+    for (arguments, expected) in [
+        (
+            &["inspect", "--header", "X: 1", "no-such-program"][..],
+            "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`",
+        ),
+        (
+            &["inspect", "--env", "X=1", "http://127.0.0.1:1/mcp"],
+            "a server at a URL has no process here; leave `--env` out",
+        ),
+        (
+            &["inspect", "--root", "/tmp", "no-such-program"],
+            "`/tmp` is no URI of a file; write a root as `file:///folder`",
+        ),
+        (
+            &[
+                "call",
+                "add",
+                "a",
+                "--root",
+                "file:///tmp",
+                "--",
+                "no-such-program",
+            ],
+            "cannot start `no-such-program`: No such file or directory (os error 2)",
+        ),
+    ] {
+        let ended = run(Path::new("."), arguments, b"");
+        assert_eq!((ended.code, ended.err), (2, format!("error: {expected}\n")));
+    }
+}
