@@ -4,6 +4,8 @@ use mcp_exact::transport::ClientHandle;
 use mcp_exact::{JsonObject, Revision, revisions};
 use mcp_exact_bridge::{Bridge, Options};
 use mcp_exact_session::{CallOptions, ClientConfig, Identity, Lifecycle, PeerError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::common::{handle_of, listen, object};
 use crate::isolation::{connect_as, outcome_of, plain_client};
@@ -96,6 +98,41 @@ async fn failed_calls_name_undeclared_capabilities() {
             client.close();
         }
     }
+}
+
+/// "On HTTP, the response status MUST be `400 Bad Request`" (2026-07-28, `basic`, "`_meta`").
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missing_capability_has_status_400() {
+    let of_server = with_sessions().last().expect("a revision");
+    let bridge = scripted_bridge(of_server).await;
+    let listening = listen(&bridge).await;
+    let address = listening.url.strip_prefix("http://").expect("a URL");
+    let address = address.strip_suffix("/mcp").expect("a URL");
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"needs","arguments":{{}},"_meta":{meta}}}}}"#
+    );
+    let head = [
+        "POST /mcp HTTP/1.1",
+        &format!("Host: {address}"),
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: needs",
+        &format!("Content-Length: {}", body.len()),
+        "Connection: close",
+    ];
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let message = format!("{}\r\n\r\n{body}", head.join("\r\n"));
+    stream.write_all(message.as_bytes()).await.expect("sent");
+    let mut response = String::new();
+    stream
+        .read_to_string(&mut response)
+        .await
+        .expect("a response");
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert!(response.contains("-32021"), "{response}");
 }
 
 /// A call that succeeds without the answer, or fails without a request, needs no capability: its result is relayed.
