@@ -122,16 +122,16 @@ const ROWS_IMPORT: &str = "use crate::packed::{List, Text, list};\n\
 
 /// Imports of the generated file `definitions.rs`.
 const LAYOUT_IMPORT: &str = "#[allow(unused_imports)]\n\
-    use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\n\
+    use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\
     #[allow(unused_imports)]\nuse crate::layout::{\n    Definition, Document, MemberName, NONE, Objects, PackedCase, PackedDispatch, PackedProbe, PackedTag, Shape, Type,\n    \
     Union, ValueSet, case, closed_object, object, probe, shaped,\n};\n\
     use crate::packed::{Bounds, Text, list};\n\n";
 
 /// Imports of the generated file `rules.rs`.
-const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
-    #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
-    #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
-    UnchangedCondition, Unrecognized, adding, condition, prepared, rule,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
+const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::rules::{\n    \
+    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
+    UnchangedCondition, Unrecognized, adding, condition, prepared, rule,\n};\n#[allow(unused_imports)]\n\
+    use crate::{manual, packed::{Bounds, Text, list}, rules::{Arm::Variant, Op::Pair}};\n\n";
 
 /// Tables of definitions and types, whose rows other tables refer to: the name, the row type, and a description.
 const DEFINITION_TABLES: &[(&str, &str, &str)] = &[

@@ -233,30 +233,55 @@ fn input_responses_are_not_lost() {
 }
 
 /// 2025-11-25 basic/utilities/tasks: a request with `task` asks for a task, and `execution` and `tasks` announce them.
-/// In a source revision without tasks, these members have no meaning and must not get one.
+/// In a source revision without these members, they have no meaning and must not get one.
 #[test]
-fn older_requests_ask_for_no_task() {
+fn requests_gain_no_task() {
+    let sampling = json!({"messages": [], "maxTokens": 1});
     let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
-    for (name, bare, member) in [
-        ("CallToolRequestParams", json!({"name": "n"}), "task"),
+    let page =
+        json!({"message": "m", "mode": "url", "url": "https://a.example/", "elicitationId": "e"});
+    let tool = json!({"name": "n", "inputSchema": {"type": "object"}});
+    for (revisions, name, bare, member) in [
         (
-            "CreateMessageRequestParams",
-            json!({"messages": [], "maxTokens": 1}),
+            &[V2025_06_18, V2026_07_28][..],
+            "CallToolRequestParams",
+            json!({"name": "n"}),
             "task",
         ),
-        ("ElicitRequestParams", form, "task"),
         (
-            "Tool",
-            json!({"name": "n", "inputSchema": {"type": "object"}}),
-            "execution",
+            &[V2025_06_18, V2026_07_28],
+            "CreateMessageRequestParams",
+            sampling,
+            "task",
         ),
-        ("ClientCapabilities", json!({"roots": {}}), "tasks"),
-        ("ServerCapabilities", json!({"logging": {}}), "tasks"),
+        (&[V2025_06_18], "ElicitRequestParams", form.clone(), "task"),
+        (&[V2026_07_28], "ElicitRequestFormParams", form, "task"),
+        (&[V2026_07_28], "ElicitRequestURLParams", page, "task"),
+        (&[V2025_06_18, V2026_07_28], "Tool", tool, "execution"),
+        (
+            &[V2025_06_18, V2026_07_28],
+            "ClientCapabilities",
+            json!({"roots": {}}),
+            "tasks",
+        ),
+        (
+            &[V2025_06_18, V2026_07_28],
+            "ServerCapabilities",
+            json!({"logging": {}}),
+            "tasks",
+        ),
     ] {
         let mut stray = bare.clone();
         stray[member] = json!({"taskSupport": "required"});
         let loss = format!("dropped /{member}");
-        check_losses((V2025_06_18, V2025_11_25), name, stray, bare, &[&loss]);
+        for from in revisions {
+            let mut input = stray.clone();
+            if *from == V2026_07_28 && name == "CallToolRequestParams" {
+                input["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {}});
+            }
+            check_losses((from, V2025_11_25), name, input, bare.clone(), &[&loss]);
+        }
     }
 }
 
