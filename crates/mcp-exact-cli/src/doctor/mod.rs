@@ -90,9 +90,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut report = Report::default();
     let examined = doctor.examine(&mut report)?;
     if examined.revisions.is_empty() && report.count(Level::Must) == 0 {
-        bail!(
-            "the server answers in no revision that this program knows; --trace shows what it says"
-        );
+        match &doctor.server {
+            _ if examined.has_answered => bail!(
+                "the server answers in no revision that this program knows; --trace shows what it says"
+            ),
+            Server::Command(_) => {
+                bail!("the server ends or does not answer; --trace shows what it writes")
+            }
+            #[cfg(feature = "http")]
+            Server::Url(_) => bail!("the server cannot be reached, or does not answer"),
+        }
     }
     print_report(arguments, &examined, &report)?;
     let is_well =
@@ -138,6 +145,15 @@ struct ExaminedServer {
     info: Value,
     /// Revisions that the server supports.
     revisions: Vec<&'static str>,
+    /// True if the first request of a session has a response.
+    has_answered: bool,
+}
+
+impl ExaminedServer {
+    /// Records whether the first request of a session has a response.
+    fn record_answer(&mut self, answer: &Answer) {
+        self.has_answered |= !matches!(answer, Answer::Timeout | Answer::End);
+    }
 }
 
 /// Options of the examination of one server.
@@ -194,6 +210,7 @@ impl Doctor {
     ) -> anyhow::Result<bool> {
         let mut session = Session::open(&self.server, id, self.settings, report)?;
         let answer = checks::initialize(&mut session, id);
+        examined.record_answer(&answer);
         let Answer::Result(result) = answer else {
             session.end();
             return Ok(false);
@@ -266,6 +283,7 @@ impl Doctor {
         let mut probe = Report::default();
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
         let answer = session.request("server/discover", json!({}));
+        examined.record_answer(&answer);
         let has_revision = match &answer {
             Answer::Result(result) => {
                 let versions = result["supportedVersions"].as_array();

@@ -38,3 +38,27 @@ fn options_without_effect_are_refused() {
         assert_eq!((ended.code, ended.err), (2, format!("error: {expected}\n")));
     }
 }
+
+/// The doctor distinguishes a server that does not answer from a server that answers in no known revision.
+#[cfg(all(feature = "http", unix))]
+#[test]
+fn doctor_names_silent_servers() {
+    for (server, expected) in [
+        (
+            "true",
+            "the server ends or does not answer; --trace shows what it writes",
+        ),
+        (
+            "http://127.0.0.1:1/mcp",
+            "the server cannot be reached, or does not answer",
+        ),
+        (
+            "cat",
+            "the server answers in no revision that this program knows; --trace shows what it says",
+        ),
+    ] {
+        let arguments = ["doctor", "--revision", "2026-07-28", server];
+        let ended = run(Path::new("."), &arguments, b"");
+        assert_eq!((ended.code, ended.err), (2, format!("error: {expected}\n")));
+    }
+}
