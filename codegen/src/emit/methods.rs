@@ -5,8 +5,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::context::Context;
-use super::directions;
 use super::types::{ident, rust_type};
+use super::{directions, request_meta};
 use crate::ir::names::marker_name;
 use crate::ir::{Ir, Method};
 
@@ -71,6 +71,10 @@ pub fn emit_marker(cx: &Context<'_>) -> TokenStream {
             }
         })
     });
+    let meta = request_meta::find(cx.ir).map_or(quote!(Never), |name| {
+        let name = ident(name);
+        quote!(super::#name)
+    });
     quote! {
         #[doc = #docs]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +84,7 @@ pub fn emit_marker(cx: &Context<'_>) -> TokenStream {
             const REVISION: Revision = Revision::new(#revision);
             type FromClient = FromClient;
             type FromServer = FromServer;
+            type RequestMeta = #meta;
             #(#directions)*
         }
     }

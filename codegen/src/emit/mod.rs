@@ -14,6 +14,7 @@ pub mod format;
 mod manifest;
 mod methods;
 mod registry;
+mod request_meta;
 pub mod schemas;
 mod structs;
 mod topics;

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::context::{Context, Parts, field_members, is_message};
 use super::types::{field_type, ident};
-use super::{constructors, docs, validate};
+use super::{constructors, docs, request_meta, validate};
 use crate::ir::{Definition, Member, MemberValue, Type, field};
 
 /// Emits a struct with its constructor and codec.
@@ -19,7 +19,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Pa
             const IS_MESSAGE: bool = true;
         )
     });
-    let decode = emit_decoding(&name, members);
+    let decode = emit_decoding(cx, definition, members);
     let encode = emit_encoding(members);
     let check = validate::emit_member_checks(cx, members, definition.closed);
     let codec = quote! {
@@ -137,22 +137,20 @@ fn emit_struct(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
 }
 
 /// Emits the decoding of a struct.
-fn emit_decoding(name: &Ident, members: &[Member]) -> TokenStream {
+fn emit_decoding(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let name = ident(&definition.name);
     let required = members.iter().filter(|member| member.required);
     let required = required.map(|member| &member.name);
     let count = proc_macro2::Literal::usize_unsuffixed(members.len());
     let locals = field_members(members).map(|(member, _)| decoding_variable(member));
-    let arms = emit_member_arms(members);
-    let needed: Vec<_> = field_members(members)
-        .filter(|(m, _)| m.required)
-        .map(|(m, _)| decoding_variable(m))
-        .collect();
-    let incomplete = quote!(else { return Err(object.incomplete(r)); };);
-    let unpack = match needed.as_slice() {
-        [] => TokenStream::new(),
-        [one] => quote!(let Some(#one) = #one #incomplete),
-        _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
-    };
+    let arms = emit_member_arms(cx, definition, members);
+    let needed = field_members(members).filter(|(member, _)| member.required);
+    let unpack = needed.map(|(member, _)| {
+        let local = decoding_variable(member);
+        let is_provided = request_meta::is_provided(cx.ir, definition, member);
+        let provided = is_provided.then(|| quote!(.or_else(|| r.provided())));
+        quote!(let Some(#local) = #local #provided else { return Err(object.incomplete(r)); };)
+    });
     // Without members, no decoded value determines the type of the result.
     let type_ = members.is_empty().then(|| quote!(: ReadResult<()>));
     let all = field_members(members).map(|(member, _)| {
@@ -181,7 +179,7 @@ fn emit_decoding(name: &Ident, members: &[Member]) -> TokenStream {
                 return Err(DecodeFailed);
             }
         }
-        #unpack
+        #(#unpack)*
         Ok(Self { #(#all,)* extra: object.extra() })
     }
 }
@@ -196,10 +194,10 @@ fn decoding_variable(member: &Member) -> Ident {
 }
 
 /// Emits the match arms by which decoding handles each known member.
-fn emit_member_arms(members: &[Member]) -> TokenStream {
+fn emit_member_arms(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let arms = members
         .iter()
-        .map(emit_decoding_step)
+        .map(|member| emit_decoding_step(cx, definition, member))
         .enumerate()
         .map(|(index, step)| {
             let index = proc_macro2::Literal::usize_unsuffixed(index);
@@ -209,7 +207,7 @@ fn emit_member_arms(members: &[Member]) -> TokenStream {
 }
 
 /// Emits the expression that decodes the value of a member.
-fn emit_decoding_step(member: &Member) -> TokenStream {
+fn emit_decoding_step(cx: &Context<'_>, definition: &Definition, member: &Member) -> TokenStream {
     match &member.value {
         MemberValue::ConstString(value) => quote!(r.constant(#value)),
         MemberValue::ConstInteger(value) => {
@@ -219,6 +217,9 @@ fn emit_decoding_step(member: &Member) -> TokenStream {
         }
         MemberValue::Type(_) => {
             let local = decoding_variable(member);
+            if request_meta::is_provided(cx.ir, definition, member) {
+                return quote!(r.shared_member(&mut #local));
+            }
             quote!(r.member(&mut #local))
         }
     }

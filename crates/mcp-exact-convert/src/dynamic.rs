@@ -4,7 +4,6 @@
 //! same in all revisions from the source to the target is returned unchanged and is not parsed.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use mcp_exact_revisions::Side as Role;
 use mcp_exact_wire::{
@@ -12,13 +11,11 @@ use mcp_exact_wire::{
 };
 
 use crate::conversion::Conversion;
-use crate::document::may_contain;
 use crate::generated::{KnownRevision, PATHS};
 use crate::loss::{ConvertError, NotedLoss};
 use crate::node::Node;
 use crate::place::Pointers;
-use crate::read::{TreeSelection, adds_meta, read, read_parts};
-use crate::report::described_item;
+use crate::read::{TreeSelection, changed_members, read, read_parts};
 use crate::rows::{MethodRow, MethodTypes, PairRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
@@ -84,42 +81,38 @@ pub fn convert<'t>(
     Ok((!is_silent).then_some(converted))
 }
 
-/// Change of the params of a request or notification in a conversion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ParamsChange {
-    /// No step changes the params.
-    None,
-    /// The conversion only adds `_meta` with the session's metadata; contains the subject of its losses.
-    Metadata(Option<Arc<str>>),
-    /// A step may change the params.
-    Unknown,
+/// Change of the params of a method in a conversion, as far as member names determine it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ParamsChange {
+    /// Names of members that a step may change; no step changes other members.
+    pub names: Vec<&'static str>,
+    /// True if the conversion adds `_meta` with the session's metadata to params without `_meta`.
+    pub adds_meta: bool,
+    /// Definition of the params in the source revision, for [`described_item`]; empty if no step changes params.
+    pub definition: &'static str,
 }
 
-/// Returns the change of params as far as member names determine it; `lacks` returns true for names that they lack.
+/// Returns the change of the params of a request or notification; `None` if a step may change all params.
 pub fn params_change(
     root: Payload<'_>,
-    text: &str,
     from: KnownRevision,
     to: KnownRevision,
-    lacks: &dyn Fn(&str) -> bool,
-) -> ParamsChange {
+) -> Option<ParamsChange> {
     let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
-    let row = row.filter(|row| from != to && !passes(row, &root, from, to));
-    let Some(row) = row else {
-        return ParamsChange::None;
+    let Some(row) = row.filter(|row| from != to && !passes(row, &root, from, to)) else {
+        return Some(ParamsChange::default());
     };
-    let method = MethodOnPath::new(row, &root, from, to);
-    let Ok(Some(Ok(Some(types)))) = method.map(|found| found.map(|found| found.types())) else {
-        return ParamsChange::Unknown;
-    };
+    let method = MethodOnPath::new(row, &root, from, to).ok()??;
+    let types = method.types().ok()??;
     let way = ConversionPath::new(from, to);
-    let has = |name: &str| !lacks(name) && may_contain([name], text);
     let row = way.row(0).definition(types[0]);
-    match adds_meta(row.value, way.rules(), &has) {
-        None => ParamsChange::Unknown,
-        Some(false) => ParamsChange::None,
-        Some(true) => ParamsChange::Metadata(described_item(text, row.name.get())),
-    }
+    let (names, adds_meta) = changed_members(row.value, way.rules())?;
+    let definition = row.name.get();
+    Some(ParamsChange {
+        names,
+        adds_meta,
+        definition,
+    })
 }
 
 /// Returns true if the text is valid in both revisions without a change, and the sender may send the method in both.

@@ -54,6 +54,7 @@ mod rules;
 mod typed;
 
 pub use context::{Context, MAX_LOSSES, NewerMembers};
+pub use document::may_contain;
 #[doc(hidden)]
 pub use dynamic::violations;
 pub use dynamic::{
@@ -64,5 +65,6 @@ pub use generated::KnownRevision;
 pub use loss::{ConvertError, Loss, LossKind};
 pub use mcp_exact_revisions::{Lifecycle, Side as Role};
 pub use mcp_exact_wire::MessageKind;
+pub use report::described_item;
 pub use revision::{Home, MethodInfo, UnknownRevision};
 pub use typed::{ConvertTo, convert_as, read_as};

@@ -448,20 +448,20 @@ fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
 }
 
-/// Returns true if the steps only add `_meta`, false if they change nothing, `None` if they may make other changes.
-pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool) -> Option<bool> {
+/// Returns the names of members that a step may change, and true if the steps add `_meta`; `None` if the steps may make
+/// other changes.
+pub fn changed_members(value: u16, path: &'static PathRow) -> Option<(Vec<&'static str>, bool)> {
     let Type::Definition(place) = Type::at(value) else {
         return None;
     };
     let (layout, condition) = (Definition::at(place).layout()?, path.condition(place)?);
-    let mut parts = layout.types.rows().iter().enumerate();
-    let is_concerned = parts.any(|(index, part)| {
-        let is_watched = condition.known >> index & 1 == 1 || TreeSelection::Path(path).has(*part);
-        is_watched && has(layout.name(index))
+    let parts = layout.types.rows().iter().enumerate();
+    let changed = parts.filter(|(index, part)| {
+        condition.known >> index & 1 == 1 || TreeSelection::Path(path).has(**part)
     });
-    let mut names = condition.names.rows().iter();
-    let may_change = is_concerned || names.any(|name| has(name.get()));
-    (!may_change).then_some(condition.adds_meta)
+    let names = changed.map(|(index, _)| layout.name(index));
+    let undefined = condition.names.rows().iter().map(|name| name.get());
+    Some((names.chain(undefined).collect(), condition.adds_meta))
 }
 
 /// Skips a value of a type and validates it like decoding does.

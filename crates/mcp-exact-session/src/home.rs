@@ -3,16 +3,17 @@
 //! The functions convert messages between revisions and report the changes, so that a handler that is written for one revision
 //! serves peers of every revision. Endpoints are not changed.
 
+mod session;
+
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use mcp_exact_convert::{
-    Context, ConvertError, Home, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange,
-    Payload, Role, convert, params_change,
+    Context, ConvertError, Home, KnownRevision, Lifecycle, Loss, MessageKind, Payload, Role,
+    convert,
 };
 use mcp_exact_wire::{
     Decode, DecodeError, DecodeFailed, DecodeParams, Direction, Encode, EncodeParams, ErrorObject,
-    Json, JsonObject, Reader, Request, Revision, from_str, to_string,
+    Json, JsonObject, ProvidedParam, Reader, Request, Revision, RevisionTypes, from_str, to_string,
 };
 
 #[cfg(feature = "client")]
@@ -20,12 +21,15 @@ use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
 use crate::error::{PeerError, SendError};
 use crate::input_request::InputRequest;
 use crate::message::Call;
-use crate::meta;
 use crate::outcome::RawResult;
-use crate::server::{ClientContext, ClientNotification, IncomingRequest, Reply};
+use crate::server::{ClientNotification, IncomingRequest, Reply};
 use crate::stream::RequestKey;
 use crate::typed::{ClientNotifications, ClientRequests, ReceivedCall, ServerNotifications, View};
 use crate::{CallOptions, Time};
+
+pub(crate) use session::HomeSession;
+use session::ParamsEffect;
+pub use session::RequestLosses;
 
 /// Policy for messages that a conversion changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -41,12 +45,16 @@ pub enum LossPolicy {
 
 /// A value in the types of another revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConvertedValue<T> {
+pub struct ConvertedValue<T, L = Vec<Loss>> {
     /// The converted value.
     pub value: T,
-    /// Changes that the conversion made; empty with [`LossPolicy::Accept`].
-    pub losses: Vec<Loss>,
+    /// Changes that the conversion made, as a slice of [`Loss`]; empty with [`LossPolicy::Accept`].
+    pub losses: L,
 }
+
+/// A client's request in the types of the revision `H`.
+pub type HomeRequest<'r, H> =
+    ConvertedValue<<<H as RevisionTypes>::FromClient as Direction>::Request, RequestLosses<'r>>;
 
 impl<T> ConvertedValue<T> {
     /// Converts the value and keeps the losses.
@@ -67,35 +75,21 @@ impl<C> IncomingRequest<C> {
     /// # Errors
     /// The error to reply with, if the parameters do not match the method, `H` does not define the method or cannot express the
     /// parameters, or the policy refuses the changes.
-    pub fn typed_as<H: Home>(
-        &self,
-        policy: LossPolicy,
-    ) -> Result<ConvertedValue<<H::FromClient as Direction>::Request>, PeerError> {
-        let (id, call) = (Some(self.id()), &self.received_call.call);
-        let direction = (self.revision(), H::KNOWN);
-        let root = Payload {
-            kind: MessageKind::Request,
-            method: self.method(),
-            sender: Role::Client,
+    pub fn typed_as<H: Home>(&self, policy: LossPolicy) -> Result<HomeRequest<'_, H>, PeerError> {
+        let received = &self.received_call.call;
+        let (call, meta, losses) = match self.without_conversion::<H>(policy) {
+            Some((meta, losses)) => (Cow::Borrowed(received), meta, losses),
+            None => {
+                let converted = self.converted_call(H::KNOWN, policy)?;
+                (converted.value, None, converted.losses.into())
+            }
         };
-        if let Some((added, losses)) = self.without_conversion::<H>(root, policy) {
-            let value = ClientRequests::decode::<H>(ReceivedCall { id, call, added })?;
-            return Ok(ConvertedValue { value, losses });
-        }
-        // The application reads answers and state of a retry from the request.
-        let mut cx = Context::new().assume_input_read();
-        cx = cx.request_id(self.id().clone());
-        if H::KNOWN.lifecycle() == Lifecycle::Discover {
-            cx = cx.request_meta(self.client.request_meta());
-        }
-        let call = convert_call(root, call, direction, cx, policy)?;
-        call.map_value(|call| {
-            ClientRequests::decode::<H>(ReceivedCall {
-                id,
-                call: &call,
-                added: "",
-            })
-        })
+        let value = ClientRequests::decode::<H>(ReceivedCall {
+            id: Some(self.id()),
+            call: &call,
+            meta,
+        })?;
+        Ok(ConvertedValue { value, losses })
     }
 
     /// Creates the reply in the revision of the request from a result of the revision `H`.
@@ -187,94 +181,41 @@ impl<C> IncomingRequest<C> {
         Some(convert_result::<Q>(result, Role::Client, direction, policy))
     }
 
-    /// Returns the members that the conversion to `H` adds to the params, and the losses of the conversion; `None` if the
-    /// conversion also changes other members.
-    fn without_conversion<H: Home>(
+    /// Converts the params to a home revision.
+    fn converted_call(
         &self,
-        root: Payload<'_>,
+        home: KnownRevision,
         policy: LossPolicy,
-    ) -> Option<(&str, Vec<Loss>)> {
-        match predicted_change(root, &self.received_call.call, self.revision(), H::KNOWN) {
-            ParamsChange::None => Some(("", Vec::new())),
-            ParamsChange::Metadata(subject) => {
-                let meta = self.client.session_meta(H::KNOWN)?;
-                Some((&meta.member, meta.losses(policy, subject)?))
-            }
-            ParamsChange::Unknown => None,
-        }
-    }
-}
-
-/// Members of `_meta` that describe the client of a session. The members are added to a request that is converted to a
-/// home revision in which every request describes its client.
-///
-/// The metadata is the same for all requests of the session.
-#[derive(Debug)]
-pub(crate) struct SessionMeta {
-    /// Home revision of the metadata.
-    home: KnownRevision,
-    /// JSON text of the member `_meta`, with its name.
-    member: String,
-    /// Losses of the conversion.
-    losses: Vec<Loss>,
-}
-
-impl SessionMeta {
-    /// Converts a request without params, and keeps the resulting `_meta`.
-    fn new(client: &ClientContext, home: KnownRevision) -> Option<Self> {
-        let mut cx = Context::new().request_meta(client.request_meta());
+    ) -> Result<ConvertedValue<Cow<'_, Call>>, PeerError> {
         let root = Payload {
             kind: MessageKind::Request,
-            method: "tools/list",
+            method: self.method(),
             sender: Role::Client,
         };
-        let from = KnownRevision::parse(client.info.revision.as_str())?;
-        let params = convert(root, Some("{}"), from, home, &mut cx).ok()??;
-        Some(Self {
-            home,
-            member: params.strip_prefix('{')?.strip_suffix('}')?.to_owned(),
-            losses: cx.into_losses(),
-        })
-    }
-
-    /// Returns the losses to report for a request about `subject`, such as a tool; `None` if the policy refuses the
-    /// losses.
-    fn losses(&self, policy: LossPolicy, subject: Option<Arc<str>>) -> Option<Vec<Loss>> {
-        let is_lossy = || self.losses.iter().any(|loss| loss.kind.is_lossy());
-        match policy {
-            LossPolicy::Refuse if is_lossy() => None,
-            LossPolicy::Accept => Some(Vec::new()),
-            LossPolicy::Refuse | LossPolicy::Report => {
-                let mut losses = self.losses.clone();
-                losses
-                    .iter_mut()
-                    .for_each(|loss| loss.subject.clone_from(&subject));
-                Some(losses)
-            }
+        // The application reads answers and state of a retry from the request.
+        let mut cx = Context::new().assume_input_read();
+        cx = cx.request_id(self.id().clone());
+        if home.lifecycle() == Lifecycle::Discover {
+            cx = cx.request_meta(self.client.request_meta());
         }
+        let direction = (self.revision(), home);
+        convert_call(root, &self.received_call.call, direction, cx, policy)
     }
-}
 
-impl ClientContext {
-    /// Returns the members of `_meta` that describe the client in a request of 2026-07-28 (`basic`, "Per-Request
-    /// Protocol Fields").
-    fn request_meta(&self) -> JsonObject {
-        let mut known = JsonObject::new();
-        let capabilities = self.info.capabilities.clone();
-        known.insert(meta::CLIENT_CAPABILITIES, capabilities);
-        if let Some(info) = &self.info.implementation {
-            known.insert(meta::CLIENT_INFO, info.clone());
+    /// Returns the member that the conversion to `H` adds to the params, if any, and the losses of the conversion;
+    /// `None` if the conversion may change other members.
+    fn without_conversion<H: Home>(
+        &self,
+        policy: LossPolicy,
+    ) -> Option<(Option<&ProvidedParam>, RequestLosses<'_>)> {
+        if self.revision() == H::REVISION {
+            return Some(Default::default());
         }
-        known
-    }
-
-    /// Returns the metadata for a home revision; `None` if the conversion fails, or the metadata was created for
-    /// another home revision.
-    fn session_meta(&self, home: KnownRevision) -> Option<&SessionMeta> {
-        let meta = self
-            .meta
-            .get_or_init(|| SessionMeta::new(self, home).map(Box::new));
-        meta.as_deref().filter(|meta| meta.home == home)
+        let (call, decode) = (
+            &self.received_call.call,
+            ProvidedParam::decode::<H::RequestMeta>,
+        );
+        self.client.added_member(H::KNOWN, call, policy, decode)
     }
 }
 
@@ -298,7 +239,7 @@ impl<C> ClientNotification<C> {
             ClientNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
-                added: "",
+                meta: None,
             })
         })
     }
@@ -325,7 +266,7 @@ impl ServerNotification {
             ServerNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
-                added: "",
+                meta: None,
             })
         })
     }
@@ -359,7 +300,7 @@ impl ServerRequest {
             let params = Q::Params::decode_params(text.as_deref());
             params.map_err(|error| mismatch_error(&error))
         };
-        if predicted_change(root, &self.call, self.revision(), H::KNOWN) == ParamsChange::None {
+        if is_unchanged(root, &self.call, self.revision(), H::KNOWN) {
             return Ok(ConvertedValue {
                 value: decoded(text.map(Cow::Borrowed))?,
                 losses: Vec::new(),
@@ -476,7 +417,7 @@ fn convert_call<'c>(
     cx: Context,
     policy: LossPolicy,
 ) -> Result<ConvertedValue<Cow<'c, Call>>, PeerError> {
-    if predicted_change(root, call, from, to) == ParamsChange::None {
+    if is_unchanged(root, call, from, to) {
         return Ok(ConvertedValue {
             value: Cow::Borrowed(call),
             losses: Vec::new(),
@@ -497,22 +438,14 @@ fn convert_call<'c>(
     })
 }
 
-/// Predicts, from the names of a message's members, whether a conversion changes the params, for a conversion whose
-/// output is decoded.
-fn predicted_change(
-    root: Payload<'_>,
-    call: &Call,
-    from: Revision,
-    to: KnownRevision,
-) -> ParamsChange {
-    match (&call.params, KnownRevision::parse(from.as_str())) {
-        (Some(params), Some(from)) if !call.has_extra() => {
-            params_change(root, params.text(), from, to, &|name| {
-                call.lacks_param(name)
-            })
-        }
-        _ => ParamsChange::Unknown,
-    }
+/// Returns true if the names of a message's members show that a conversion, whose output is decoded, does not change the
+/// params.
+fn is_unchanged(root: Payload<'_>, call: &Call, from: Revision, to: KnownRevision) -> bool {
+    KnownRevision::parse(from.as_str()).is_some_and(|from| {
+        let effect = ParamsEffect::new(root, from, to);
+        let change = effect.change_without_members(call);
+        change.is_some_and(|change| !change.adds_meta)
+    })
 }
 
 /// Converts JSON text between two revisions; borrows the text if nothing changes.

@@ -210,7 +210,7 @@ pub use error::{
 };
 pub use extensions::{Extension, ExtensionPolicy, Extensions};
 pub use filter::Filter;
-pub use home::{ConvertedValue, LossPolicy};
+pub use home::{ConvertedValue, HomeRequest, LossPolicy, RequestLosses};
 pub use http_request::{HttpRequest, Principal};
 pub use input_request::{InputRequest, InputResponses};
 pub use limits::{Limit, Limits, RequestTimeout};

@@ -145,13 +145,18 @@ impl Call {
         self.params.as_ref()?.view().find(name)
     }
 
-    /// Returns true if it is known without a search that the parameters have no member of this name.
-    pub(crate) fn lacks_param(&self, name: &str) -> bool {
-        let (Some(params), Some(places)) = (&self.params, &self.positions) else {
-            return false;
-        };
-        let index = LOCATED_PARAMS.iter().position(|located| *located == name);
-        index.is_some_and(|index| places.value(params, index).is_none())
+    /// Returns the bit of a name in the bit sets of [`located_params`](Self::located_params); `None` for names that are
+    /// not located.
+    pub(crate) fn location_bit(name: &str) -> Option<u8> {
+        let index = LOCATED_PARAMS.iter().position(|located| *located == name)?;
+        Some(1 << index)
+    }
+
+    /// Returns the bit set of the [`LOCATED_PARAMS`] that the parameters have; `None` if the members were not located.
+    pub(crate) fn located_params(&self) -> Option<u8> {
+        let places = self.positions.as_ref()?;
+        let bit = |index: usize| u8::from(places.has(index)) << index;
+        Some((0..LOCATED_PARAMS.len()).fold(0, |bits, index| bits | bit(index)))
     }
 
     /// Returns true if the message has members other than the method and the parameters.
@@ -579,12 +584,9 @@ pub(crate) fn answer_id(answer: &[u8]) -> Option<RequestId> {
 }
 
 /// Returns the text of a received request or, without id, of a notification, whose parts were scanned when received.
-///
-/// `added` is the text of members that are appended to the parameters, and must be empty if the message has extra
-/// members.
-pub(crate) fn message_text(id: Option<&RequestId>, call: &Call, added: &str) -> String {
+pub(crate) fn message_text(id: Option<&RequestId>, call: &Call) -> String {
     if !call.has_extra() {
-        return call_text(id, &call.method, call.params.as_ref(), added);
+        return call_text(id, &call.method, call.params.as_ref());
     }
     match id {
         Some(id) => to_string(&WithId {

@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 
 use mcp_exact_wire::{
-    DecodeResult, Direction, JsonObject, Never, Reader, RequestId, Revision, RevisionTypes,
-    decode_notification, decode_request,
+    DecodeResult, Direction, JsonObject, Never, ProvidedParam, Reader, RequestId, Revision,
+    RevisionTypes, decode_notification, decode_request,
 };
 
 #[cfg(feature = "client")]
@@ -45,13 +45,13 @@ pub struct ReceivedCall<'a> {
     pub(crate) id: Option<&'a RequestId>,
     /// Method and parameters, as received.
     pub(crate) call: &'a Call,
-    /// Text of members that are added to the parameters; may be empty.
-    pub(crate) added: &'a str,
+    /// Member `_meta` for a request whose parameters require the member and lack it in the text.
+    pub(crate) meta: Option<&'a ProvidedParam>,
 }
 
 /// Defines the view types of requests and notifications.
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident $($meta:ident)?;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +65,9 @@ macro_rules! views {
 
                 #[inline]
                 fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::InRevision<R>, PeerError> {
-                    let text = message::message_text(call.id, call.call, call.added);
+                    let text = message::message_text(call.id, call.call);
                     // Without `map_err`, which would move a large value once more.
-                    match $decode::<R::$side>(&text) {
+                    match $decode::<R::$side>(&text $(, call.$meta)?) {
                         Ok(value) => Ok(value),
                         Err(error) => Err(PeerError::from(&error)),
                     }
@@ -79,9 +79,9 @@ macro_rules! views {
 
 views! {
     /// Requests of a client.
-    ClientRequests FromClient Request decode_request;
+    ClientRequests FromClient Request decode_request meta;
     /// Requests of a server (up to 2025-11-25).
-    ServerRequests FromServer Request decode_request;
+    ServerRequests FromServer Request decode_request meta;
     /// Notifications of a client.
     ClientNotifications FromClient Notification decode_notification;
     /// Notifications of a server.
@@ -145,6 +145,7 @@ impl RevisionTypes for DisabledRevision {
     const REVISION: Revision = Revision::new("");
     type FromClient = Self;
     type FromServer = Self;
+    type RequestMeta = Never;
     type ClientRequest = Never;
     type ClientNotification = Never;
     type ClientResult = Never;
@@ -242,7 +243,7 @@ impl<C> IncomingRequest<C> {
         ReceivedCall {
             id: Some(self.id()),
             call: &self.received_call.call,
-            added: "",
+            meta: None,
         }
     }
 }
@@ -258,7 +259,7 @@ impl<C> ClientNotification<C> {
         let received = ReceivedCall {
             id: None,
             call: &self.call,
-            added: "",
+            meta: None,
         };
         Negotiated::decode(self.revision(), received)
     }
@@ -275,7 +276,7 @@ impl ServerRequest {
         let received = ReceivedCall {
             id: Some(&0_i64.into()),
             call: &self.call,
-            added: "",
+            meta: None,
         };
         Negotiated::decode(self.revision(), received)
     }
@@ -293,7 +294,7 @@ impl ServerNotification {
         let received = ReceivedCall {
             id: None,
             call: &self.call,
-            added: "",
+            meta: None,
         };
         Negotiated::decode(self.revision(), received)
     }

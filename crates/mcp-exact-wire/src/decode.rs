@@ -14,6 +14,7 @@ use crate::message::{
     MessageErrorKind, RESPONSE, ResultMessage,
 };
 use crate::object::ObjectReader;
+use crate::provided::ProvidedParam;
 use crate::reader::{IdAt, Reader};
 use crate::traits::{Decode, to_string};
 use crate::{JsonObject, Nullable, RequestId};
@@ -54,16 +55,10 @@ pub fn decode_message<'m, D: Direction>(
 }
 
 /// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and
-/// [`decode_notification`]. `added` is JSON text of members that are appended to the parameters, without braces, or
-/// empty.
-pub fn call_text(
-    id: Option<&RequestId>,
-    method: &str,
-    params: Option<&JsonObject>,
-    added: &str,
-) -> String {
+/// [`decode_notification`].
+pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObject>) -> String {
     let params = params.map_or("", JsonObject::text);
-    let length = method.len() + params.len() + added.len() + ENVELOPE;
+    let length = method.len() + params.len() + ENVELOPE;
     let mut text = String::with_capacity(length);
     text.push_str("{\"jsonrpc\":\"2.0\"");
     match id {
@@ -88,7 +83,7 @@ pub fn call_text(
     }
     if !params.is_empty() {
         text.push_str(",\"params\":");
-        push_params(params, added, &mut text);
+        text.push_str(params);
     }
     text.push('}');
     text
@@ -96,11 +91,15 @@ pub fn call_text(
 
 /// Decodes a request as [`decode_message`] decodes it, without the code that decodes other messages. `text` must be
 /// JSON that was checked before, such as that of [`call_text`]; values that are skipped are not checked again.
+/// `provided` is a member for parameters that require the member and lack it in the text.
 ///
 /// # Errors
 /// The errors of [`decode_message`]. The parameters of a method that is only defined for notifications are not decoded.
-pub fn decode_request<D: Direction>(text: &str) -> Result<D::Request, MessageError> {
-    let mut r = Reader::of_checked(text);
+pub fn decode_request<D: Direction>(
+    text: &str,
+    provided: Option<&ProvidedParam>,
+) -> Result<D::Request, MessageError> {
+    let mut r = Reader::of_request(text, provided);
     if classify_as(&mut r, const { &DirectionSpec::of::<D>() }, true).is_ok()
         && let Ok(request) = D::Request::decode(&mut r)
         && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
@@ -138,20 +137,6 @@ fn classify_as(r: &mut Reader<'_>, direction: &DirectionSpec, is_request: bool) 
         (MessageClass::Notification, true) => Err(r.id_of_notification(start)),
         (MessageClass::Response(_), _) => Err(r.request_and_response(start)),
     }
-}
-
-/// Appends the object `params` to `text`, with the members in `added` before its closing brace.
-fn push_params(params: &str, added: &str, text: &mut String) {
-    let open = params.strip_suffix('}').filter(|_| !added.is_empty());
-    let Some(open) = open else {
-        return text.push_str(params);
-    };
-    text.push_str(open);
-    if open.trim_end() != "{" {
-        text.push(',');
-    }
-    text.push_str(added);
-    text.push('}');
 }
 
 /// Returns the bytes as text, or the error for a document that is not UTF-8.

@@ -65,6 +65,7 @@ pub mod order;
 mod outline;
 mod places;
 mod pointer;
+mod provided;
 mod reader;
 mod registry;
 mod scan;
@@ -111,6 +112,7 @@ pub use object::{ObjectLayout, ObjectReader, keys, required_bits};
 pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
+pub use provided::ProvidedParam;
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
 #[doc(hidden)]

@@ -263,6 +263,9 @@ impl ObjectReader {
     pub fn next(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         loop {
             let Some(name_at) = r.next_member(&mut self.first)? else {
+                if self.layout.required & !self.seen != 0 {
+                    self.mark_provided(r);
+                }
                 return self.close(r);
             };
             if let Some(index) = self.plain_member(r, name_at) {
@@ -272,6 +275,16 @@ impl ObjectReader {
             if let Some(index) = self.read_other(r, name_at)? {
                 return self.known(r, name_at, index).map(Some);
             }
+        }
+    }
+
+    /// Marks a member of params as read if the caller provides its value.
+    #[cold]
+    fn mark_provided(&mut self, r: &Reader<'_>) {
+        // Only the message encloses its params.
+        let provided = r.provided_param().filter(|_| r.depth() == 1);
+        if let Some(index) = provided.and_then(|provided| self.find(provided.name)) {
+            self.seen |= 1 << index;
         }
     }
 

@@ -17,6 +17,11 @@ impl<const N: usize> Places<N> {
         Self([(0, 0); N])
     }
 
+    /// Returns true if the object has the member with this index among the names.
+    pub fn has(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|(start, _)| *start > 0)
+    }
+
     /// Returns the value of the member with this index among the names. `object` must be the object that was decoded
     /// together with these positions.
     pub fn value<'a>(&self, object: &'a JsonObject, index: usize) -> Option<JsonRef<'a>> {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, Fault, ReadResult};
+use crate::provided::ProvidedParam;
 use crate::scan::{self, NotJson, Shape};
 use crate::unescape::{self, BadEscape};
 use crate::{Decode, Json, skip};
@@ -52,6 +53,8 @@ pub struct Reader<'a> {
     envelope: Envelope,
     /// Offset of an object, and the value of its discriminant if another step has already read it.
     hint: Option<(usize, &'a str)>,
+    /// Params member for a request whose text lacks the member.
+    provided: Option<&'a ProvidedParam>,
 }
 
 /// Positions of the JSON-RPC envelope members that the type of a message does not contain.
@@ -90,6 +93,7 @@ impl<'a> Reader<'a> {
             fault: None,
             envelope: Envelope::default(),
             hint: None,
+            provided: None,
         }
     }
 
@@ -100,6 +104,15 @@ impl<'a> Reader<'a> {
         Self {
             checked: true,
             ..Self::new(text)
+        }
+    }
+
+    /// Creates a reader like [`of_checked`](Self::of_checked), with a params member for a request whose text lacks the
+    /// member.
+    pub(crate) fn of_request(text: &'a str, provided: Option<&'a ProvidedParam>) -> Self {
+        Self {
+            provided,
+            ..Self::of_checked(text)
         }
     }
 
@@ -563,6 +576,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn envelope(&mut self) -> &mut Envelope {
         &mut self.envelope
+    }
+
+    /// Returns the params member for a request whose text lacks the member.
+    #[inline]
+    pub(crate) fn provided_param(&self) -> Option<&'a ProvidedParam> {
+        self.provided
     }
 
     /// Returns the number of objects and arrays of known types that enclose the position.

@@ -290,6 +290,8 @@ pub trait RevisionTypes: private::Generated + Copy + 'static {
     type FromClient: crate::Direction;
     /// Messages that a server sends.
     type FromServer: crate::Direction;
+    /// Type of the member `_meta` that the params of a client's request require; [`Never`] if they require none.
+    type RequestMeta: Decode + Clone + Send + Sync + 'static;
     /// Requests that a client sends.
     type ClientRequest: Decode + Encode;
     /// Notifications that a client sends.

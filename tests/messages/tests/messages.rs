@@ -5,8 +5,9 @@
 use mcp_2025_03_26 as b;
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
-    Direction, Frame, JsonObject, Message, MessageError, MessageErrorKind, RequestId, call_text,
-    decode_frame, decode_message, decode_notification, decode_request, to_string,
+    Direction, Frame, JsonObject, Message, MessageError, MessageErrorKind, ProvidedParam,
+    RequestId, call_text, decode_frame, decode_message, decode_notification, decode_request,
+    to_string,
 };
 
 /// Returns the method of the request to which the response with this id belongs: ids 1 to 3 are known.
@@ -642,7 +643,7 @@ fn calls_decode_like_complete_messages() {
         }
         text.push('}');
         let params: Option<JsonObject> = params.map(|params| params.parse().expect("an object"));
-        assert_eq!(call_text(id.as_ref(), method, params.as_ref(), ""), text);
+        assert_eq!(call_text(id.as_ref(), method, params.as_ref()), text);
         let whole = decode_message::<D>(text.as_bytes(), &|_| None);
         if id.is_some() {
             let whole = whole.map(|message| match message {
@@ -650,7 +651,7 @@ fn calls_decode_like_complete_messages() {
                 _ => None,
             });
             let is_other_kind = D::NOTIFICATIONS.contains(&method);
-            agree(decode_request::<D>(&text), whole, is_other_kind);
+            agree(decode_request::<D>(&text, None), whole, is_other_kind);
         } else {
             let whole = whole.map(|message| match message {
                 Message::Notification(notification) => Some(notification),
@@ -687,4 +688,46 @@ fn calls_decode_like_complete_messages() {
             }
         }
     }
+}
+
+/// Specification 2026-07-28, `basic`, "Per-Request Protocol Fields": each request describes its client in `_meta`. For
+/// params without `_meta`, decoding takes the value of the caller; the result or error is that of a text with `_meta`.
+#[test]
+fn provided_metadata_completes_params() {
+    use mcp_2026_07_28::{FromClient, RequestMetaObject};
+    let meta = r#"{"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28","a":1}"#;
+    let provided = ProvidedParam::decode::<RequestMetaObject>("_meta", meta).expect("metadata");
+    let decode = |method: &str, params: &str, provided| {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        decode_request::<FromClient>(&text, provided)
+    };
+    let mut decoded_requests = 0;
+    for method in FromClient::REQUESTS {
+        for members in [
+            r#""name":"x","arguments":{"_meta":1}"#,
+            r#""uri":"a:b""#,
+            r#""name":5"#,
+            r#""ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"a","value":""}"#,
+            r#""notifications":{}"#,
+            r#""unknown":1"#,
+        ] {
+            let without = decode(method, &format!("{{{members}}}"), Some(&provided));
+            let with = decode(method, &format!("{{{members},\"_meta\":{meta}}}"), None);
+            assert_eq!(without, with, "{method} {members}");
+            decoded_requests += usize::from(with.is_ok());
+            // Metadata of the request itself is not replaced.
+            let other = meta.replace("roots", "sampling");
+            let own = format!("{{{members},\"_meta\":{other}}}");
+            assert_eq!(
+                decode(method, &own, Some(&provided)),
+                decode(method, &own, None)
+            );
+        }
+    }
+    assert!(
+        decoded_requests >= FromClient::REQUESTS.len(),
+        "{decoded_requests}"
+    );
+    let missing = decode("tools/call", r#"{"name":"x"}"#, None).expect_err("no metadata");
+    assert_eq!(missing.decode_error().pointer(), "/params");
 }

@@ -13,6 +13,7 @@ impl RevisionTypes for V2024_11_05 {
     const REVISION: Revision = Revision::new("2024-11-05");
     type FromClient = FromClient;
     type FromServer = FromServer;
+    type RequestMeta = Never;
     type ClientRequest = super::ClientRequest;
     type ClientNotification = super::ClientNotification;
     type ClientResult = super::ClientResult;

@@ -13,6 +13,7 @@ impl RevisionTypes for V2025_06_18 {
     const REVISION: Revision = Revision::new("2025-06-18");
     type FromClient = FromClient;
     type FromServer = FromServer;
+    type RequestMeta = Never;
     type ClientRequest = super::ClientRequest;
     type ClientNotification = super::ClientNotification;
     type ClientResult = super::ClientResult;

@@ -13,6 +13,7 @@ impl RevisionTypes for V2026_07_28 {
     const REVISION: Revision = Revision::new("2026-07-28");
     type FromClient = FromClient;
     type FromServer = FromServer;
+    type RequestMeta = super::RequestMetaObject;
     type ClientRequest = super::ClientRequest;
     type ClientNotification = super::ClientNotification;
     type ClientResult = super::ClientResult;

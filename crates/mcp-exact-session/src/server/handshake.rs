@@ -72,7 +72,7 @@ impl State {
             spec,
             info,
             log_level: None,
-            meta: OnceLock::new(),
+            home: OnceLock::new(),
         });
         let session = Session { client, principal };
         if ready {
@@ -171,7 +171,7 @@ fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientCon
             instructions: None,
         },
         log_level: None,
-        meta: OnceLock::new(),
+        home: OnceLock::new(),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::change::Progress;
 use crate::error::{PeerError, SendError, Violation};
 use crate::filter::Filter;
 use crate::heap_size::{EVENT_SIZE, HeapSize};
-use crate::home::SessionMeta;
+use crate::home::HomeSession;
 use crate::http_request::{HttpRequest, Principal};
 use crate::input_request::{InputRequest, InputResponses};
 use crate::log::Level;
@@ -54,9 +54,9 @@ pub(crate) struct ClientContext {
     pub(crate) info: SessionInfo,
     /// Minimum level of the log messages that the request accepts (from 2026-07-28 on).
     pub(crate) log_level: Option<Level>,
-    /// Metadata of the session for a home revision in which each request describes its client; created when a request
-    /// is first decoded by the types of the home revision.
-    pub(crate) meta: OnceLock<Option<Box<SessionMeta>>>,
+    /// Conversions to the application's home revision; created when a request is first decoded by the types of the home
+    /// revision.
+    pub(crate) home: OnceLock<Option<Box<HomeSession>>>,
 }
 
 /// Unchanged request as received from the client.
@@ -137,7 +137,7 @@ impl<C> IncomingRequest<C> {
                 spec,
                 info: client,
                 log_level: None,
-                meta: OnceLock::new(),
+                home: OnceLock::new(),
             }),
             received_call: Arc::new(ReceivedCall {
                 id: RequestId::from(0),

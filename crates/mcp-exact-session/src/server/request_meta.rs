@@ -116,7 +116,7 @@ impl<'a> RequestMeta<'a> {
                 instructions: None,
             },
             log_level: level.transpose()?,
-            meta: OnceLock::new(),
+            home: OnceLock::new(),
         })
     }
 
@@ -157,7 +157,7 @@ impl ClientContext {
                 instructions: None,
             },
             log_level: None,
-            meta: OnceLock::new(),
+            home: OnceLock::new(),
         }
     }
 }

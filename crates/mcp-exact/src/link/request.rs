@@ -113,8 +113,11 @@ impl Request {
     /// Returns the request in the types of the revision `H`, converted from the negotiated revision.
     pub(crate) fn typed_as<H: session::Home>(&self) -> Result<TypedRequest<H>, PeerError> {
         let converted = self.incoming.typed_as::<H>(session::LossPolicy::Report)?;
-        for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
-            tracing::debug!(method = self.method(), %loss, "a conversion lost information");
+        // The losses are created when they are read.
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
+                tracing::debug!(method = self.method(), %loss, "a conversion lost information");
+            }
         }
         Ok(converted.value)
     }

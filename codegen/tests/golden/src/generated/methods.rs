@@ -13,6 +13,7 @@ impl RevisionTypes for V2000_01_01 {
     const REVISION: Revision = Revision::new("2000-01-01");
     type FromClient = FromClient;
     type FromServer = FromServer;
+    type RequestMeta = Never;
     type ClientRequest = super::ClientRequest;
     type ClientNotification = super::ClientNotification;
     type ClientResult = Never;

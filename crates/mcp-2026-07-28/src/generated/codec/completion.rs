@@ -95,7 +95,7 @@ impl Decode for CompleteRequestParams {
         let mut r#ref = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 1 => r.member(&mut argument),
                 2 => r.member(&mut context),
                 3 => r.member(&mut r#ref),
@@ -106,7 +106,7 @@ impl Decode for CompleteRequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         let Some(argument) = argument else {

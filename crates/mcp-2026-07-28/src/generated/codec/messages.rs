@@ -657,7 +657,7 @@ impl Decode for PaginatedRequestParams {
         let mut cursor = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 1 => r.member(&mut cursor),
                 ObjectReader::END => break,
                 _ => Err(DecodeFailed),
@@ -666,7 +666,7 @@ impl Decode for PaginatedRequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -948,7 +948,7 @@ impl Decode for RequestParams {
         let mut meta = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 ObjectReader::END => break,
                 _ => Err(DecodeFailed),
             };
@@ -956,7 +956,7 @@ impl Decode for RequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

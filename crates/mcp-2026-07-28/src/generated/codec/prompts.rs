@@ -170,7 +170,7 @@ impl Decode for GetPromptRequestParams {
         let mut request_state = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 1 => r.member(&mut arguments),
                 2 => r.member(&mut input_responses),
                 3 => r.member(&mut name),
@@ -182,7 +182,7 @@ impl Decode for GetPromptRequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         let Some(name) = name else {

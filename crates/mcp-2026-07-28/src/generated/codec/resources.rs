@@ -843,7 +843,7 @@ impl Decode for ReadResourceRequestParams {
         let mut uri = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 1 => r.member(&mut input_responses),
                 2 => r.member(&mut request_state),
                 3 => r.member(&mut uri),
@@ -854,7 +854,7 @@ impl Decode for ReadResourceRequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         let Some(uri) = uri else {

@@ -291,7 +291,7 @@ impl Decode for SubscriptionsListenRequestParams {
         let mut notifications = None;
         loop {
             let read = match object.step(r) {
-                0 => r.member(&mut meta),
+                0 => r.shared_member(&mut meta),
                 1 => r.member(&mut notifications),
                 ObjectReader::END => break,
                 _ => Err(DecodeFailed),
@@ -300,7 +300,7 @@ impl Decode for SubscriptionsListenRequestParams {
                 return Err(DecodeFailed);
             }
         }
-        let Some(meta) = meta else {
+        let Some(meta) = meta.or_else(|| r.provided()) else {
             return Err(object.incomplete(r));
         };
         let Some(notifications) = notifications else {

@@ -120,7 +120,7 @@ fn requests_get_the_session_metadata() {
             let told = request.typed_as::<Types20260728>(LossPolicy::Report);
             let told = told.expect("convertible");
             assert_eq!(told.value, quiet.value);
-            (told.value, told.losses)
+            (told.value, told.losses.into_vec())
         };
         let arguments = json!({ "task": 1 });
         let (added, mut losses) = home(json!({ "name": "x", "arguments": arguments }));
@@ -132,6 +132,36 @@ fn requests_get_the_session_metadata() {
         assert_eq!(losses, expected, "{revision}");
         assert_eq!(losses[0].subject.as_deref(), Some("tool `x`"));
     }
+}
+
+/// A session keeps its metadata for one home revision. Requests have the same value and losses in another home revision,
+/// and a policy that refuses losses refuses them in both cases.
+#[test]
+fn home_revisions_can_alternate() {
+    let params = json!({ "name": "x" });
+    let (_, first) = serve_request("2025-06-18", "tools/call", params.clone());
+    let (_, later) = serve_request("2025-06-18", "tools/call", params);
+    let other = later.typed_as::<Types20251125>(LossPolicy::Report);
+    assert!(other.expect("convertible").losses.is_empty());
+    for policy in [LossPolicy::Report, LossPolicy::Accept] {
+        let expected = first
+            .typed_as::<Types20260728>(policy)
+            .expect("convertible");
+        let converted = later
+            .typed_as::<Types20260728>(policy)
+            .expect("convertible");
+        assert_eq!(converted, expected);
+        assert_eq!(
+            format!("{:?}", converted.losses),
+            format!("{:?}", expected.losses.into_vec())
+        );
+    }
+    let refused = |request: &IncomingRequest<()>| {
+        request
+            .typed_as::<Types20260728>(LossPolicy::Refuse)
+            .map(|home| home.losses.into_vec())
+    };
+    assert_eq!(refused(&first), refused(&later));
 }
 
 /// Returns sampling params with additional members.
