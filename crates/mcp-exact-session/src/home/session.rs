@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mcp_exact_convert::{
     Context, KnownRevision, Loss, MessageKind, ParamsChange, Payload, Role, convert,
@@ -188,7 +188,7 @@ impl ClientContext {
     /// Returns the conversions to a home revision; `None` if they were created for another home revision.
     fn home_session(&self, home: KnownRevision) -> Option<&HomeSession> {
         let session = self.home.get_or_init(|| {
-            Some(Box::new(HomeSession {
+            Some(Arc::new(HomeSession {
                 from: KnownRevision::parse(self.info.revision.as_str())?,
                 home,
                 effects: MethodEffects::default(),

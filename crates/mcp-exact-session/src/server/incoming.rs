@@ -56,7 +56,7 @@ pub(crate) struct ClientContext {
     pub(crate) log_level: Option<Level>,
     /// Conversions to the application's home revision; created when a request is first decoded by the types of the home
     /// revision.
-    pub(crate) home: OnceLock<Option<Box<HomeSession>>>,
+    pub(crate) home: OnceLock<Option<Arc<HomeSession>>>,
 }
 
 /// Unchanged request as received from the client.
