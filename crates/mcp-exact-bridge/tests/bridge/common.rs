@@ -191,9 +191,11 @@ impl InMemory {
         }
     }
 
-    /// Aborts every connection.
+    /// Aborts every connection; [`connections`](Self::connections) counts those that have not ended yet.
     pub fn kill(&self) {
-        for serving in self.serving.lock().expect("a lock").drain(..) {
+        let mut serving = self.serving.lock().expect("a lock");
+        serving.retain(|serving| !serving.is_finished());
+        for serving in serving.iter() {
             serving.abort();
         }
     }
@@ -215,6 +217,8 @@ impl Upstream for InMemory {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        // With the lock held, so that no connection is opened between a change of `is_down` and `kill`.
+        let mut serving_tasks = self.serving.lock().expect("a lock");
         if self.is_down.load(Relaxed) {
             return Err(ConnectError::Closed);
         }
@@ -229,10 +233,8 @@ impl Upstream for InMemory {
             }
             let _ = server.serve(remote).await;
         });
-        self.serving
-            .lock()
-            .expect("a lock")
-            .push(serving.abort_handle());
+        serving_tasks.push(serving.abort_handle());
+        drop(serving_tasks);
         Ok(connect(
             settings,
             prior,
