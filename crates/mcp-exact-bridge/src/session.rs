@@ -87,7 +87,7 @@ impl Session {
         Self::new(&other.client, other.info.clone(), backend)
     }
 
-    /// Returns the client.
+    /// Returns the handle of the gateway's endpoint that serves the client.
     pub(crate) fn client(&self) -> &ServerHandle {
         &self.client
     }

@@ -236,7 +236,8 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Returns true if the id of a request is kept: with newer members, unless the caller provides the same id.
+    /// Returns true if the id of a request is kept, because the caller keeps newer members and does not itself provide
+    /// the same id; otherwise records the loss.
     fn is_id_kept(&mut self, name: &str, value: &Node<'t>) -> bool {
         let known = self.known().request_id.as_ref();
         let is_known = known.is_some_and(|known| {

@@ -20,7 +20,8 @@ struct Version {
     path: String,
 }
 
-/// Runs the generator over every version in the history of a clone.
+/// Runs the generator over every version of the schema files in the history of `clone`, a clone of the repository of
+/// the specification.
 ///
 /// # Errors
 /// Returns an error if the directory is not a clone. A version that the generator rejects is printed and is not an

@@ -87,7 +87,8 @@ impl<'i> Comparison<'i> {
         ir.get(name).is_some_and(|definition| definition.official)
     }
 
-    /// Determines which anonymous types have a name in the newer revision, and which names were removed.
+    /// Pairs anonymous types of the older revision with the definitions that name them in the newer revision, and named
+    /// definitions with the anonymous types that replace them.
     fn find_renamed_definitions(&mut self) {
         let mut named: BTreeMap<&str, Vec<(bool, String, Pair<'i>)>> = BTreeMap::new();
         let mut unnamed = named.clone();
