@@ -259,8 +259,8 @@ impl Table {
         })
     }
 
-    /// Returns the entries for members that the source revision does not define. An entry for `*` applies if `gains`
-    /// returns true for its member: only the target defines the member.
+    /// Returns the entries for members that the source revision does not define. An entry for `*` applies only to members
+    /// for which `gains` returns true: those that the target defines and the source does not.
     pub fn undefined_members<'t>(
         &'t self,
         (from, to): (&'t str, &'t str),

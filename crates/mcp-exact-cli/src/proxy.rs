@@ -60,13 +60,13 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Sender and bytes of a message that was forwarded.
+/// Sender and bytes of a complete message.
 struct ForwardedMessage(Direction, Vec<u8>);
 
 /// File or standard error, to which the proxy writes.
 type OutputFile = Box<dyn Write + Send>;
 
-/// Receiver of the complete messages of both directions: records each message, and passes it to the watcher.
+/// Receiver of all complete messages, before they are forwarded: records each message, and passes it to the watcher.
 #[derive(Clone)]
 struct MessageSink {
     /// File to which all messages are recorded, if any.

@@ -88,7 +88,8 @@ pub struct ParamsChange {
     pub names: Vec<&'static str>,
     /// True if the conversion adds `_meta` with the session's metadata to params without `_meta`.
     pub adds_meta: bool,
-    /// Definition of the params in the source revision, for [`described_item`]; empty if no step changes params.
+    /// Definition of the params in the source revision, for [`described_item`](crate::described_item); empty if no step
+    /// changes params.
     pub definition: &'static str,
 }
 

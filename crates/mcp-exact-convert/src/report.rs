@@ -81,7 +81,8 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
     notes
 }
 
-/// Returns the kind and name of the item that the complete text describes.
+/// Returns the kind and name of the tool, prompt or resource that a value of the type `definition` describes; `None` for
+/// other types. `text` must be valid JSON.
 pub fn described_item(text: &str, definition: &str) -> Option<Arc<str>> {
     let (_, what, name) = NAMED_DEFINITIONS
         .iter()

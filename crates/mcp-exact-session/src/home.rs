@@ -203,7 +203,8 @@ impl<C> IncomingRequest<C> {
     }
 
     /// Returns the member that the conversion to `H` adds to the params, if any, and the losses of the conversion;
-    /// `None` if the conversion may change other members.
+    /// `None` if the conversion may change other members, if the policy refuses the losses, or if the requests of the
+    /// session are converted to another home revision.
     fn without_conversion<H: Home>(
         &self,
         policy: LossPolicy,

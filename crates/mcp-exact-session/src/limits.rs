@@ -35,8 +35,8 @@ pub struct Limits {
     pub remembered_ids: usize,
     /// Maximum number of streams that a client opens at a server and that are open or have queued output. Above this
     /// limit, a server accepts some further POSTs, so that responses and cancellations arrive, and refuses the requests
-    /// in these POSTs. A client with as many streams, not counting its requests, accepts no further messages until the
-    /// server accepts a POST.
+    /// in these POSTs. A client over HTTP accepts no messages while more than this many POSTs of its answers and
+    /// notifications are unaccepted.
     pub streams: usize,
     /// Maximum number of queued outgoing messages and, separately, of queued events. Beyond the limit, notifications
     /// are dropped and requests are refused.

@@ -105,8 +105,7 @@ pub(crate) struct Flow {
     version: AtomicU64,
     /// Set once the token was loaded from the store.
     is_loaded: tokio::sync::OnceCell<()>,
-    /// Number of authorizations since the server has last accepted a token, each after it rejected a token that had not
-    /// expired.
+    /// Number of attempts to authorize after rejected, unexpired tokens, since the server last accepted a token.
     rejected_tokens: AtomicU32,
     /// Latest DPoP nonce of each origin.
     nonces: Mutex<HashMap<String, String>>,
@@ -346,7 +345,7 @@ impl Flow {
         let obtained = self
             .obtain_token(used.as_ref(), challenge, may_refresh)
             .await;
-        // Whether the server accepts the current token is known by the next request only.
+        // Only the next request shows whether the server accepts the current token, so that a rejection is not stored.
         let is_rejection =
             |error: &OAuthError| matches!(error, OAuthError::StillUnauthorized { .. });
         if let Err(error) = &obtained

@@ -233,8 +233,8 @@ impl OAuth {
     /// (`io.modelcontextprotocol/auth/wif`). The platform's token must have the audience that the authorization server
     /// requires.
     ///
-    /// The platform's token is sent only to one authorization server: the issuer that [`issuer`](Self::issuer) sets, or
-    /// else the first issuer that is used.
+    /// The platform's token is sent to the authorization servers of [`also_registered`](Self::also_registered), and
+    /// otherwise only to one: the issuer that [`issuer`](Self::issuer) sets, or else the first issuer that is used.
     pub fn workload<F, Fut>(token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,

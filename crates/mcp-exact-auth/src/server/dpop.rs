@@ -13,7 +13,7 @@ use super::jose::{UnverifiedToken, sha256_base64url};
 
 /// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
-/// Maximum number of used proofs that are stored, with 16 bytes each: enough for 3,000 requests per second.
+/// Maximum number of used proofs that are stored, with 16 bytes each: enough for 2,000 requests per second.
 const MAX_REMEMBERED_PROOFS: usize = 1_000_000;
 
 /// Claims of a DPoP proof (RFC 9449, section 4.2).

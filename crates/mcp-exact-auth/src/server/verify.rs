@@ -358,7 +358,8 @@ impl Introspection {
         self
     }
 
-    /// Requests the state of a token and returns its claims. A signed token of another issuer is not sent to this one.
+    /// Requests the state of a token and returns its claims. A JWT whose `iss` names another issuer is rejected without a
+    /// request to the endpoint.
     async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
         let issuer = UnverifiedToken::new(token)
             .ok()

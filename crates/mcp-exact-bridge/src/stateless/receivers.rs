@@ -23,7 +23,7 @@ pub(super) struct CallReceiver {
     pub(super) key: RequestKey,
     /// Channel for the requests that the server sends during the call.
     pub(super) server_requests: mpsc::UnboundedSender<PendingServerRequest>,
-    /// Capabilities of refused requests of the server during the call.
+    /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(super) undeclared: Arc<UndeclaredCapabilities>,
     /// Translation from the revision of the server to the revision of the client.
     pub(super) back: Translation,
@@ -81,7 +81,7 @@ struct RelayedRequest {
     request: RequestKey,
     /// Hooks for the messages during the request.
     messages: MessageHooks,
-    /// Capabilities of refused requests of the server during the request.
+    /// Undeclared capabilities that refused requests of the server needed during the request.
     undeclared: Arc<UndeclaredCapabilities>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct SharedCall<'a> {
     calls: &'a SharedCalls,
     /// Key of the upstream request.
     key: RequestKey,
-    /// Capabilities of refused requests of the server during the call.
+    /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(super) undeclared: Arc<UndeclaredCapabilities>,
 }
 

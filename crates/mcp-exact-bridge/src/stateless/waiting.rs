@@ -28,9 +28,9 @@ pub(super) struct RunningCall {
     pub(super) pending: PendingRequest,
     /// Channel of the requests that the server sends during the call.
     pub(super) server_requests: mpsc::UnboundedReceiver<PendingServerRequest>,
-    /// Number of requests of the server that the client has received during the call.
+    /// Number of server requests that have received a key in `inputRequests`.
     pub(super) asked: usize,
-    /// Capabilities of refused requests of the server during the call.
+    /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(super) undeclared: Arc<UndeclaredCapabilities>,
     /// Client request that receives the progress of the call.
     pub(super) progress: ProgressReceiver,

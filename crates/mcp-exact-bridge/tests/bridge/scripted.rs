@@ -16,11 +16,14 @@ use crate::common::object;
 /// Server in memory. A function returns its messages after a message of the client; the server itself completes the
 /// handshake and lists no tools.
 pub struct Scripted<F> {
+    /// Revision that the server negotiates.
     pub revision: Revision,
+    /// Function that returns the messages of the server after a message of the client.
     pub script: Arc<F>,
 }
 
 impl<F: Fn(&JsonObject) -> Vec<String> + Send + Sync + 'static> Scripted<F> {
+    /// Creates a server of a revision.
     pub fn new(revision: Revision, script: F) -> Self {
         let script = Arc::new(script);
         Self { revision, script }
@@ -73,9 +76,10 @@ fn initialize_response(message: &JsonObject, revision: Revision) -> String {
     response(&text_of(message, "id"), &result)
 }
 
-/// Params of a sampling request and of an elicitation.
+/// Params of a sampling request.
 pub const SAMPLE: &str =
     r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi."}}],"maxTokens":1}"#;
+/// Params of an elicitation request.
 pub const ELICIT: &str = r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{"yes":{"type":"boolean"}}}}"#;
 
 impl<F: Fn(&JsonObject) -> Vec<String> + Send + Sync + 'static> Upstream for Scripted<F> {

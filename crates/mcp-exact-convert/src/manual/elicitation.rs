@@ -20,7 +20,7 @@ pub fn capability_of_forms<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>)
     Ok(())
 }
 
-/// Drops the parts of capabilities that 2025-06-18 does not define, so that a client does not gain them.
+/// Drops `elicitation.url` and `sampling.tools`, which 2025-06-18 does not define, so that a client does not gain them.
 pub fn without_gained_parts<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     for (capability, name) in [("elicitation", "url"), ("sampling", "tools")] {
         let parts = node.member(capability);

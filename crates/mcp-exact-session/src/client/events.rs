@@ -74,8 +74,8 @@ pub enum TransportFailure {
     },
     /// The connection to the server was lost.
     Lost,
-    /// The connection was lost before a response to the POST began, such as an idle connection that the server has closed while
-    /// the client was about to use it again.
+    /// The POST was not sent, or the connection was lost before a response began, such as an idle connection that the server has
+    /// closed while the client was about to use it again.
     ///
     /// A request that may be repeated is sent again, once and with another id. Any other request is lost.
     Unanswered,

@@ -221,7 +221,8 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// Returns true if the POSTs that the server has not accepted have reached [`Limits::streams`](crate::Limits::streams).
+    /// Returns true over HTTP if more streams than [`Limits::streams`](crate::Limits::streams) are open or have queued output, not
+    /// counting as many as requests are pending.
     ///
     /// Over HTTP each answer is a POST of its own, so a server that sends requests and accepts no answers would otherwise open
     /// any number of them. The POSTs of requests end with the requests, and do not count.

@@ -76,8 +76,11 @@ struct MethodEffects(OnceLock<Box<MethodEffect>>);
 /// Effect on one method, and those on other methods.
 #[derive(Debug)]
 struct MethodEffect {
+    /// Method of the requests.
     method: &'static str,
+    /// Effect of the conversion on the params of the method.
     effect: ParamsEffect,
+    /// Effects on further methods.
     others: MethodEffects,
 }
 

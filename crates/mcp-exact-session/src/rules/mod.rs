@@ -333,7 +333,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks a notification that no revision defines: an extension or a vendor does.
+    /// Checks a notification that the negotiated revision does not define: an extension or a vendor does.
     ///
     /// "The server MUST NOT send notification types the client has not explicitly requested" (2026-07-28,
     /// `basic/patterns/subscriptions`): a subscription carries the notifications of an extension only if the filter has a member
@@ -441,12 +441,12 @@ impl<'a> Rules<'a> {
             .flatten()
     }
 
-    /// Returns true if the configuration allows a method that the revision does not define.
+    /// Returns true if the configuration lists the notification, or allows all.
     pub(crate) fn is_vendor_notification(&self, method: &str) -> bool {
         self.is_vendor_method(&self.extensions.notifications, method)
     }
 
-    /// Returns true if the configuration allows a method that no revision defines. `listed` are the listed methods.
+    /// Returns true if `listed` contains the method, or the policy allows all methods.
     fn is_vendor_method(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)

@@ -228,7 +228,7 @@ impl Connect {
     }
 
     /// Declares notifications of a vendor or extension that the client sends ([`Client::notify`]), such as
-    /// `com.example/opened`. Servers accept only the notifications that they declare, too
+    /// `com.example/opened`. A server accepts the notification only if it also declares the method
     /// ([`ServerBuilder::on_notification`](crate::ServerBuilder::on_notification)).
     pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let methods = methods.into_iter().map(Into::into);
@@ -236,8 +236,8 @@ impl Connect {
         self
     }
 
-    /// Adds a handler of notifications of the server, of a vendor or extension. Every handler of a method is called, on
-    /// the task of the connection: a handler must not block.
+    /// Adds a handler for notifications of a vendor or extension that the server sends. Every handler of a method is
+    /// called, on the task of the connection: a handler must not block.
     pub fn on_notification(
         mut self,
         method: impl Into<String>,

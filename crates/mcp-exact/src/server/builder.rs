@@ -225,7 +225,7 @@ impl ServerBuilder {
     }
 
     /// Declares notifications of a vendor or extension that handlers send ([`Cx::notify`](crate::Cx::notify)), such as
-    /// `com.example/indexed`. Clients accept only the notifications that they declare, too
+    /// `com.example/indexed`. A client accepts the notification only if it also declares the method
     /// ([`Connect::on_notification`](crate::Connect::on_notification)).
     pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let methods = methods.into_iter().map(Into::into);
@@ -233,7 +233,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a handler of notifications of clients: of a vendor or extension, or
+    /// Adds a handler for notifications of a vendor or extension that clients send, or for
     /// `notifications/roots/list_changed` (up to 2025-11-25). Every handler of a method is called, on the task of the
     /// connection: a handler must not block, and can spawn a task or send a message to one.
     pub fn on_notification(

@@ -166,8 +166,9 @@ impl Flow {
     }
 
     /// Returns the client of a workload: the client that is configured for the authorization server, or no client.
-    /// Without a client, the workload belongs to the first server that it is used with, so that a resource cannot
-    /// redirect the platform's token to another server later.
+    /// Without a client, the workload belongs to the issuer of the options, or else to the first server that it is used
+    /// with, so that a resource cannot redirect the platform's token to another server later; fails with `OtherIssuer`
+    /// for any other server.
     pub(super) async fn workload_client(
         &self,
         server: &ServerMetadata,
