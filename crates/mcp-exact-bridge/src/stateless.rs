@@ -175,7 +175,10 @@ impl Stateless {
         let principal = principal.map(|Principal(name)| name.as_str());
         match request.state.as_deref() {
             None => false,
-            Some(state) if state.starts_with(STATE_PREFIX) => self.is_waiting(state, principal),
+            Some(state) if state.starts_with(STATE_PREFIX) && self.is_waiting(state, principal) => {
+                true
+            }
+            // The state of a server, which may be a gateway.
             Some(state) => {
                 let binding = self.binding(backend, principal);
                 binding.is_ok_and(|binding| binding.unbind(Json::string(state)).is_ok())

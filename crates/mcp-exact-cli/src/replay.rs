@@ -113,11 +113,13 @@ fn read_entries(file: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Entry>> {
 
 /// Returns true if a text is a JSON-RPC message, or a batch of messages.
 fn is_message(text: &str) -> bool {
+    let is_single = |message: &Value| {
+        let mut members = ["method", "result", "error"].iter();
+        members.any(|name| message.get(name).is_some())
+    };
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Array(_)) => true,
-        Ok(message) => ["method", "result", "error"]
-            .iter()
-            .any(|name| message.get(name).is_some()),
+        Ok(Value::Array(batch)) => !batch.is_empty() && batch.iter().all(is_single),
+        Ok(message) => is_single(&message),
         Err(_) => false,
     }
 }

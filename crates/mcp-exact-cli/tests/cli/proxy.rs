@@ -130,6 +130,10 @@ fn other_files_are_not_replayed() {
             "\n{\"name\":\"a tool\"}\n",
             "error: log.jsonl:2 is no line of a recording; `mcp-exact proxy --record` writes one\n",
         ),
+        (
+            "[1]\n",
+            "error: log.jsonl:1 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+        ),
     ] {
         fs::write(folder.path().join("log.jsonl"), content).expect("a file");
         let ended = run(

@@ -262,7 +262,15 @@ async fn listen_again(
                 return;
             };
             match link.listen(params.clone()).await {
-                Ok((again, _)) => {
+                Ok((again, accepted)) => {
+                    let mut refused = subscribed_uris(&params);
+                    refused.retain(|uri| !accepted.contains(uri));
+                    if !refused.is_empty() {
+                        tracing::warn!(
+                            ?refused,
+                            "a subscription was begun again without resources"
+                        );
+                    }
                     link.report_possible_changes(&params);
                     request = Some(again);
                 }

@@ -313,6 +313,29 @@ async fn resync_ends_http_sse_sessions() {
     }
 }
 
+/// The endpoint of Streamable HTTP passes no message to an HTTP+SSE session (2024-11-05), whichever process has the
+/// event stream: "The server MUST respond to requests containing that session ID with HTTP 404" (2025-03-26,
+/// `basic/transports`, "Session Management") for an id that is none of its sessions.
+#[tokio::test]
+async fn http_sse_ids_are_unknown_everywhere() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+    let servers: [TestServer; 2] = start(&store).await;
+    let request = servers[0].request("/sse", "GET", &[], "");
+    let mut events = servers[0].open(&request).await;
+    let begun = read_until(&mut events, "\n\n").await;
+    let (_, rest) = begun.split_once("sessionId=").expect("an id");
+    let id = rest.lines().next().unwrap_or_default();
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
+    for server in &servers {
+        for body in [cancelled, answer] {
+            let reply = send(server.address, "POST", id, body).await;
+            assert_eq!(reply.status, 404, "{reply:?}");
+        }
+    }
+}
+
 /// Processes that handle the same session never use ids of the same block.
 #[tokio::test]
 async fn id_blocks_belong_to_one_process() {

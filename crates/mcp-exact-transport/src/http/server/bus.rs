@@ -270,7 +270,14 @@ pub(super) async fn forward(
         inner.sessions.find(id, principal, Binding::StreamableHttp)
     };
     let Some(session) = session else {
-        resume::load(inner, id, principal).await?;
+        // The record of an HTTP+SSE session has no snapshot; the endpoint of Streamable HTTP does not serve it.
+        if resume::load(inner, id, principal)
+            .await?
+            .snapshot
+            .is_empty()
+        {
+            return Err(resume::unknown());
+        }
         send_frame(bus, id, message).await?;
         return Ok(None);
     };
