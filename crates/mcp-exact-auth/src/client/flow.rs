@@ -35,8 +35,8 @@ use crate::scope::Scopes;
 
 /// Time before the expiry of a token at which the token is refreshed, in seconds.
 const REFRESH_MARGIN_SECONDS: u64 = 45;
-/// Maximum number of additional authorizations per operation, and after tokens that the server rejects ("Step-Up
-/// Authorization Flow": "a few times").
+/// Maximum number of additional authorizations per operation, and after tokens that the server rejects. The
+/// specification says "a few times" (`basic/authorization`, "Step-Up Authorization Flow").
 const MAX_AUTHORIZATION_ROUNDS: u32 = 2;
 
 /// Token that requests are sent with.

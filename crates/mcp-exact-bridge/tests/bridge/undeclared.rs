@@ -151,9 +151,10 @@ async fn other_results_are_relayed() {
     }
 }
 
-/// Over stdio a request of the server does not name its call: while several calls are in progress, it belongs to none.
+/// Over stdio, a request of the server does not say during which call it is sent. While several calls are in progress,
+/// none of them ends with the error for a missing capability.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_calls_get_no_blame() {
+async fn ambiguous_requests_fail_no_call() {
     let of_server = with_sessions().last().expect("a revision");
     let bridge = scripted_bridge(of_server).await;
     let listening = listen(&bridge).await;
