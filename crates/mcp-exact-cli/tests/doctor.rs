@@ -107,6 +107,9 @@ const ALLOWED_HTTP_FAULTS: &[(&str, &str)] = &[
     ("header-chooses-revision", "2026-07-28"),
 ];
 
+/// Number of examinations at a time.
+const THREAD_COUNT: usize = 12;
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, flag, transport, fault] = arguments.as_slice()
@@ -139,7 +142,10 @@ fn main() {
             })
         }));
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let mut arguments = Arguments::from_args();
+    // The doctor waits for silent servers, without work for a processor.
+    arguments.test_threads.get_or_insert(THREAD_COUNT);
+    libtest_mimic::run(&arguments, trials).exit();
 }
 
 /// Checks that the doctor has no findings about a server without a fault, in every revision.

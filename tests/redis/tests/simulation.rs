@@ -68,16 +68,16 @@ fn seeds_repeat_runs() {
 /// Each deliberate fault causes a violation that the simulation reports.
 #[test]
 fn injected_faults_are_detected() {
-    for (fault, words) in [
-        (Fault::LostEvent, "comes after"),
-        (Fault::NoFence, "behind its end"),
-        (Fault::DeadForever, "lives"),
-        (Fault::EarlyWill, "no end"),
-        (Fault::RepeatedMessage, "delivered twice"),
+    for (fault, words, sessions) in [
+        (Fault::LostEvent, "comes after", 20_000),
+        (Fault::NoFence, "behind its end", 20_000),
+        (Fault::DeadForever, "lives", 100_000),
+        (Fault::EarlyWill, "no end", 20_000),
+        (Fault::RepeatedMessage, "delivered twice", 20_000),
     ] {
         let plan = Plan {
             processes: 20,
-            sessions: 100_000,
+            sessions,
             seed: 1,
             fault: Some(fault),
         };

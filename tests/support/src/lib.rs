@@ -7,10 +7,13 @@
 mod edit;
 pub mod generate;
 pub mod mutate;
+#[cfg(test)]
+mod official;
 pub mod oracle;
 pub mod rng;
 pub mod schema;
 pub mod text;
+pub mod tier;
 mod unchecked;
 mod values;
 
@@ -20,4 +23,5 @@ pub use oracle::Oracle;
 pub use rng::Rng;
 pub use schema::definition_names;
 pub use text::{Doc, Style, is_same_json};
+pub use tier::Cases;
 pub use unchecked::without_unchecked;

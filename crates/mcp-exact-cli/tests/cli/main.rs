@@ -13,7 +13,11 @@ mod convert_message;
 mod diff;
 mod jsonl;
 mod messages;
+#[cfg(feature = "oauth")]
+mod oauth;
 mod program;
 mod proxy;
 mod revisions;
 mod show;
+#[cfg(all(feature = "telemetry", unix))]
+mod telemetry;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use codegen::ir::{Ir, Shape};
 use mcp_exact_tests_support::{
-    Generator, Mutator, Oracle, Rng, definition_names, without_unchecked,
+    Cases, Generator, Mutator, Oracle, Rng, definition_names, without_unchecked,
 };
 use mcp_exact_wire::{Map, Nullable, ProgressToken};
 use schemars1::{JsonSchema, SchemaGenerator};
@@ -20,7 +20,7 @@ use crate::revisions::{Revision, revisions};
 const SEED: u64 = 20_251_125;
 
 /// Number of instances of each definition.
-const INSTANCE_COUNT: usize = 6;
+const INSTANCE_COUNT: Cases = Cases { short: 3, long: 6 };
 /// Number of mutants of each instance.
 const MUTANT_COUNT: usize = 6;
 
@@ -182,7 +182,7 @@ fn validators_agree_on_both_schemas() {
                 panic!("{} {} stands nowhere", revision.id(), known.name);
             }
             names += 1;
-            for _ in 0..INSTANCE_COUNT {
+            for _ in 0..INSTANCE_COUNT.number() {
                 let doc = generator.instance(known.name);
                 let mutants = mutator.sample(known.name, &doc, MUTANT_COUNT);
                 let mutants = mutants.into_iter().map(|mutant| mutant.doc);

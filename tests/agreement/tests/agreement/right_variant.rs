@@ -4,7 +4,7 @@
 //! unknown variant.
 
 use codegen::ir::Union as Variants;
-use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style};
+use mcp_exact_tests_support::{Cases, Doc, Generator, Mutator, Rng, Style};
 use mcp_exact_wire::ViolationKind;
 
 use crate::revisions::{Revision, Union, revisions};
@@ -15,7 +15,10 @@ use crate::unions::select_variant;
 const SEED: u64 = 20_241_105;
 
 /// Number of instances of each union.
-const INSTANCE_COUNT: usize = 200;
+const INSTANCE_COUNT: Cases = Cases {
+    short: 40,
+    long: 200,
+};
 
 /// Numbers of checked values by outcome.
 #[derive(Debug, Default)]
@@ -37,7 +40,7 @@ fn instances_decode_as_the_accepting_variant() {
         let mut mutator = Mutator::new(revision.schema.document, rng.fork());
         let mut tally = Tally::default();
         for union in revision.types.unions {
-            for _ in 0..INSTANCE_COUNT {
+            for _ in 0..INSTANCE_COUNT.number() {
                 let doc = generator.instance(union.name);
                 let extended = mutator.with_unknown_members(union.name, &doc);
                 check(revision, union, &doc, &mut rng, &mut tally);
@@ -131,7 +134,7 @@ fn invalid_params_are_reported_with_pointer() {
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         for union in unions_by_method(revision) {
-            for _ in 0..INSTANCE_COUNT {
+            for _ in 0..INSTANCE_COUNT.number() {
                 let doc = generator.instance(union.name);
                 for bad in ["5", "[]", "null", "\"a\"", r#"{"_meta":[]}"#] {
                     let bad = Doc::parse(bad).expect("a case is JSON");
@@ -162,7 +165,7 @@ fn known_methods_never_become_unknown() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         let mut mutator = Mutator::new(revision.schema.document, Rng::new(SEED));
         for union in unions_by_method(revision) {
-            for _ in 0..INSTANCE_COUNT {
+            for _ in 0..INSTANCE_COUNT.number() {
                 let doc = generator.instance(union.name);
                 for mutant in mutator.sample(union.name, &doc, 5) {
                     let in_params = mutant.pointer.starts_with("/params");

@@ -2,7 +2,7 @@
 //! unknown members keep their order. Inputs are seeded instances with unusual numbers and unknown members, in compact
 //! and in random spelling. Compact documents must be preserved byte for byte, except for the documented member order.
 
-use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, is_same_json};
+use mcp_exact_tests_support::{Cases, Doc, Generator, Mutator, Rng, Style, is_same_json};
 
 use crate::expected::expected_encoding;
 use crate::revisions::{Revision, revisions};
@@ -13,7 +13,10 @@ use crate::traversal::VisitedValue;
 const SEED: u64 = 20_250_326;
 
 /// Number of instances of each definition.
-const INSTANCE_COUNT: usize = 50;
+const INSTANCE_COUNT: Cases = Cases {
+    short: 10,
+    long: 50,
+};
 
 /// Numbers of generated documents by outcome.
 #[derive(Default)]
@@ -52,7 +55,7 @@ fn check_round_trips(revision: &'static Revision, with_exotic_numbers: bool) -> 
     let mut mutator = Mutator::new(document, rng.fork());
     let mut tally = Tally::default();
     for definition in revision.types.definitions {
-        for _ in 0..INSTANCE_COUNT {
+        for _ in 0..INSTANCE_COUNT.number() {
             let doc = generator.instance(definition.name);
             let extended = mutator.with_unknown_members(definition.name, &doc);
             for doc in [doc, extended] {

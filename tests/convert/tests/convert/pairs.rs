@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mcp_exact_convert::{
     Context, ConvertError, KnownRevision, Loss, LossKind, NewerMembers, convert_type, counterpart,
 };
-use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
+use mcp_exact_tests_support::{Cases, Doc, Generator, Rng, Style};
 use serde_json::Value;
 
 use crate::checker::{find_differences, is_below, unreported_differences};
@@ -16,7 +16,10 @@ use crate::revisions::{Revision, revisions};
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each family that are converted for each pair of revisions.
-const INSTANCES_PER_FAMILY: usize = 2_000;
+const INSTANCES_PER_FAMILY: Cases = Cases {
+    short: 400,
+    long: 2_000,
+};
 
 /// Returns the family of a definition: a group of definitions with similar names, such as all requests.
 fn family(name: &str) -> &'static str {
@@ -309,7 +312,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     let mut rng = Rng::new(SEED);
     for (family, names) in names {
         let mut tally = Tally::default();
-        let each = INSTANCES_PER_FAMILY.div_ceil(names.len());
+        let each = INSTANCES_PER_FAMILY.number().div_ceil(names.len());
         for (name, target) in names {
             for (doc, foreign) in instances(from, to, name, target, each, &mut rng) {
                 let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
@@ -338,7 +341,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
             from.revision, to.revision
         );
         assert!(
-            converted + refused >= INSTANCES_PER_FAMILY,
+            converted + refused >= INSTANCES_PER_FAMILY.number(),
             "{family}: too few instances"
         );
         let count = tally.failures.len();

@@ -1,22 +1,24 @@
 //! Documents with unusual or malformed text: the outcomes must be those that the crate `mcp-exact-wire` documents, in
 //! untyped JSON, in typed values and in complete messages.
 //!
-//! The durations of decoding are printed and not asserted; they show whether a function takes linear time.
-#![allow(
-    clippy::print_stdout,
-    reason = "how long large documents take is worth reading"
-)]
+//! The durations of decoding and the numbers of compared documents are printed.
+#![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
 mod amplification;
 mod bytes;
+mod decimals;
 mod duplicates;
+mod formats;
 mod lines;
 mod message_integrity;
 mod messages;
+mod mutated;
 mod nesting;
 mod numbers;
 mod parser_differentials;
+mod pointers;
 mod size;
+mod strings;
 mod surrogates;
 
 use mcp_exact_wire::{Decode, Encode, from_slice, to_string};

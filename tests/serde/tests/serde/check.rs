@@ -1,13 +1,19 @@
 //! Serialises and deserialises instances of a type through every layer of serde, and checks that the instances are
 //! unchanged.
 //!
-//! A layer is a derived serde type that contains the tested type, as users write such types.
+//! A layer is a derived serde type that contains the tested type, as users write such types. Generated types implement
+//! serde by two functions of the wire crate, which see a text and no type. The layers are therefore compiled once, for
+//! [`Erased`], which implements serde by the same macro; each generated type is checked directly, in a buffering layer
+//! and against [`Erased`].
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt::Debug;
 
 use mcp_exact_tests_support::Doc;
-use mcp_exact_wire::{Decode, Encode, JsonObject, from_str, to_string};
+use mcp_exact_wire::{
+    Decode, Encode, JsonObject, ReadResult, Reader, Writer, from_str, serde_through_wire, to_string,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +42,34 @@ impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Deb
 {
 }
 
+thread_local! {
+    /// Decodes a value of the tested type and returns its text.
+    static TESTED: Cell<fn(&mut Reader<'_>) -> ReadResult<String>> = const { Cell::new(decode_as::<JsonObject>) };
+}
+
+/// Decodes a value of the type `T` and returns its text.
+fn decode_as<T: Decode + Encode>(reader: &mut Reader<'_>) -> ReadResult<String> {
+    Ok(to_string(&T::decode(reader)?))
+}
+
+/// Value of the tested type, as its text. Decoding it is decoding the tested type.
+#[derive(Debug, Clone, PartialEq)]
+struct Erased(String);
+
+impl Decode for Erased {
+    fn decode(reader: &mut Reader<'_>) -> ReadResult<Self> {
+        TESTED.get()(reader).map(Self)
+    }
+}
+
+impl Encode for Erased {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.put(&self.0);
+    }
+}
+
+serde_through_wire!(Erased);
+
 /// Serialises and deserialises one instance through all layers; an instance that its type refuses is only counted.
 pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
     let Ok(value) = from_str::<T>(text) else {
@@ -43,30 +77,35 @@ pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
         assert!(serde_json::from_str::<T>(text).is_err(), "{text}");
         return;
     };
+    TESTED.set(decode_as::<T>);
     checked.instances += 1;
+    let exact = to_string(&value);
+    check_type(&value, &exact);
     let sample = Sample {
-        exact: to_string(&value),
-        doc: Doc::parse(&to_string(&value)).expect("it is JSON"),
-        value,
+        doc: Doc::parse(&exact).expect("it is JSON"),
+        value: Erased(exact.clone()),
+        exact,
     };
-    sample.check_serde_json_deserialisers(text);
-    sample.check_serde_json_serialisers();
-    sample.check_field();
-    sample.check_untagged();
-    sample.check_adjacently_tagged();
-    sample.check_value();
-    if matches!(sample.doc, Doc::Object(_)) {
-        checked.objects += 1;
-        sample.check_flattened();
-        sample.check_flattened_option();
-        sample.check_internally_tagged();
-    }
+    sample.check_layers(text, checked);
+}
+
+/// Checks the implementation of serde by the type `T` itself: directly, and with a value that a layer has buffered.
+fn check_type<T: CheckedType>(value: &T, exact: &str) {
+    let got: T = serde_json::from_str(exact).expect("from_str");
+    assert_eq!(got, *value);
+    assert_eq!(serde_json::to_string(value).expect("to_string"), exact);
+    let buffered = serde_json::to_value(value).expect("to_value");
+    let erased = Erased(exact.to_owned());
+    assert_eq!(buffered, serde_json::to_value(&erased).expect("to_value"));
+    let got = T::deserialize(&buffered).expect("from a reference");
+    let erased = Erased::deserialize(&buffered).expect("from a reference");
+    assert_eq!(to_string(&got), erased.0);
 }
 
 /// Tested instance, as a value, as text and as a document.
-struct Sample<T> {
+struct Sample {
     /// The value.
-    value: T,
+    value: Erased,
     /// Text of the encoded value.
     exact: String,
     /// Value as a document whose members and numbers can be compared.
@@ -150,9 +189,25 @@ enum Internal<T> {
     Tested(T),
 }
 
-impl<T: CheckedType> Sample<T> {
+impl Sample {
+    /// Serialises and deserialises the instance, which was decoded from `text`, through all layers.
+    fn check_layers(&self, text: &str, checked: &mut CheckCounts) {
+        self.check_serde_json_deserialisers(text);
+        self.check_serde_json_serialisers();
+        self.check_field();
+        self.check_untagged();
+        self.check_adjacently_tagged();
+        self.check_value();
+        if matches!(self.doc, Doc::Object(_)) {
+            checked.objects += 1;
+            self.check_flattened();
+            self.check_flattened_option();
+            self.check_internally_tagged();
+        }
+    }
+
     /// Checks that the deserialised value `got` is equal to the instance and is encoded as the same text.
-    fn check_exact(&self, got: &T) {
+    fn check_exact(&self, got: &Erased) {
         assert_eq!(to_string(got), self.exact);
         assert_eq!(*got, self.value);
     }
@@ -168,7 +223,7 @@ impl<T: CheckedType> Sample<T> {
     }
 
     /// Checks that the deserialised value `got` contains everything that a buffering layer keeps.
-    fn check_buffered(&self, got: &T, layer: Layer) {
+    fn check_buffered(&self, got: &Erased, layer: Layer) {
         let got = to_string(got);
         let doc = Doc::parse(&got).expect("it is JSON");
         assert!(layer.preserves(&self.doc, &doc), "{}\n{got}", self.exact);
@@ -180,8 +235,8 @@ impl<T: CheckedType> Sample<T> {
         self.check_exact(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
         self.check_exact(&serde_json::from_reader(text.as_bytes()).expect("from_reader"));
         let twice = format!("{text}\n{text}");
-        let stream = serde_json::Deserializer::from_str(&twice).into_iter::<T>();
-        let all: Vec<T> = stream.collect::<Result<_, _>>().expect("a stream");
+        let stream = serde_json::Deserializer::from_str(&twice).into_iter::<Erased>();
+        let all: Vec<Erased> = stream.collect::<Result<_, _>>().expect("a stream");
         assert_eq!(all.len(), 2);
         all.iter().for_each(|value| self.check_exact(value));
     }
@@ -208,7 +263,7 @@ impl<T: CheckedType> Sample<T> {
         let text = format!(
             r#"{{"before":true,"value":{exact},"list":[{exact},{exact}],"boxed":{exact}}}"#
         );
-        let field: Field<T> = serde_json::from_str(&text).expect("fields");
+        let field: Field<Erased> = serde_json::from_str(&text).expect("fields");
         match &field.value {
             Some(value) => self.check_exact(value),
             // The null of a type that is untyped JSON is an absent value to serde.
@@ -218,7 +273,7 @@ impl<T: CheckedType> Sample<T> {
         field.list.iter().for_each(|value| self.check_exact(value));
         assert_eq!(field.none, None);
         assert_eq!(serde_json::to_string(&field).expect("fields"), text);
-        let null: Field<T> = serde_json::from_str(&format!(
+        let null: Field<Erased> = serde_json::from_str(&format!(
             r#"{{"before":true,"value":null,"list":[],"boxed":{exact}}}"#
         ))
         .expect("null for an option");
@@ -272,10 +327,10 @@ impl<T: CheckedType> Sample<T> {
             &self.exact,
             r#""x-test-after":7"#,
         );
-        let got: Flattened<T> = serde_json::from_str(&text).expect("flattened");
+        let got: Flattened<Erased> = serde_json::from_str(&text).expect("flattened");
         assert!(got.before && got.after == 7);
         self.check_buffered(&got.value, Layer::Buffer);
-        let got: Flattened<T> = serde_json::from_reader(text.as_bytes()).expect("flattened");
+        let got: Flattened<Erased> = serde_json::from_reader(text.as_bytes()).expect("flattened");
         self.check_buffered(&got.value, Layer::Buffer);
         let sent = Flattened {
             before: true,
@@ -289,7 +344,7 @@ impl<T: CheckedType> Sample<T> {
         );
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
         let value = serde_json::to_value(&sent).expect("flattened");
-        match Flattened::<T>::deserialize(&value) {
+        match Flattened::<Erased>::deserialize(&value) {
             Ok(got) => self.check_buffered(&got.value, Layer::ValueThenBuffer),
             // Serde's buffer does not support integers beyond `u64`, which `Value` may provide.
             Err(_) => assert!(Flattened::<Value>::deserialize(&value).is_err(), "{value}"),
@@ -303,7 +358,7 @@ impl<T: CheckedType> Sample<T> {
             &self.exact,
             r#""x-test-after":7"#,
         );
-        let got: Flattened<Option<T>> = serde_json::from_str(&text).expect("flattened");
+        let got: Flattened<Option<Erased>> = serde_json::from_str(&text).expect("flattened");
         self.check_buffered(&got.value.expect("it is there"), Layer::Buffer);
         let sent = Flattened {
             before: true,
@@ -324,7 +379,7 @@ impl<T: CheckedType> Sample<T> {
         let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");
         assert_eq!(value, parsed);
         self.check_buffered(
-            &T::deserialize(&value).expect("from a reference"),
+            &Erased::deserialize(&value).expect("from a reference"),
             Layer::Value,
         );
         self.check_buffered(

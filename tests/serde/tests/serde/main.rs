@@ -14,14 +14,14 @@ mod untyped_json;
 use std::path::Path;
 
 use check::CheckCounts;
-use mcp_exact_tests_support::{Generator, Rng, Style};
+use mcp_exact_tests_support::{Cases, Generator, Rng, Style};
 use mcp_exact_wire::Definition;
 use types::Type;
 
 /// Seed of the random instances.
 const SEED: u64 = 0x5e4d;
 /// Number of instances of each definition.
-const INSTANCE_COUNT: usize = 40;
+const INSTANCE_COUNT: Cases = Cases { short: 8, long: 40 };
 
 /// Returns the schema from which the types are generated: the official schema with its errata.
 fn corrected_schema(revision: &str) -> serde_json::Value {
@@ -56,7 +56,7 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
     let mut checked = CheckCounts::default();
     for Type { name, check } in types {
         let before = checked.instances;
-        for round in 0..INSTANCE_COUNT {
+        for round in 0..INSTANCE_COUNT.number() {
             let doc = generator.instance(name);
             let style = if round % 2 == 0 {
                 Style::default()
@@ -71,5 +71,5 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
         );
     }
     println!("{revision}: {checked:#?}");
-    assert!(checked.refused < types.len() * INSTANCE_COUNT / 20);
+    assert!(checked.refused < types.len() * INSTANCE_COUNT.number() / 20);
 }

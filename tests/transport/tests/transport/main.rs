@@ -3,10 +3,11 @@
 mod client;
 mod cuts;
 mod ends;
+#[cfg(target_os = "linux")]
+mod faults;
 mod floods;
 mod hardening;
 mod http;
-mod independent;
 mod memory;
 mod pings;
 #[cfg(unix)]

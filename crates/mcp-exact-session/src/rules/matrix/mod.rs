@@ -10,7 +10,7 @@ mod peers;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
@@ -141,11 +141,15 @@ fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
     text
 }
 
+/// Returns the path of a file with recorded text.
+fn file_path(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules/matrix");
+    folder.join(name)
+}
+
 /// Compares a text with an expected file.
 fn check_file(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/rules/matrix")
-        .join(name);
+    let path = file_path(name);
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&path, text).expect("a file");
         return;
@@ -209,6 +213,9 @@ fn guarded_entrances(rule: &Rule) -> Vec<String> {
         .collect()
 }
 
+/// Step between the rows that `every_row_has_an_effect` omits in a short run; `MCP_EXACT_TIER=long` omits every row.
+const ROW_STEP: usize = 8;
+
 /// The omission of a row changes the behaviour at every entry point of [`guarded_entrances`].
 #[test]
 fn every_row_has_an_effect() {
@@ -224,7 +231,10 @@ fn every_row_has_an_effect() {
         whole.len()
     );
     let mut unguarded = Vec::new();
-    for (at, rule) in RULES.iter().enumerate() {
+    let every_row =
+        std::env::var_os("MCP_EXACT_TIER").is_some() || std::env::var_os("UPDATE_EXPECT").is_some();
+    let step = if every_row { 1 } else { ROW_STEP };
+    for (at, rule) in RULES.iter().enumerate().step_by(step) {
         OMITTED_ROW.set(Some(at));
         let without: BTreeMap<CellPosition, String> = matrix().into_iter().collect();
         OMITTED_ROW.set(None);
@@ -253,5 +263,13 @@ fn every_row_has_an_effect() {
         .expect("a string");
     }
     assert!(unguarded.is_empty(), "{unguarded:#?}");
-    check_file("left_out.txt", &summary);
+    if every_row {
+        check_file("left_out.txt", &summary);
+        return;
+    }
+    let recorded = std::fs::read_to_string(file_path("left_out.txt")).expect("a file");
+    let lines: BTreeSet<&str> = recorded.lines().collect();
+    for line in summary.lines() {
+        assert!(lines.contains(line), "{line} is not in left_out.txt");
+    }
 }

@@ -1,0 +1,211 @@
+//! Hosts of several servers, which are isolated from each other, with a common list of tools.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::transport::memory_pair;
+use mcp_exact::{Client, ClientError, Host, HostError, Server, ServerState};
+
+use crate::common::object;
+
+/// Creates a server with a tool `say` that returns `reply`.
+fn server(reply: &'static str) -> Server {
+    Server::builder("test", "1")
+        .tool("say", move || async move { reply })
+        .build()
+        .expect("a server")
+}
+
+/// A failing server and a hanging server do not affect the other servers.
+#[tokio::test]
+async fn failing_servers_do_not_affect_others() {
+    let (silent, _kept_open) = memory_pair(1024, 1024);
+    let host = Host::builder()
+        .server("good", Client::in_memory(&server("hello")))
+        .server("good__too", Client::in_memory(&server("again")))
+        .server("silent", Client::over(silent))
+        .config(
+            r#"{"mcpServers":{
+            "missing":{"command":"/does/not/exist"},
+            "odd":{},
+            "port":{"command":"x","env":{"PORT":8080}},
+            "text":{"command":"x","args":"y"},
+            "off":{"command":"/does/not/exist","disabled":true}
+        }}"#,
+        )
+        .expect("a configuration")
+        .timeout(Duration::from_secs(3))
+        .start()
+        .await;
+    assert_eq!(host.servers().collect::<Vec<_>>(), ["good", "good__too"]);
+    let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
+    assert_eq!(failed, ["missing", "odd", "port", "silent", "text"]);
+    let (_, error) = host.failures().nth(2).expect("a failure");
+    let expected = "the entry cannot be read: invalid type: integer `8080`, expected a string at \"/env/PORT\"";
+    assert_eq!(error.to_string(), expected);
+    let names: Vec<String> = host
+        .tools()
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.name().to_owned())
+        .collect();
+    assert_eq!(names, ["good__say", "good_too__say"]);
+    let text = |name: &'static str| {
+        let host = &host;
+        async move { host.call(name, &()).await.map(|output| output.text()) }
+    };
+    assert_eq!(text("good__say").await.as_deref(), Ok("hello"));
+    assert_eq!(text("good_too__say").await.as_deref(), Ok("again"));
+    assert_eq!(
+        text("bad__say").await,
+        Err(HostError::UnknownServer("bad__say".to_owned()))
+    );
+    host.client("good").expect("a client").close();
+    assert!(text("good__say").await.is_err());
+    assert_eq!(text("good_too__say").await.as_deref(), Ok("again"));
+    let tools = host.tools().await;
+    assert_eq!((tools.tools.len(), tools.failures.len()), (1, 1));
+}
+
+/// A call that the policy rejects is not sent; allowed and rejected calls are audited.
+#[tokio::test]
+async fn calls_are_allowed_and_audited() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let host = Host::builder()
+        .server("a", Client::in_memory(&server("a")))
+        .policy(|call| call.arguments.get("x").is_none())
+        .audit(move |call, result| {
+            let entry = (format!("{}/{}", call.server, call.tool), result.is_ok());
+            seen.lock().expect("a lock").push(entry);
+        })
+        .start()
+        .await;
+    assert!(host.call("a__say", &()).await.is_ok());
+    let refused = host
+        .call("a__say", &object(r#"{"x":1}"#))
+        .await
+        .expect_err("refused");
+    assert_eq!(
+        refused.to_string(),
+        "the policy of the host does not allow \"say\" of server \"a\""
+    );
+    let expected = [("a/say".to_owned(), true), ("a/say".to_owned(), false)];
+    assert_eq!(*calls.lock().expect("a lock"), expected);
+}
+
+/// A sent call is audited even if its future is dropped.
+#[tokio::test]
+async fn dropped_calls_are_audited() {
+    let hanging = Server::builder("test", "1").tool("hang", std::future::pending::<()>);
+    let (sender, mut audited) = tokio::sync::mpsc::unbounded_channel();
+    let host = Host::builder()
+        .server("a", Client::in_memory(&hanging.build().expect("a server")))
+        .audit(move |call, result| drop(sender.send((call.tool.to_owned(), result.clone()))))
+        .start()
+        .await;
+    let call = host.call("a__hang", &());
+    let ended = tokio::time::timeout(Duration::from_millis(1), call).await;
+    assert!(ended.is_err());
+    let (tool, result) = audited.recv().await.expect("a call");
+    assert_eq!(tool, "hang");
+    assert!(
+        matches!(result, Err(HostError::CallDropped { .. })),
+        "{result:?}"
+    );
+}
+
+/// Every name in the list calls the tool of the correct server, for all names of servers and tools.
+#[tokio::test]
+async fn prefixed_names_select_the_server() {
+    let named = |tool: &'static str, reply: &'static str| {
+        let server = Server::builder("test", "1").tool(tool, move || async move { reply });
+        Client::in_memory(&server.build().expect("a server"))
+    };
+    let host = Host::builder()
+        .server("a", named("b__say", "first"))
+        .server("a__b", named("say", "second"))
+        .server("a b", named("say", "third"))
+        .start()
+        .await;
+    let mut texts = Vec::new();
+    for tool in host.tools().await.tools {
+        let output = host.call(tool.name(), &()).await.expect("a result");
+        texts.push((tool.server, output.text()));
+    }
+    let expected = [("a", "first"), ("a b", "third"), ("a__b", "second")];
+    assert_eq!(
+        texts,
+        expected.map(|(server, text)| (server.to_owned(), text.to_owned()))
+    );
+}
+
+/// A server is reconnected without affecting other servers, and its status shows the reconnection.
+#[tokio::test]
+async fn servers_are_restarted_alone() {
+    let host = Host::builder()
+        .server("good", Client::in_memory(&server("hello")))
+        .server("other", Client::in_memory(&server("again")))
+        .config(r#"{"mcpServers":{"missing":{"command":"/does/not/exist"}}}"#)
+        .expect("a configuration")
+        .start()
+        .await;
+    let newest = mcp_exact::revisions().next_back();
+    let status = |name: &str| host.status()[name].clone();
+    let state = |name: &str| (status(name).state, status(name).attempt_count);
+    assert_eq!(state("good"), (ServerState::Connected, 1));
+    assert_eq!(status("good").revision, newest);
+    assert_eq!(state("missing"), (ServerState::Disconnected, 1));
+    assert!(matches!(
+        status("missing").last_error,
+        Some(ClientError::Connect(_))
+    ));
+
+    let (first, other) = (host.client("good"), host.client("other"));
+    let first = first.expect("a client");
+    let began = status("good").changed_at;
+    first.close();
+    assert!(first.call_tool("say", &()).await.is_err());
+    assert_eq!(state("good"), (ServerState::Disconnected, 1));
+    assert_eq!(status("good").revision, None);
+    host.restart("good").await.expect("a client");
+    assert_eq!(state("good"), (ServerState::Connected, 2));
+    assert!(status("good").changed_at >= began);
+    let text = host
+        .call("good__say", &())
+        .await
+        .map(|output| output.text());
+    assert_eq!(text.as_deref(), Ok("hello"));
+    // Servers are restarted while they are connected, too; the former connection ends.
+    let second = host.client("good").expect("a client");
+    host.restart("good").await.expect("a client");
+    assert!(second.call_tool("say", &()).await.is_err());
+    assert!(host.call("good__say", &()).await.is_ok());
+    assert_eq!(state("other"), (ServerState::Connected, 1));
+    assert!(other.expect("a client").call_tool("say", &()).await.is_ok());
+
+    let failed = host.restart("missing").await.expect_err("no such program");
+    assert!(matches!(failed, HostError::Client { .. }), "{failed}");
+    assert_eq!(state("missing"), (ServerState::Disconnected, 2));
+    let unknown = host.restart("unknown").await.expect_err("not configured");
+    assert_eq!(unknown, HostError::NotConfigured("unknown".to_owned()));
+}
+
+/// A server that was added as a transport cannot be restarted, and the error contains a hint.
+#[tokio::test]
+async fn transports_serve_one_connection() {
+    let (local, remote) = memory_pair(1 << 16, 1 << 16);
+    let served = server("hello");
+    tokio::spawn(async move { served.serve(remote).await });
+    let host = Host::builder()
+        .server("given", Client::over(local))
+        .start()
+        .await;
+    assert!(host.call("given__say", &()).await.is_ok());
+    let failed = host.restart("given").await.expect_err("one connection");
+    assert!(
+        failed.to_string().contains("add the server by its command"),
+        "{failed}"
+    );
+}

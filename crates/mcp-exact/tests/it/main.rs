@@ -1,0 +1,21 @@
+//! Servers, clients and hosts by the public interface: in memory, over standard streams and over HTTP, with clients of
+//! every revision. One program, because each test program is linked with the whole crate.
+
+mod build;
+mod cache;
+mod client;
+mod common;
+mod conversation;
+#[cfg(unix)]
+mod hooks;
+mod host;
+mod macros;
+mod notifications;
+mod questions;
+mod raw;
+mod readme;
+mod recording;
+mod runtime;
+mod server;
+mod tasks;
+mod transports;

@@ -1,0 +1,4 @@
+//! Tables, pages and links of the documentation, against the files that they describe.
+
+mod pages;
+mod table;
