@@ -100,7 +100,7 @@ fn flooding_call(revision: Revision) -> String {
 
 /// A client disconnects during a call: the bridge removes the call, and the server receives a cancellation or loses the
 /// connection.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn call_ends_with_its_client() {
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
@@ -229,7 +229,7 @@ async fn restarted_bridge_refuses_waiting_calls() {
 
 /// The connection of a cancelled call is closed: the server still works on the call, and its later requests and log
 /// messages must not reach the next call.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn cancelled_call_closes_its_connection() {
     let newest = revisions().next_back().expect("a revision");
     for of_server in revisions().filter(|revision| *revision != newest) {

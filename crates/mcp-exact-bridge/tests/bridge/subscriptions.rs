@@ -135,7 +135,7 @@ async fn equal_subscriptions_share_a_connection() {
 }
 
 /// The bridge retries a refused subscription when the wanted resources change, and after a pause.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn refused_subscriptions_are_retried() {
     let newest = revisions().next_back().expect("a revision");
     for of_client in revisions().filter(|revision| *revision != newest) {
@@ -291,7 +291,7 @@ async fn simultaneous_subscriptions_all_hold() {
 }
 
 /// A client receives no further updates of a subscribed resource after a rule has hidden the resource.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn subscriptions_follow_the_rules() {
     for of_server in revisions() {
         let server = server(of_server);

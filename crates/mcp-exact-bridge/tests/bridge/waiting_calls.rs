@@ -110,7 +110,7 @@ async fn unusable_answer_can_be_corrected() {
 
 /// Waiting calls and subscriptions of clients without a principal hold at most half of the connections; the other half
 /// remains available for short calls.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn waiting_calls_leave_connections_to_others() {
     for of_server in revisions_with_server_requests() {
         let mut options = Options::default();
