@@ -43,6 +43,10 @@ license.workspace = true
 repository.workspace = true
 publish = false
 
+[lib]
+test = false
+doctest = false
+
 [features]
 {}{}
 [dependencies]
