@@ -57,16 +57,8 @@ enum Task {
         #[command(subcommand)]
         action: schema::Action,
     },
-    /// Run all tests, doc tests included.
-    Test {
-        /// Arguments for `cargo test`; `-p` selects packages.
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARGUMENT"
-        )]
-        arguments: Vec<String>,
-    },
+    /// Run all tests, doc tests included: Rust and a C compiler are enough.
+    Test(test::Arguments),
     /// Run the commands in docs/cli.md again, and update their output.
     Transcripts(transcripts::Arguments),
     /// Build and test the WebAssembly targets, and test their page in headless Chromium.
@@ -100,7 +92,7 @@ fn run_task(task: Task) -> anyhow::Result<()> {
         Task::Book => book::run(&root),
         Task::Package(arguments) => package::run(&root, &arguments),
         Task::Page(arguments) => page::run(&root, &arguments),
-        Task::Test { arguments } => test::run(&root, &arguments),
+        Task::Test(arguments) => test::run(&root, &arguments),
         Task::Transcripts(arguments) => transcripts::run(&root, &arguments),
         Task::Wasm(arguments) => wasm::run(&root, &arguments),
     }
