@@ -147,7 +147,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         return record_peer_results(&suite, (name, url, client), &selected, &peer);
     }
     let examples = ["everything_server", "everything_client"];
-    let [server, client] = examples::build(root, PACKAGE, &["oauth-client"], examples)?;
+    let [server, client] = examples::build(root, PACKAGE, examples)?;
     if arguments.bridge {
         return bridge::run(root, &target, &installed, &server, (&selected, &expected));
     }

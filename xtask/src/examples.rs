@@ -1,23 +1,24 @@
-//! Builds examples and executables of a package and returns their paths as cargo reports them, so that a custom target
-//! folder works.
+//! Builds examples and executables and returns their paths as cargo reports them, so that a custom target folder works.
+//! They are built with the features of the tests, so that no dependency is compiled twice.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 
-/// Builds examples of a package with additional features; returns their executables in the order of the names.
+use crate::test::{WHOLE_WORKSPACE, cargo, package_name};
+
+/// Builds examples of a package; returns their executables in the order of the names.
 ///
 /// # Errors
 /// Returns an error if cargo cannot be started, or an example does not build.
 pub fn build<const N: usize>(
     root: &Path,
     package: &str,
-    features: &[&str],
     names: [&str; N],
 ) -> anyhow::Result<[PathBuf; N]> {
     let targets: Vec<&str> = names.iter().flat_map(|name| ["--example", name]).collect();
-    let messages = run_cargo(root, package, &targets, features)?;
+    let messages = run_cargo(root, package, &targets)?;
     let mut programs = names.map(|_| PathBuf::new());
     for (program, name) in programs.iter_mut().zip(names) {
         *program = find_executable(&messages, package, name)?;
@@ -25,38 +26,31 @@ pub fn build<const N: usize>(
     Ok(programs)
 }
 
-/// Builds an executable of a package with additional features; returns its path.
+/// Builds an executable of a package; returns its path.
 ///
 /// # Errors
 /// Returns an error if cargo cannot be started, or the program does not build.
-pub fn build_program(
-    root: &Path,
-    package: &str,
-    features: &[&str],
-    name: &str,
-) -> anyhow::Result<PathBuf> {
-    let messages = run_cargo(root, package, &["--bin", name], features)?;
+pub fn build_program(root: &Path, package: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let messages = run_cargo(root, package, &["--bin", name])?;
     find_executable(&messages, package, name)
 }
 
 /// Runs `cargo build` and returns its messages.
-fn run_cargo(
-    root: &Path,
-    package: &str,
-    targets: &[&str],
-    features: &[&str],
-) -> anyhow::Result<String> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .current_dir(root)
-        .args(["build", "--locked", "--package", package])
-        .args(targets)
-        .args(features.iter().flat_map(|feature| ["--features", feature]))
+fn run_cargo(root: &Path, package: &str, targets: &[&str]) -> anyhow::Result<String> {
+    // All examples, because the features of what tests depend on count for them alone.
+    let output = cargo(root)
+        .args(["build", "--locked", "--examples", "--bins"])
+        .args(WHOLE_WORKSPACE)
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     if !output.status.success() {
-        bail!("{package} does not build ({})", output.status);
+        bail!(
+            "{} of {package} does not build ({})",
+            targets.join(" "),
+            output.status
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -67,6 +61,7 @@ fn find_executable(messages: &str, package: &str, example: &str) -> anyhow::Resu
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == example)
+        .filter(|message| message["package_id"].as_str().and_then(package_name) == Some(package))
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .with_context(|| format!("cargo built no program {example} in {package}"))
 }
@@ -78,9 +73,10 @@ mod tests {
     #[test]
     fn executable_is_read_from_cargo_messages() {
         let messages = concat!(
-            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
+            "{\"reason\":\"compiler-artifact\",\"package_id\":\"path+file:///w/y#0.1.0\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/y/server\"}\n",
+            "{\"reason\":\"compiler-artifact\",\"package_id\":\"path+file:///w/x#0.1.0\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
             "no message\n",
-            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
+            "{\"reason\":\"compiler-artifact\",\"package_id\":\"path+file:///w/x#0.1.0\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
         );
         assert_eq!(
             find_executable(messages, "x", "stdio_server").expect("it is there"),

@@ -239,9 +239,9 @@ impl Examples {
     /// Builds the examples.
     fn build(root: &Path) -> anyhow::Result<Self> {
         let [client, server] =
-            examples::build(root, STDIO_PACKAGE, &[], ["stdio_client", "stdio_server"])?;
+            examples::build(root, STDIO_PACKAGE, ["stdio_client", "stdio_server"])?;
         let [http_client, http_server] =
-            examples::build(root, HTTP_PACKAGE, &[], ["http_client", "http_server"])?;
+            examples::build(root, HTTP_PACKAGE, ["http_client", "http_server"])?;
         Ok(Self {
             client,
             server,

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{conformance, fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
+use crate::{conformance, examples, fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
 
 /// Version of cargo-mutants that is installed.
 const CARGO_MUTANTS_VERSION: &str = "27.1.0";
@@ -77,6 +77,8 @@ pub struct Arguments {
 /// Part of the nightly checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
+    /// All tests with the many cases of the long tier, where a normal run has few.
+    Tests,
     /// Property tests of the session with many seeds.
     Properties,
     /// Mutation testing of the session's rules and refusals.
@@ -103,6 +105,9 @@ pub enum Part {
 /// Runs the parts in `root`.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let wants = |part: Part| arguments.parts.is_empty() || arguments.parts.contains(&part);
+    if wants(Part::Tests) {
+        tests(root)?;
+    }
     if wants(Part::Properties) {
         properties(root)?;
     }
@@ -143,8 +148,10 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let any = time.map_or(1, |time| u64::from(time.subsec_nanos()));
     let seed = arguments.seed.unwrap_or(any);
     let mut simulation = cargo();
-    simulation.current_dir(root).args(["test", "--locked"]);
-    simulation.args(["--package", "mcp-exact-tests-redis", "--test", "simulation"]);
+    simulation
+        .current_dir(root)
+        .args(["test", "--locked", "--test", "simulation"]);
+    simulation.args(crate::test::WHOLE_WORKSPACE);
     simulation.args(["--", "--nocapture", "processes_keep_every_promise"]);
     simulation.env("MCP_EXACT_SIMULATED_PROCESSES", CHAOS_PROCESSES);
     simulation.env("MCP_EXACT_SIMULATED_SESSIONS", CHAOS_SESSIONS);
@@ -167,6 +174,18 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// Returns the command that runs cargo.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs the part `tests`.
+fn tests(root: &Path) -> anyhow::Result<()> {
+    let mut command = cargo();
+    command.current_dir(root).env("MCP_EXACT_TIER", "long");
+    command.args(["xtask", "test", "--locked"]);
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("a test fails with many cases ({status})");
+    }
+    Ok(())
 }
 
 /// Runs the part `properties`.
@@ -203,16 +222,8 @@ fn bridge(root: &Path) -> anyhow::Result<()> {
 
 /// Runs the part `soak`.
 fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
-    let mut build = cargo();
-    build.current_dir(root).args(["build", "--locked"]);
-    build.args(["--package", "mcp-exact-tests-transport", "--bins"]);
-    let status = build.status().context("cannot start cargo")?;
-    if !status.success() {
-        bail!("the programs of tests/transport do not build ({status})");
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    let name = format!("soak{}", std::env::consts::EXE_SUFFIX);
-    let mut command = Command::new(target.join("debug").join(name));
+    let program = examples::build_program(root, "mcp-exact-tests-transport", "soak")?;
+    let mut command = Command::new(program);
     let seconds = arguments.seconds.unwrap_or(SOAK_SECONDS);
     command.arg(seconds.to_string());
     command.args(arguments.seed.map(|seed| seed.to_string()));

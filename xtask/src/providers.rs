@@ -59,8 +59,8 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
             "MCP_EXACT_TYPESCRIPT",
             interop::folder(root, TYPESCRIPT_PEER)?,
         )
-        .args(["test", "--locked", "--package", "mcp-exact-tests-auth"])
-        .args(["--test", "providers"])
+        .args(["test", "--locked", "--test", "providers"])
+        .args(crate::test::WHOLE_WORKSPACE)
         .status()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     if status.success() {

@@ -80,8 +80,8 @@ pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     }
     command.env("MCP_EXACT_PROGRAM", build_program(root)?);
     command.env("MCP_EXACT_PEERS", root.join("target").join("interop"));
-    command.args(["test", "--locked", "--package", "mcp-exact-tests-redis"]);
-    command.args(["--test", "redis"]);
+    command.args(["test", "--locked", "--test", "redis"]);
+    command.args(crate::test::WHOLE_WORKSPACE);
     Ok(command)
 }
 
@@ -110,7 +110,7 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
 
 /// Builds the executable `mcp-exact` with the gateway and the commands for operators, and returns its path.
 fn build_program(root: &Path) -> anyhow::Result<PathBuf> {
-    examples::build_program(root, "mcp-exact-cli", &["bridge", "sessions"], "mcp-exact")
+    examples::build_program(root, "mcp-exact-cli", "mcp-exact")
 }
 
 /// Returns the folder with the unpacked executables; `None` if all executables are installed on the system.

@@ -26,7 +26,7 @@ pub(super) fn run(
     server: &Path,
     (selected, expected): (&[&Requirement], &Expected),
 ) -> anyhow::Result<()> {
-    let gateway = examples::build_program(root, "mcp-exact-cli", &["full"], "mcp-exact")?;
+    let gateway = examples::build_program(root, "mcp-exact-cli", "mcp-exact")?;
     let of_servers = || selected.iter().filter(|one| one.side == Side::Server);
     if of_servers().next().is_none() {
         bail!("the gateway is a server to the suite: select scenarios for servers");

@@ -20,7 +20,7 @@ use crate::examples;
 
 /// Builds the gateway.
 pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    examples::build_program(root, "mcp-exact-cli", &["full"], "mcp-exact")
+    examples::build_program(root, "mcp-exact-cli", "mcp-exact")
 }
 
 /// A client and a server without a common revision, each with its transport to the gateway.

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// Arguments that select all packages with one set of features, which `.ci/run` uses for other commands too.
-pub(super) const WHOLE_WORKSPACE: [&str; 3] = ["--workspace", "--features", "mcp-exact-cli/full"];
+/// Arguments that select all packages with one set of features: whoever builds with them shares all artefacts.
+pub(crate) const WHOLE_WORKSPACE: [&str; 3] = ["--workspace", "--features", "mcp-exact-cli/full"];
 
 /// Test program that cargo has built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) fn is_installed(program: &str) -> bool {
 }
 
 /// Returns a command of the cargo that runs this program.
-pub(super) fn cargo(root: &Path) -> Command {
+pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
     command
@@ -91,7 +91,7 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Returns the name in the id of a package: `path+file:///a/name#0.1.0`, or `path+file:///a/folder#name@0.1.0`.
-fn package_name(id: &str) -> Option<&str> {
+pub(crate) fn package_name(id: &str) -> Option<&str> {
     let (path, version) = id.rsplit_once('#')?;
     match version.split_once('@') {
         Some((name, _)) => Some(name),
@@ -138,5 +138,32 @@ mod tests {
     fn missing_programs_are_not_installed() {
         assert!(is_installed("rustc"));
         assert!(!is_installed("no-such-program-anywhere"));
+    }
+
+    /// The features of every dependency of `cargo xtask` are those of the tests, because different ones would compile the
+    /// dependency twice. If this fails, add the feature to the unused dependencies in `xtask/Cargo.toml`.
+    #[test]
+    fn no_dependency_is_compiled_twice() {
+        let root = crate::workspace_root();
+        let whole = features(
+            &root,
+            &[&WHOLE_WORKSPACE[..], &["-e", "normal,build,dev"]].concat(),
+        );
+        let own = features(&root, &["--package", "xtask", "-e", "normal,build"]);
+        let other: Vec<_> = own.difference(&whole).collect();
+        assert!(!own.is_empty() && other.is_empty(), "{other:#?}");
+    }
+
+    /// Returns the lines `package version|features` of a tree of dependencies.
+    fn features(root: &Path, arguments: &[&str]) -> std::collections::BTreeSet<String> {
+        let mut command = cargo(root);
+        command.args([
+            "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}",
+        ]);
+        let output = command.args(arguments).arg("--no-dedupe").output();
+        let output = output.expect("cargo starts");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let line = |line: &str| line.trim_end_matches(" (*)").replace(" (proc-macro)", "");
+        text.lines().map(line).collect()
     }
 }

@@ -13,6 +13,8 @@ use std::time::Instant;
 
 use anyhow::bail;
 
+pub(crate) use build::{WHOLE_WORKSPACE, cargo, package_name};
+
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Arguments {
