@@ -130,6 +130,8 @@ struct Process {
     bridge: Bridge,
     /// Address that the bridge listens at.
     address: SocketAddr,
+    /// The listening socket, which stays open between two bridges: no other program of the machine gets its port.
+    socket: std::net::TcpListener,
     /// Sender that stops the bridge when it is dropped.
     stop: oneshot::Sender<()>,
     /// Task that serves the clients.
@@ -137,11 +139,24 @@ struct Process {
 }
 
 impl Process {
-    /// Starts a bridge that listens at the address `at`, in front of a server of one revision.
-    async fn start(of_server: Revision, at: &str, store: &Arc<MemorySessionStore>) -> Self {
+    /// Starts a bridge that listens at a free port, in front of a server of one revision.
+    async fn start(of_server: Revision, store: &Arc<MemorySessionStore>) -> Self {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        socket.set_nonblocking(true).expect("a socket");
+        Self::start_at(socket, of_server, store).await
+    }
+
+    /// Starts a bridge with a listening socket.
+    async fn start_at(
+        socket: std::net::TcpListener,
+        of_server: Revision,
+        store: &Arc<MemorySessionStore>,
+    ) -> Self {
         let bridge = bridge(InMemory::new(&server(of_server))).await;
-        let listener = HttpListener::bind(at).await.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let address = socket.local_addr().expect("an address");
+        let listener = socket.try_clone().expect("a handle");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+        let listener = HttpListener::from_listener(listener);
         let service = bridge.http(HttpServerOptions {
             session_store: Some(Arc::clone(store) as Arc<_>),
             ..HttpServerOptions::default()
@@ -154,6 +169,7 @@ impl Process {
         Self {
             bridge,
             address,
+            socket,
             stop,
             serving,
         }
@@ -163,7 +179,7 @@ impl Process {
     async fn restart(self, of_server: Revision, store: &Arc<MemorySessionStore>) -> Self {
         drop(self.stop);
         self.serving.await.expect("no panic");
-        Self::start(of_server, &self.address.to_string(), store).await
+        Self::start_at(self.socket, of_server, store).await
     }
 }
 
@@ -173,7 +189,7 @@ impl Process {
 async fn restarted_bridge_resumes_sessions() {
     for of_server in revisions() {
         let store = Arc::new(MemorySessionStore::default());
-        let mut process = Process::start(of_server, "127.0.0.1:0", &store).await;
+        let mut process = Process::start(of_server, &store).await;
         let url = format!("http://{}/mcp", process.address);
         let mut clients = Vec::new();
         // 2024-11-05 has HTTP+SSE, whose stream ends with the process.
@@ -210,7 +226,7 @@ async fn restarted_bridge_refuses_waiting_calls() {
         revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()));
     for of_server in handshake {
         let store = Arc::new(MemorySessionStore::default());
-        let process = Process::start(of_server, "127.0.0.1:0", &store).await;
+        let process = Process::start(of_server, &store).await;
         let url = format!("http://{}/mcp", process.address);
         let client = raw_client(&url, "own").await;
         let required = call(&client, "{}", None).await.expect("a question");
