@@ -590,6 +590,6 @@ impl Conversation {
 
 /// Returns the newest revision with the `initialize` handshake.
 fn newest_initialize_revision() -> Option<&'static RevisionSpec> {
-    let mut specs = mcp_exact_revisions::all().iter();
+    let mut specs = mcp_exact_revisions::released();
     specs.rfind(|spec| spec.lifecycle() == Lifecycle::Initialize)
 }

@@ -41,6 +41,11 @@ pub const fn all() -> &'static [RevisionSpec] {
     &generated::REVISIONS
 }
 
+/// Iterates over the released revisions, oldest first: those with conversions, which endpoints speak.
+pub fn released() -> impl DoubleEndedIterator<Item = &'static RevisionSpec> {
+    all().iter().filter(|spec| spec.status() == Status::Release)
+}
+
 /// Returns the revision with this identifier, such as `2025-06-18`; `None` if it is unknown.
 ///
 /// An unknown identifier is neither older nor newer than a known revision.

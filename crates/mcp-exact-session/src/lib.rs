@@ -241,14 +241,19 @@ pub use mcp_exact_convert::{Home, Loss, LossKind};
 pub use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};
 
-/// Iterates over every known revision, oldest first.
+/// Iterates over every revision that endpoints speak, oldest first.
+///
+/// Drafts are excluded: there are no conversions from or to a draft.
 pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
-    mcp_exact_revisions::all()
-        .iter()
-        .map(RevisionSpec::revision)
+    mcp_exact_revisions::released().map(RevisionSpec::revision)
 }
 
-/// Returns the lifecycle of a revision; `None` if the revision is unknown.
+/// Returns the lifecycle of a revision; `None` if endpoints do not speak the revision.
 pub fn lifecycle(revision: &str) -> Option<Lifecycle> {
-    mcp_exact_revisions::find(revision).map(RevisionSpec::lifecycle)
+    find_revision(revision).map(RevisionSpec::lifecycle)
+}
+
+/// Returns the properties of a revision that endpoints speak; `None` for every other identifier, that of a draft included.
+pub(crate) fn find_revision(id: &str) -> Option<&'static RevisionSpec> {
+    mcp_exact_revisions::released().find(|spec| spec.id() == id)
 }

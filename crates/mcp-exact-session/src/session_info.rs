@@ -56,7 +56,7 @@ impl std::str::FromStr for SessionInfo {
         let revision = revision.as_str();
         let revision = revision.ok_or_else(|| unreadable("the revision is no string"))?;
         let unknown = || ConfigError::UnknownRevision(revision.clone().into_owned());
-        let spec = mcp_exact_revisions::find(&revision).ok_or_else(unknown)?;
+        let spec = crate::find_revision(&revision).ok_or_else(unknown)?;
         let object = |name: &str| {
             let value = json.get(name).map(JsonObject::try_from).transpose();
             value.map_err(|_| ConfigError::Snapshot(format!("`{name}` is no object")))

@@ -10,7 +10,7 @@ use anyhow::ensure;
 use codegen::{ListedExtension, Revision};
 
 use super::add::{
-    Arguments, Status, build_and_test, check_id, dialect_name, today, write_generated,
+    AGREEMENT, Arguments, Status, build_and_test, check_id, dialect_name, today, write_generated,
 };
 use super::origin;
 use super::revisions_toml::{ExtensionEntry, add_extension_entry};
@@ -69,7 +69,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
     rollback.write(LIST, add_extension_entry(&list, &entry)?.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    build_and_test(root, id, &["mcp-exact-tests-agreement"])?;
+    build_and_test(root, id, &[AGREEMENT])?;
     rollback.keep();
     let own = lowered.ir.definitions.iter().filter(|d| d.official).count();
     let shared = lowered.shared.len();

@@ -172,7 +172,7 @@ impl Doctor {
     /// Examines the server in each selected revision, and adds the violations to `report`.
     fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
         let mut examined = ExaminedServer::default();
-        for spec in mcp_exact_revisions::all() {
+        for spec in mcp_exact_revisions::released() {
             let is_wanted =
                 self.selected_revisions.is_empty() || self.selected_revisions.contains(&spec);
             if !is_wanted {

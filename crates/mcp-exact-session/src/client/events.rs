@@ -56,7 +56,7 @@ impl FromStr for CachedNegotiation {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let spec = mcp_exact_revisions::find(text);
+        let spec = crate::find_revision(text);
         let unknown = || ConfigError::UnknownRevision(text.to_owned());
         spec.map(Self::from_revision).ok_or_else(unknown)
     }

@@ -33,7 +33,7 @@ impl Offer {
     /// [`ConfigError::UnknownRevision`] if a revision is unknown.
     pub fn new<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
         let known = |id: &str| {
-            let spec = mcp_exact_revisions::find(id);
+            let spec = crate::find_revision(id);
             spec.map(RevisionSpec::revision)
                 .ok_or_else(|| ConfigError::UnknownRevision(id.to_owned()))
         };
@@ -45,7 +45,7 @@ impl Offer {
 
     /// Iterates over the properties of the offered revisions, in the order of the offer.
     pub(crate) fn offered_specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
-        let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
+        let known = |id: &Revision| crate::find_revision(id.as_str());
         // If `oldest` is unknown, no revision is offered.
         let floor = self
             .oldest
@@ -97,7 +97,7 @@ impl Offer {
 
     /// Checks that every revision is known and that at least one is offered.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let unknown = |id: &&Revision| mcp_exact_revisions::find(id.as_str()).is_none();
+        let unknown = |id: &&Revision| crate::find_revision(id.as_str()).is_none();
         if let Some(id) = self.revisions.iter().chain(&self.oldest).find(unknown) {
             return Err(ConfigError::UnknownRevision(id.as_str().to_owned()));
         }

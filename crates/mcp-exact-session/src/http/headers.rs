@@ -39,7 +39,7 @@ pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
 /// negotiated (2025-03-26 to 2025-11-25).
 pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
     let mut headers = vec![("Accept".to_owned(), EVENT_STREAM_TYPE.to_owned())];
-    let spec = mcp_exact_revisions::find(revision.as_str());
+    let spec = crate::find_revision(revision.as_str());
     if let Some(revision) = HttpHints::for_revision(spec) {
         headers.push(("MCP-Protocol-Version".to_owned(), revision.to_string()));
     }

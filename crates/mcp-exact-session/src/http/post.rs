@@ -176,7 +176,7 @@ fn version_header(http: &HttpRequest) -> Option<Cow<'_, str>> {
 
 /// Returns the lifecycle of the revision that the header names.
 fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
-    let spec = mcp_exact_revisions::find(&version_header(http)?)?;
+    let spec = crate::find_revision(&version_header(http)?)?;
     Some(spec.lifecycle())
 }
 

@@ -50,7 +50,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let header = context.http.as_ref().and_then(|http| {
             let version = http.header("mcp-protocol-version")?;
-            mcp_exact_revisions::find(version.trim())
+            crate::find_revision(version.trim())
         });
         let named = header.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         let is_alone = !self.settings.offers_initialize;

@@ -126,7 +126,7 @@ impl<C> IncomingRequest<C> {
         client: SessionInfo,
         context: FrameContext<C>,
     ) -> Option<Self> {
-        let spec = mcp_exact_revisions::find(client.revision.as_str())?;
+        let spec = crate::find_revision(client.revision.as_str())?;
         Some(Self {
             key: RequestKey(u64::MAX),
             retries: 0,

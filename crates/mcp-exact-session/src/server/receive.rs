@@ -139,7 +139,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         if stateless && arrival.batch.is_some() {
             // The session has batches; the revision that the request states has none (`basic`, "Batching").
             let revision = meta.required_version().ok();
-            let revision = revision.and_then(|id| mcp_exact_revisions::find(&id));
+            let revision = revision.and_then(|id| crate::find_revision(&id));
             let refusal = Refusal::BatchUnsupported(revision.map(RevisionSpec::revision));
             return self.refuse_request(arrival, &id, &refusal, false);
         }

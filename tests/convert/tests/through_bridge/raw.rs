@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use mcp_exact_bridge::{Bridge, Upstream};
-use mcp_exact_session::{CachedNegotiation, ClientSettings};
+use mcp_exact_session::{CachedNegotiation, ClientSettings, Lifecycle, lifecycle};
 use mcp_exact_transport::{
     ClientHandle, ClientHandler, ConnectError, ConnectionOptions, MemoryTransport, Received,
     Transport, connect, memory_pair, serve,
@@ -122,7 +122,7 @@ impl RawServer {
             };
             let method = message.view().find("method").expect("a method");
             let (revision, id) = (self.revision, id.text());
-            let has_sessions = revision < "2026";
+            let has_sessions = lifecycle(revision) == Some(Lifecycle::Initialize);
             let answer = match &*method.as_str().expect("a name") {
                 "initialize" if has_sessions => format!(
                     r#""result":{{"protocolVersion":"{revision}","capabilities":{CAPABILITIES},"serverInfo":{{"name":"raw","version":"1.0.0"}}}}"#
@@ -182,7 +182,7 @@ impl RawClient {
             connection: RawConnection::new(local),
             next_id: 1,
         };
-        if revision < "2026" {
+        if lifecycle(revision) == Some(Lifecycle::Initialize) {
             let hello = format!(
                 r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"raw","version":"1.0.0"}}}}"#
             );

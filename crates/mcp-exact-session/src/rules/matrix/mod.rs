@@ -31,7 +31,7 @@ pub(super) fn is_present(rule: &Rule) -> bool {
 /// Returns the methods of a kind that either role sends, and one method that no revision defines.
 fn methods(kind: MessageKind) -> Vec<&'static str> {
     let mut methods = BTreeSet::from(["vendor/unknown"]);
-    for spec in mcp_exact_revisions::all() {
+    for spec in mcp_exact_revisions::released() {
         for side in [Side::Client, Side::Server] {
             let all = spec.methods(side);
             methods.extend(match kind {
@@ -53,7 +53,7 @@ type CellPosition = (String, String, &'static str);
 fn matrix() -> Vec<(CellPosition, String)> {
     let mut matrix = Vec::new();
     let mut add = |section: String, of: &dyn Fn(&RevisionSpec) -> MethodCells| {
-        for spec in mcp_exact_revisions::all() {
+        for spec in mcp_exact_revisions::released() {
             for (entrance, value) in of(spec) {
                 matrix.push(((section.clone(), entrance, spec.id()), value));
             }
@@ -91,8 +91,7 @@ fn matrix() -> Vec<(CellPosition, String)> {
 /// The columns `A B C D E` are the five revisions, oldest first; a value that is the same in all revisions is printed
 /// once.
 fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
-    let ids: Vec<&str> = mcp_exact_revisions::all()
-        .iter()
+    let ids: Vec<&str> = mcp_exact_revisions::released()
         .map(|spec| spec.id())
         .collect();
     let letters = |of: &BTreeSet<&str>| -> String {
