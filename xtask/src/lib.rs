@@ -22,6 +22,7 @@ pub mod quickstart;
 pub mod redis;
 pub mod rehearsal;
 pub mod schema;
+pub mod scratch;
 pub mod test;
 pub mod transcripts;
 pub mod wasm;

@@ -69,6 +69,9 @@ pub struct Arguments {
     /// Fuzz targets that `fuzz` runs; all of them if none is named.
     #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
+    /// Clone of the official repository, whose historic drafts `rehearsal` adds; those in schema/history by default.
+    #[arg(long, value_name = "DIR")]
+    clone: Option<PathBuf>,
     /// Seed of the traffic of `soak` and `chaos`, as printed by an earlier run; random by default.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -87,7 +90,7 @@ pub enum Part {
     Miri,
     /// Setup steps of the README for a new user.
     Quickstart,
-    /// An invented revision and an extension of it, added and removed in a copy of the workspace.
+    /// Invented revisions, an extension and historic drafts, added and removed in a copy of the workspace.
     Rehearsal,
     /// Comparison of conversions with the earlier typed implementation, which is built from its commit.
     Oracle,
@@ -121,7 +124,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         quickstart::run(root)?;
     }
     if wants(Part::Rehearsal) {
-        rehearsal::run(root)?;
+        rehearsal::run(root, arguments.clone.as_deref())?;
     }
     if wants(Part::Oracle) {
         oracle::run(root)?;

@@ -1,50 +1,79 @@
-//! `cargo xtask nightly rehearsal`: rehearses the publication of a new revision with an invented one.
+//! `cargo xtask nightly rehearsal`: rehearses the publication of a new revision in a copy of the workspace.
 //!
-//! Copies the files of the workspace into a scratch folder, derives a schema from the schema of the newest revision,
-//! and runs `cargo xtask schema add` for the revision and for an extension of it. The command then removes revision and
-//! extension, and checks that all files are restored. Outside of the scratch folder, only `target/` changes.
+//! Takes invented revisions through `cargo xtask schema add` and `schema remove`: one with an extension of it, and one for each
+//! shape of `shapes.rs` that a next revision could bring. Then it takes the historic versions of the draft in a clone, or those
+//! in `schema/history/`. Outside of `target/`, nothing is written.
+
+mod shapes;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-/// Identifier of the invented revision.
+use crate::schema::add::Status;
+use crate::schema::history::{self, add_and_remove};
+use crate::scratch::Scratch;
+
+/// Identifier of the invented revisions.
 const REVISION: &str = "2099-01-01";
 /// Identifier of the invented extension.
 const EXTENSION: &str = "ext-rehearsal";
 
-/// Adds an invented revision and an extension to a copy of `root`, and removes them.
+/// Adds invented revisions, an extension and historic drafts to a copy of `root`, and removes them.
 ///
 /// # Errors
 /// Returns an error if a command fails, or files differ afterwards.
-pub fn run(root: &Path) -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
-    let rehearsed = rehearse(root, scratch.path());
-    // Cargo would use what it has built for the invented revision, because the sources of the workspace are older.
-    let cleaned = cargo(root, root, &["clean", "--package", "mcp-exact-revisions"]);
-    rehearsed.and(cleaned)
+pub fn run(root: &Path, clone: Option<&Path>) -> anyhow::Result<()> {
+    let scratch = Scratch::new(root)?;
+    let newest = newest_schema(root)?;
+    let rehearsed = rehearse(&scratch, &newest).and_then(|()| add_shapes(root, &scratch, &newest));
+    scratch.restore()?;
+    rehearsed?;
+    history::run(
+        root,
+        &history::Arguments {
+            clone: clone.map(Path::to_owned),
+            add: true,
+            sample: None,
+            seed: 1,
+        },
+    )
 }
 
-/// Runs the commands on a copy in the folder `scratch`, and compares the files.
-fn rehearse(root: &Path, scratch: &Path) -> anyhow::Result<()> {
-    // The second copy shows the files as they were, even if the working tree changes during the rehearsal.
-    let (copy, unchanged) = (scratch.join("workspace"), scratch.join("unchanged"));
-    let files = copy_files(root, &copy)?;
-    for file in &files {
-        copy_file(&copy, &unchanged, file)?;
+/// Adds each shape as a released revision, or checks that the generator refuses it with pointer and remedy.
+fn add_shapes(root: &Path, scratch: &Scratch, newest: &Value) -> anyhow::Result<()> {
+    let mut lines = Vec::new();
+    for shape in shapes::ALL {
+        let bytes = shape.schema(newest)?;
+        let line = match shapes::generate(root, REVISION, &bytes)? {
+            Ok(_) => {
+                let added = add_and_remove(scratch, REVISION, &bytes, Status::Release);
+                let time = added.with_context(|| format!("{} was not added", shape.name))?;
+                format!("added {:5.1} s {}", time.as_secs_f64(), shape.name)
+            }
+            Err(refusal) => format!("refused       {}: {refusal}", shape.name),
+        };
+        println!("{line}");
+        lines.push(line);
     }
-    let (revision, extension) = (
-        scratch.join("revision.json"),
-        scratch.join("extension.json"),
-    );
-    fs::write(&revision, invented_schema(&newest_schema(root)?)?)?;
+    println!("\n{}", lines.join("\n"));
+    Ok(())
+}
+
+/// Adds a revision and an extension of it, checks the packages that list revisions, and removes both.
+fn rehearse(scratch: &Scratch, newest: &Value) -> anyhow::Result<()> {
+    let copy = scratch.root();
+    let folder = copy.join("target");
+    fs::create_dir_all(&folder)?;
+    let (revision, extension) = (folder.join("revision.json"), folder.join("extension.json"));
+    fs::write(&revision, invented_schema(newest)?)?;
     fs::write(&extension, invented_extension().to_string())?;
     let revision = revision.display().to_string();
     let extension = extension.display().to_string();
-    let cargo = |arguments: &[&str]| cargo(root, &copy, arguments);
+    let cargo = |arguments: &[&str]| cargo(copy, arguments);
     let xtask = ["run", "--quiet", "--package", "xtask", "--", "schema"];
     let schema = |arguments: &[&str]| cargo(&[&xtask, arguments].concat());
     schema(&["add", REVISION, "--from", &revision])?;
@@ -67,63 +96,10 @@ fn rehearse(root: &Path, scratch: &Path) -> anyhow::Result<()> {
     )?;
     schema(&["remove", EXTENSION])?;
     schema(&["remove", REVISION])?;
-    let changed: Vec<String> = files
-        .iter()
-        .filter(|file| fs::read(unchanged.join(file)).ok() != fs::read(copy.join(file)).ok())
-        .map(|file| file.display().to_string())
-        .collect();
-    ensure!(
-        changed.is_empty(),
-        "`schema remove` left changes in {}",
-        changed.join(", ")
-    );
+    scratch.check_unchanged("`schema remove`")?;
     println!("rehearsal: {REVISION} and {EXTENSION} came and went");
     Ok(())
 }
-
-/// Copies the files that git tracks or would track from the working tree; returns their paths.
-fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let listed = Command::new("git")
-        .arg("-C")
-        .arg(root)
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
-        .output()
-        .context("cannot start git; install it")?;
-    ensure!(
-        listed.status.success(),
-        "{} is no checkout of git",
-        root.display()
-    );
-    let listed = String::from_utf8(listed.stdout).context("a path is not UTF-8")?;
-    let mut files: Vec<PathBuf> = listed
-        .split_terminator('\0')
-        .map(PathBuf::from)
-        .filter(|file| root.join(file).is_file())
-        .collect();
-    files.sort();
-    files.dedup();
-    for file in &files {
-        copy_file(root, copy, file)?;
-    }
-    Ok(files)
-}
-
-/// Copies the file with a relative path from one folder to another.
-fn copy_file(from: &Path, to: &Path, file: &Path) -> anyhow::Result<()> {
-    let copy = to.join(file);
-    if let Some(folder) = copy.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::copy(from.join(file), copy).with_context(|| format!("cannot copy {}", file.display()))?;
-    Ok(())
-}
-
 /// Returns the schema of the newest released revision.
 fn newest_schema(root: &Path) -> anyhow::Result<Value> {
     let folder = root.join("schema");
@@ -209,16 +185,14 @@ fn invented_extension() -> Value {
     })
 }
 
-/// Runs cargo in the copy with the target folder of this workspace, so that dependencies are built already.
-fn cargo(root: &Path, copy: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+/// Runs cargo in the copy, with the target folder of the copy.
+fn cargo(copy: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     println!("running: cargo {}", arguments.join(" "));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let status = Command::new(cargo)
         .args(arguments)
         .current_dir(copy)
-        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_TARGET_DIR", copy.join("target"))
         .status()
         .context("cannot start cargo; install the toolchain")?;
     if !status.success() {

@@ -46,6 +46,21 @@ pub struct Arguments {
     pub licence: String,
 }
 
+impl Arguments {
+    /// Returns the arguments that add the revision `id` from a file.
+    pub fn of_file(id: &str, file: &Path, status: Status) -> Self {
+        Self {
+            revision: id.to_owned(),
+            from: file.display().to_string(),
+            status,
+            source: None,
+            extends: None,
+            repository: None,
+            licence: "Apache-2.0".to_owned(),
+        }
+    }
+}
+
 /// Status of a revision: drafts may still change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Status {
@@ -118,7 +133,12 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
     rollback.write("schema/revisions.toml", list.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    build_and_test(root, id, &[AGREEMENT, CONVERSIONS])?;
+    let tests: &[&[&str]] = match arguments.status {
+        // A draft has no conversions, and leaves those of the released revisions as they are.
+        Status::Draft => &[AGREEMENT],
+        Status::Release => &[AGREEMENT, CONVERSIONS],
+    };
+    build_and_test(root, id, tests)?;
     rollback.keep();
     println!("\nadded {id}: {}", review::summary_line(&ir, lines));
     let previous = previous_release(&schemas, id);
@@ -258,11 +278,17 @@ pub(super) fn cargo(
     environment: &[(&str, &str)],
 ) -> anyhow::Result<()> {
     println!("running: cargo {}", arguments.join(" "));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo)
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .envs(environment.iter().copied())
-        .current_dir(root))
+        .current_dir(root);
+    if root != crate::workspace_root() {
+        // What a rehearsal builds stays in its copy of the workspace.
+        command.env("CARGO_TARGET_DIR", root.join("target"));
+    }
+    run(&mut command)
 }
 
 /// Checks that a file has the format of rustfmt.

@@ -6,6 +6,7 @@ pub mod check;
 mod extension;
 pub mod fetch;
 pub mod history;
+pub mod kept;
 mod lists;
 pub mod origin;
 pub mod remove;
@@ -15,7 +16,7 @@ pub mod rollback;
 pub mod source;
 pub mod verify;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Subcommand;
 
@@ -24,11 +25,9 @@ use clap::Subcommand;
 pub enum Action {
     /// Add a revision: its entry, its crate, and all generated lists of revisions; build and test it.
     Add(add::Arguments),
-    /// Run the generator over every schema in the history of a clone of the official repository.
-    History {
-        /// Path of the clone.
-        clone: PathBuf,
-    },
+    /// Run the generator over every schema in the history of a clone of the official repository, or take the drafts among
+    /// them through `schema add`.
+    History(history::Arguments),
     /// Compare with the official repository: new revisions, amended files, drafts.
     Check {
         /// URL or local clone of the official repository; by default the URL in schema/revisions.toml.
@@ -58,7 +57,7 @@ pub fn run(root: &Path, action: &Action) -> anyhow::Result<()> {
     let folder = root.join("schema");
     match action {
         Action::Add(arguments) => add::add(root, arguments),
-        Action::History { clone } => history::run(root, clone),
+        Action::History(arguments) => history::run(root, arguments),
         Action::Check { upstream } => check::check(root, upstream),
         Action::Remove { revision } => remove::remove(root, revision),
         Action::Fetch { revisions } => fetch::fetch(&folder, revisions),

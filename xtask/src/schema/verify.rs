@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
+use super::kept;
 use super::lists::{REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
 
 /// Compares every file under `directory` with the hash in the lists, offline, and finds unlisted directories; one error
@@ -25,7 +26,13 @@ pub fn verify(directory: &Path) -> anyhow::Result<()> {
         .iter()
         .map(|revision| revision.id.as_str())
         .collect();
-    for name in found.iter().filter(|name| !listed.contains(name.as_str())) {
+    if found.contains(kept::FOLDER)
+        && let Err(problem) = kept::versions(directory)
+    {
+        problems.push(format!("{problem:#}"));
+    }
+    let is_listed = |name: &&String| listed.contains(name.as_str()) || **name == kept::FOLDER;
+    for name in found.iter().filter(|name| !is_listed(name)) {
         problems.push(format!(
             "directory {name} is not listed in {REVISIONS_FILE}; add a [[revision]] for it or remove it"
         ));
