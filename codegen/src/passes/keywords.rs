@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, shorten_value};
-use crate::input::keywords::{is_annotation, is_count, is_known};
+use crate::input::keywords::{is_annotation, is_count, is_known, is_unchecked};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
@@ -92,7 +92,8 @@ impl<'s> KeywordCheck<'s, '_> {
         };
         for (key, value) in object {
             let pointer = format!("{pointer}/{}", escape(key));
-            if is_annotation(key) {
+            // The keyword `items` is about the items behind a tuple, which are any JSON too.
+            if is_annotation(key) || key == "items" && object.contains_key("prefixItems") {
                 continue;
             }
             if key != "$ref" && object.contains_key("$ref") {
@@ -182,6 +183,17 @@ impl<'s> KeywordCheck<'s, '_> {
             "pattern" => {
                 let words = "`validate()` does not check strings against regular expressions, which differ between languages";
                 self.notices.add(pointer, words);
+                Ok(())
+            }
+            "prefixItems" => {
+                let words =
+                    "the items of this tuple are any JSON; `validate()` does not check them";
+                self.notices.add(pointer, words);
+                Ok(())
+            }
+            _ if is_unchecked(key) => {
+                let words = format!("`validate()` does not check `{key}`");
+                self.notices.add(pointer, &words);
                 Ok(())
             }
             _ => Ok(()),

@@ -80,6 +80,10 @@ impl Normaliser<'_, '_> {
         object.remove("$schema");
         absorb::widen_patterns(&mut object, pointer, self.notices);
         absorb::widen_boolean_constant(&mut object, pointer, self.notices);
+        absorb::widen_integer_enum(&mut object, pointer, self.notices);
+        if object.contains_key("prefixItems") {
+            object.insert("items".into(), json!({}));
+        }
         object.retain(|key, _| !is_unchecked(key));
         if let Some(any) = object.remove("oneOf")
             && object.insert("anyOf".into(), any).is_some()

@@ -35,8 +35,11 @@ fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut V
         }
         Type::Integer(limits) | Type::Number(limits) => check_bounds(node, limits, path, to),
         Type::Array(items, limits) => {
-            let Body::Array(_, nodes) = &node.body else {
-                return;
+            let nodes = match &node.body {
+                Body::Array(_, nodes) => nodes.as_slice(),
+                // An array without items stays text.
+                _ if node.equals_absence("[]") => &[],
+                _ => return,
             };
             let (low, high) = limits.sizes();
             if let Some(low) = low {

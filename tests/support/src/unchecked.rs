@@ -4,16 +4,53 @@
 use serde_json::{Map, Value};
 
 /// Names of the keywords that the types do not check.
-const UNCHECKED_KEYWORDS: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
+const UNCHECKED_KEYWORDS: [&str; 20] = [
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "if",
+    "maxLength",
+    "maxProperties",
+    "minLength",
+    "minProperties",
+    "multipleOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "uniqueItems",
+];
+
+/// Formats that `validate()` checks.
+const CHECKED_FORMATS: [&str; 5] = ["byte", "date", "date-time", "uri", "uri-template"];
 
 /// Returns the schema without the keywords that the types do not check. A member whose name is such a keyword is kept.
 pub fn without_unchecked(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
     };
+    let is_integer_enum = keywords
+        .get("enum")
+        .and_then(Value::as_array)
+        .is_some_and(|values| values.iter().all(Value::is_i64));
+    let is_checked = |keyword: &str, value: &Value| match keyword {
+        // The types do not check which integer it is, and the items of a tuple.
+        "enum" => !is_integer_enum,
+        "items" => !keywords.contains_key("prefixItems"),
+        "format" => value
+            .as_str()
+            .is_some_and(|format| CHECKED_FORMATS.contains(&format)),
+        _ => !UNCHECKED_KEYWORDS.contains(&keyword),
+    };
     let kept = keywords
         .iter()
-        .filter(|(keyword, _)| !UNCHECKED_KEYWORDS.contains(&keyword.as_str()));
+        .filter(|(keyword, value)| is_checked(keyword, value));
     let kept = kept.map(|(keyword, value)| {
         let value = match (keyword.as_str(), value) {
             ("definitions" | "$defs" | "properties", Value::Object(named)) => named
@@ -29,7 +66,24 @@ pub fn without_unchecked(schema: &Value) -> Value {
         };
         (keyword.clone(), value)
     });
-    kept.collect::<Map<_, _>>().into()
+    let mut kept: Map<_, _> = kept.collect();
+    // The types take a value that fits several variants, and do not tell a union of one variant from the variant.
+    if let Some(variants) = kept.remove("oneOf") {
+        kept.insert("anyOf".to_owned(), variants);
+    }
+    if let Some([Value::Object(only)]) = kept
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        let only = only.clone();
+        kept.remove("anyOf");
+        kept.extend(only);
+    }
+    if is_integer_enum {
+        kept.insert("type".to_owned(), "integer".into());
+    }
+    kept.into()
 }
 
 #[cfg(test)]
@@ -53,6 +107,30 @@ mod tests {
             "type": "object",
             "properties": {"pattern": name, "names": {"items": name}},
         }}});
+        assert_eq!(without_unchecked(&schema), expected);
+    }
+
+    /// Enums of integers become integers, tuples become arrays, and formats that the types do not know are removed.
+    #[test]
+    fn widened_schemas_are_the_types() {
+        let schema = json!({"properties": {
+            "weight": {"enum": [1, 2]},
+            "size": {"type": "array", "prefixItems": [{"type": "string"}], "items": false, "minItems": 1},
+            "key": {"type": "string", "format": "uuid", "maxLength": 36},
+            "at": {"type": "string", "format": "uri"},
+            "kind": {"type": "string", "enum": ["a"]},
+            "one": {"oneOf": [{"type": "string"}, {"type": "null"}]},
+            "only": {"anyOf": [{"$ref": "#/$defs/A"}], "description": "x"},
+        }});
+        let expected = json!({"properties": {
+            "weight": {"type": "integer"},
+            "size": {"type": "array", "minItems": 1},
+            "key": {"type": "string"},
+            "at": {"type": "string", "format": "uri"},
+            "kind": {"type": "string", "enum": ["a"]},
+            "one": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "only": {"$ref": "#/$defs/A", "description": "x"},
+        }});
         assert_eq!(without_unchecked(&schema), expected);
     }
 }

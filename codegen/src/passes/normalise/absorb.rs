@@ -1,5 +1,5 @@
 //! Widens constructs that no generated type expresses exactly, with a notice: patterns of member names, boolean
-//! constants, and several arrays in one union.
+//! constants, enums of integers, and several arrays in one union.
 
 use std::collections::BTreeSet;
 
@@ -53,6 +53,17 @@ pub fn widen_boolean_constant(
         notices.add(&format!("{pointer}/const"), words);
         object.remove("const");
         object.entry("type").or_insert("boolean".into());
+    }
+}
+
+/// Replaces an enum of integers by the type of all integers, with a notice.
+pub fn widen_integer_enum(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
+    let values = object.get("enum").and_then(Value::as_array);
+    if values.is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_i64)) {
+        let words = "`validate()` does not check that this integer is one of those listed";
+        notices.add(&format!("{pointer}/enum"), words);
+        object.remove("enum");
+        object.insert("type".into(), "integer".into());
     }
 }
 

@@ -106,12 +106,10 @@ impl Tally {
             self.agreed,
             rules.join(" ")
         );
-        let shown: Vec<&str> = self
-            .disagreements
-            .iter()
-            .take(10)
-            .map(String::as_str)
-            .collect();
+        let mut shown: Vec<&str> = self.disagreements.iter().map(String::as_str).collect();
+        // The smallest document says the most.
+        shown.sort_by_key(|text| text.len());
+        shown.truncate(10);
         assert!(
             shown.is_empty(),
             "{revision}: {} verdicts differ (seed {SEED})\n{}",

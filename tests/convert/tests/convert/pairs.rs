@@ -345,6 +345,8 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
             "{family}: too few instances"
         );
         let count = tally.failures.len();
+        // The smallest instance says the most.
+        tally.failures.sort_by_key(String::len);
         tally.failures.truncate(3);
         if count > 0 {
             failures.push(format!("{count} wrong\n{}", tally.failures.join("\n")));
