@@ -3,6 +3,8 @@
 //! The codes are those of JSON-RPC 2.0 (section 5.1) and of the specification. Error messages explain how to correct
 //! the error.
 
+use std::fmt;
+
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
 use crate::limits::Limit;
@@ -35,13 +37,26 @@ pub mod code {
 ///
 /// The error was received from the remote peer, or created locally because the answer could not be used
 /// ([`is_local`](Self::is_local)).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} ({})", .object.message, .object.code)]
+/// The text of a received error contains its code; the text of a local error is its message alone, because no peer has
+/// sent a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerError {
     /// JSON-RPC error object.
     object: ErrorObject,
     /// True if the error was created locally.
     is_local: bool,
+}
+
+impl std::error::Error for PeerError {}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_local {
+            f.write_str(&self.object.message)
+        } else {
+            write!(f, "{} ({})", self.object.message, self.object.code)
+        }
+    }
 }
 
 impl PeerError {
@@ -79,6 +94,11 @@ impl PeerError {
     /// Creates an error with code -32603: an internal error occurred.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL_ERROR, message)
+    }
+
+    /// Creates an error of this peer about the answer of the other peer, such as an HTTP status in place of an answer.
+    pub(crate) fn local(message: impl Into<String>) -> Self {
+        Self::internal(message).into_local()
     }
 
     /// Creates an error with code -32021 (from 2026-07-28 on): the client has not declared a capability that the request needs,
@@ -344,6 +364,14 @@ pub enum Violation {
     /// An error response without id.
     #[error("an error without id: {0}")]
     ErrorWithoutId(PeerError),
+    /// The server has refused `notifications/initialized` (up to 2025-11-25).
+    #[error("`notifications/initialized` was answered with HTTP status {status}: {error}")]
+    InitializedRefused {
+        /// HTTP status of the response.
+        status: u16,
+        /// Error in the body of the response, or a local error.
+        error: PeerError,
+    },
     /// A request with the id of another request in flight.
     #[error("the id {0:?} is the id of another request in flight")]
     IdInUse(RequestId),
@@ -448,12 +476,59 @@ pub enum NegotiationError {
     /// The server has not answered in time.
     #[error("the server did not respond in time; is it an MCP server?")]
     TimedOut,
+    /// The server has not answered in time, but has sent something that is no message.
+    #[error("the server did not respond in time, and sent what is no message: {0}")]
+    NoMessage(String),
+    /// The response to the POST of the handshake carries no answer.
+    #[error("the server does not answer the handshake: {0}")]
+    NoAnswer(String),
+    /// The server redirects the client to a URL that the client does not use on its own.
+    #[error(
+        "the server redirects to {location} (HTTP status {status}); connect to that URL instead"
+    )]
+    Redirected {
+        /// HTTP status of the response.
+        status: u16,
+        /// Value of the header `Location`; empty if it is missing.
+        location: String,
+    },
+    /// The negotiation has failed after the server had also failed an earlier attempt, in another way.
+    #[error("{error}; before, {before}")]
+    AfterFallback {
+        /// Earlier failure, such as "`server/discover` failed: the server answered with HTTP status 503".
+        before: String,
+        /// Failure of the last attempt.
+        error: Box<NegotiationError>,
+    },
     /// The server has sent an invalid answer.
     #[error("the response of the server is invalid: {0}")]
     InvalidAnswer(String),
     /// The stream ended before a revision was negotiated.
     #[error("the connection ended before a revision was negotiated")]
     Lost,
+}
+
+impl NegotiationError {
+    /// Adds an earlier failure, unless this error gives the same reason, or leaves the reason to the transport.
+    pub(crate) fn after(self, before: Option<EarlierFailure>) -> Self {
+        let is_new = |before: &EarlierFailure| !self.to_string().contains(&before.reason);
+        match before.filter(is_new) {
+            Some(before) if self != Self::Lost => Self::AfterFallback {
+                before: format!("{} failed: {}", before.request, before.reason),
+                error: Box::new(self),
+            },
+            _ => self,
+        }
+    }
+}
+
+/// Failure of an attempt that was followed by another attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct EarlierFailure {
+    /// Request of the attempt, such as "`server/discover`".
+    pub(crate) request: &'static str,
+    /// What the server has answered.
+    pub(crate) reason: String,
 }
 
 /// Reason why a configuration is invalid.

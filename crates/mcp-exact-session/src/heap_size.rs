@@ -84,7 +84,9 @@ impl HeapSize for Violation {
     fn heap_size(&self) -> usize {
         match self {
             Self::InvalidMessage(error) => error.heap_size(),
-            Self::ErrorWithoutId(error) => error.heap_size(),
+            Self::ErrorWithoutId(error) | Self::InitializedRefused { error, .. } => {
+                error.heap_size()
+            }
             Self::Tool { name, reason } => name.len() + format!("{reason}").len(),
             Self::BeforeInitialize(method)
             | Self::Method(method)

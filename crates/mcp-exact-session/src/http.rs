@@ -6,6 +6,7 @@
 mod headers;
 mod origin;
 mod post;
+mod reason;
 
 use std::borrow::Cow;
 
@@ -20,6 +21,8 @@ pub use crate::header_values::{decode_value, encode_value};
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
 pub use post::{PostBody, RequestTarget, classify, classify_delete, classify_get, is_session_id};
+pub use reason::describe_body;
+pub(crate) use reason::shorten;
 
 use crate::error::PeerError;
 use crate::extensions::Extensions;
@@ -35,6 +38,12 @@ pub(crate) fn error_in_body(body: &[u8]) -> Option<PeerError> {
         Ok(Message::Error(error)) => Some(error.error.into()),
         _ => None,
     }
+}
+
+/// Returns true if the body of a response is one JSON-RPC message, so that it can be the answer to a request whatever
+/// media type the response names.
+pub fn is_message(body: &[u8]) -> bool {
+    decode_message::<Untyped>(body, &|_| Some("")).is_ok()
 }
 
 /// Header that contains the revision of a message.

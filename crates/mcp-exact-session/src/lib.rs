@@ -200,7 +200,7 @@ pub use check_result::CheckResult;
 #[cfg(feature = "client")]
 pub use client::{
     CachedNegotiation, ClientEndpoint, ClientEvent, ServerNotification, ServerRequest,
-    ServerRequestKey, TransportFailure,
+    ServerRequestKey, TransportFailure, UnprocessedRequest,
 };
 pub use config::{CacheHint, Identity, InputMode, Offer, ServerConfig, ServerSettings};
 #[cfg(feature = "client")]

@@ -143,7 +143,7 @@ impl ClientEndpoint {
     /// The server may have received the first request, so that the second one has another id: "The request ID MUST NOT have been
     /// previously used by the requestor within the same session" (2025-11-25, `basic`, "Requests"), and a server refuses an id
     /// that is in flight.
-    pub(super) fn repeat_unanswered(&mut self, stream: StreamId) -> bool {
+    pub(super) fn repeat_unanswered(&mut self, stream: StreamId, repeats_probe: bool) -> bool {
         let is_on_stream = |request: &&PendingRequest<Purpose>| {
             request.stream == stream && request.wire_id().is_some()
         };
@@ -169,7 +169,7 @@ impl ClientEndpoint {
                 self.send_attempt(key, *outbound, &session);
                 true
             }
-            (Purpose::Probe(spec), None) => {
+            (Purpose::Probe(spec), None) if repeats_probe => {
                 let spec = *spec;
                 self.repeat_probe(key, stream, spec)
             }

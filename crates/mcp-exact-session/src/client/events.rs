@@ -8,6 +8,7 @@ use std::str::FromStr;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{JsonObject, Revision};
 
+use crate::call_options::CallOptions;
 use crate::change::{Change, Progress};
 use crate::error::{ConfigError, NegotiationError, Violation};
 use crate::filter::Filter;
@@ -72,13 +73,31 @@ pub enum TransportFailure {
         /// Body of the HTTP response.
         body: Vec<u8>,
     },
+    /// The server has answered the POST of the message with a redirect that the transport does not follow.
+    Redirect {
+        /// HTTP status code of the response.
+        code: u16,
+        /// Value of the header `Location`; empty if it is missing.
+        location: String,
+    },
+    /// The server has accepted the POST of the message, but its response carries no answer: no body, or a body that is no
+    /// JSON-RPC message.
+    NoAnswer {
+        /// Description of the response, for errors.
+        reason: String,
+    },
     /// The connection to the server was lost.
     Lost,
-    /// The POST was not sent, or the connection was lost before a response began, such as an idle connection that the server has
-    /// closed while the client was about to use it again.
+    /// The connection was lost before a response began, such as an idle connection that the server has closed while the client was
+    /// about to use it again, or a server that closes the connection because it does not understand the message.
     ///
     /// A request that may be repeated is sent again, once and with another id. Any other request is lost.
     Unanswered,
+    /// The message was not sent, because the server cannot be reached.
+    ///
+    /// A request that may be repeated is sent again, as after [`Unanswered`](Self::Unanswered), but the negotiation tries no other
+    /// handshake.
+    Unreachable,
     /// The server process has exited.
     Exited,
 }
@@ -133,6 +152,19 @@ impl ServerNotification {
     pub fn revision(&self) -> Revision {
         self.spec.revision()
     }
+}
+
+/// Request of the application that the server has not processed.
+#[derive(Debug, Clone)]
+pub struct UnprocessedRequest {
+    /// Method of the request.
+    pub method: String,
+    /// Parameters of the application.
+    pub params: Option<JsonObject>,
+    /// Options of the request.
+    pub options: CallOptions,
+    /// Revision of the session in which the request was sent.
+    pub revision: Revision,
 }
 
 /// Event for the application of a client.
@@ -206,6 +238,15 @@ pub enum ClientEvent {
     Notification(ServerNotification),
     /// The server has ended the session; start a new one.
     SessionLost,
+    /// The server has refused a request because it does not know the session any more, and has not processed the request, which
+    /// may therefore be sent again in the next session, whatever its method. [`Completed`](Self::Completed) with
+    /// [`Outcome::Lost`] follows.
+    NotProcessed {
+        /// Key of the request.
+        key: RequestKey,
+        /// The request.
+        request: Box<UnprocessedRequest>,
+    },
     /// The server has violated the protocol.
     Violation(Violation),
     /// The endpoint is closed; no further events follow.
@@ -246,6 +287,8 @@ impl HeapSize for ClientEvent {
             | Self::UseHttpSse
             | Self::RequestCancelled(_)
             | Self::SessionLost
+            // The application has sent it, and no input is accepted after it.
+            | Self::NotProcessed { .. }
             | Self::Closed => 0,
         }
     }

@@ -4,6 +4,7 @@
 
 mod call;
 mod events;
+mod fallback;
 mod input;
 mod negotiate;
 mod outbound;
@@ -21,21 +22,23 @@ use mcp_exact_wire::{JsonObject, JsonRef};
 
 pub use events::{
     CachedNegotiation, ClientEvent, ServerNotification, ServerRequest, ServerRequestKey,
-    TransportFailure,
+    TransportFailure, UnprocessedRequest,
 };
 
 use crate::Time;
 use crate::call_options::CallOptions;
 use crate::config::ClientSettings;
 use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
-use crate::error::{ConfigError, ReceiveError};
+use crate::error::{ConfigError, EarlierFailure, ReceiveError};
 use crate::frame::Oversized;
 use crate::limits::Limit;
 use crate::outcome::Outcome;
 use crate::oversized;
 use crate::session_info::SessionInfo;
 use crate::snapshot::Snapshot;
-use crate::stream::{Binding, DetachOutcome, StreamEnd, StreamId, StreamKind, Transmit};
+use crate::stream::{
+    Binding, DetachOutcome, RequestKey, StreamEnd, StreamId, StreamKind, Transmit,
+};
 use crate::usage::Usage;
 use outbound::OutboundRequest;
 use renegotiate::refuses_discovery;
@@ -96,6 +99,15 @@ pub struct ClientEndpoint {
     is_endpoint_known: bool,
     /// True if the transport has not yet been notified of the session's end.
     session_end_pending: bool,
+    /// First failure of the current negotiation that another attempt has followed.
+    earlier_failure: Option<EarlierFailure>,
+    /// Stream of the POST of `notifications/initialized`, over HTTP.
+    initialized_stream: Option<StreamId>,
+    /// True if the server has assigned an id to the session; `None` if the transport has not said so.
+    has_session_id: Option<bool>,
+    /// True if a session was given up because of an error that does not have to mean its end, and the next session has not yet
+    /// answered a request.
+    was_given_up: bool,
 }
 
 impl ClientEndpoint {
@@ -156,7 +168,28 @@ impl ClientEndpoint {
             tools: Tools::default(),
             is_endpoint_known: binding != Binding::HttpSse,
             session_end_pending: false,
+            earlier_failure: None,
+            initialized_stream: None,
+            has_session_id: None,
+            was_given_up: false,
         }
+    }
+
+    /// Records whether the server has assigned an id to the session (2025-03-26 to 2025-11-25, `basic/transports`, "Session
+    /// Management"). Without an id, no status ends the session.
+    pub fn set_session_id_assigned(&mut self, is_assigned: bool) {
+        self.has_session_id = Some(is_assigned);
+    }
+
+    /// Returns the key of a request that is sent later, by [`request`](Self::request) with another key, because the session has
+    /// ended and the next one is not negotiated yet.
+    pub fn reserve_key(&mut self) -> RequestKey {
+        self.core.new_key()
+    }
+
+    /// Returns the beginning of the first received text that was no message, for errors; `None` if there was none.
+    pub fn first_malformed(&self) -> Option<&str> {
+        self.core.first_malformed.as_deref()
     }
 
     /// Opens a standalone stream, such as the response to a GET, for messages that the server sends independently of
@@ -378,6 +411,9 @@ impl ClientEndpoint {
         self.state = State::start();
         self.previous_session = None;
         self.session_end_pending = false;
+        self.earlier_failure = None;
+        self.initialized_stream = None;
+        self.has_session_id = None;
         self.is_endpoint_known = self.core.binding != Binding::HttpSse;
         let limits = &self.settings.limits;
         self.tasks = Tasks::new(limits.remembered_ids, limits.name_bytes);
@@ -409,6 +445,9 @@ impl ClientEndpoint {
         self.core.advance_clock(now);
         while let Some(request) = self.core.pending.remove_expired(self.core.now) {
             self.send_cancelled(&request, "timed out");
+            if let Purpose::Probe(_) = request.purpose {
+                self.remember_late_probe(request.wire_id());
+            }
             self.handle_request_end(request, Outcome::TimedOut);
         }
     }

@@ -72,14 +72,25 @@ impl ClientEndpoint {
     pub fn handle_failure(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
         self.core.advance_clock(now);
         match failure {
-            TransportFailure::Unanswered if self.repeat_unanswered(stream) => {}
-            TransportFailure::Exited | TransportFailure::Lost | TransportFailure::Unanswered => {
+            TransportFailure::Unanswered | TransportFailure::Unreachable
+                if self.repeat_unanswered(stream, failure == TransportFailure::Unanswered) => {}
+            TransportFailure::Unreachable if self.state.session().is_none() => {
+                self.fail_negotiation(NegotiationError::Lost);
+            }
+            TransportFailure::Exited
+            | TransportFailure::Lost
+            | TransportFailure::Unanswered
+            | TransportFailure::Unreachable => {
                 if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
                     return self.fail_negotiation(NegotiationError::Lost);
                 }
                 self.handle_close(stream, StreamEnd::Lost, now);
             }
             TransportFailure::Status { code, body } => self.handle_status(stream, code, &body),
+            TransportFailure::Redirect { code, location } => {
+                self.handle_redirect(stream, code, &location);
+            }
+            TransportFailure::NoAnswer { reason } => self.handle_no_answer(stream, reason),
         }
     }
 
@@ -134,9 +145,11 @@ impl ClientEndpoint {
         let sender = SenderMeta::new(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
         // The shorter probe timeout applies only if the client can fall back to `initialize`.
+        let handshake = self.settings.handshake_timeout;
         let timeout = match self.preferred_revision(Lifecycle::Initialize) {
-            Some(_) => self.settings.probe_timeout,
-            None => self.settings.handshake_timeout,
+            // Half of the time is left for `initialize`.
+            Some(_) => self.settings.probe_timeout.min(handshake / 2),
+            None => handshake,
         };
         self.send_negotiation_request("server/discover", &params, timeout, Purpose::Probe(spec));
     }
@@ -204,6 +217,8 @@ impl ClientEndpoint {
         hints.starts_session = matches!(purpose, Purpose::Probe(_) | Purpose::Initialize);
         hints.may_assign_session = matches!(purpose, Purpose::Initialize);
         let key = self.core.new_key();
+        let handshake = self.settings.handshake_timeout;
+        let now = self.core.now;
         let new = NewRequest {
             key,
             stream,
@@ -212,7 +227,12 @@ impl ClientEndpoint {
                 reset_on_progress: false,
                 total: timeout,
             },
-            final_deadline: None,
+            // The handshake timeout applies to all attempts together.
+            final_deadline: self.state.progress_mut().map(|progress| {
+                *progress
+                    .deadline
+                    .get_or_insert_with(|| now.saturating_add(handshake))
+            }),
             with_progress: false,
             purpose,
         };
@@ -232,7 +252,7 @@ impl ClientEndpoint {
         match outcome {
             Outcome::Result(result) => match DiscoverResult::from_result(&result) {
                 Some(discovered) => self.handle_discovery(discovered),
-                None => self.fall_back("its answer is no discovery".into()),
+                None => self.fall_back("a result that is no discovery".into(), true),
             },
             Outcome::Error(error) => match error.code() {
                 Some(code::UNSUPPORTED_VERSION) => {
@@ -242,13 +262,12 @@ impl ClientEndpoint {
                 Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
                     self.fail_negotiation(NegotiationError::Refused(error));
                 }
-                _ => self.fall_back(error.to_string()),
+                _ => self.fall_back(error.to_string(), !error.is_local()),
             },
-            Outcome::TimedOut => {
-                if let State::ExpectDiscovery(progress) = &mut self.state {
-                    progress.probe_timed_out = true;
-                }
-                self.fall_back("silence".into());
+            Outcome::TimedOut => self.fall_back("silence".into(), true),
+            // Over HTTP, the response to the POST ended without an answer.
+            Outcome::Lost if self.core.binding == Binding::StreamableHttp => {
+                self.fall_back("a response without an answer".into(), false);
             }
             Outcome::Lost | Outcome::Cancelled | Outcome::Closed => {
                 self.fail_negotiation(NegotiationError::Lost);
@@ -256,24 +275,9 @@ impl ClientEndpoint {
         }
     }
 
-    /// Falls back to `initialize` if this client offers a revision with handshake: the server does not support requests
-    /// that name their revision.
-    ///
-    /// `answered` describes the server's answer for the error.
-    pub(super) fn fall_back(&mut self, answered: String) {
-        let first = self.preferred_revision(Lifecycle::Initialize);
-        match (first, self.state.take_progress()) {
-            (Some(first), Some(progress)) => self.send_initialize(first, progress),
-            _ => self.fail_negotiation(NegotiationError::NoHandshake {
-                answered,
-                offered: self.settings.offer.offered_revisions(),
-            }),
-        }
-    }
-
     /// Enters the session with the most preferred revision that the result of `server/discover` lists, or sends
     /// `initialize` if the result lists no common revision without handshake.
-    fn handle_discovery(&mut self, discovered: DiscoverResult) {
+    pub(super) fn handle_discovery(&mut self, discovered: DiscoverResult) {
         let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
             discovered
                 .supported_revisions
@@ -350,7 +354,11 @@ impl ClientEndpoint {
                 Err(error) => self.fail_negotiation(error),
             },
             Outcome::Error(error) => self.handle_initialize_error(error),
-            Outcome::TimedOut => self.fail_negotiation(NegotiationError::TimedOut),
+            Outcome::TimedOut => {
+                if !self.use_late_discovery() {
+                    self.fail_negotiation(self.silence_error());
+                }
+            }
             Outcome::Lost | Outcome::Cancelled | Outcome::Closed => {
                 self.fail_negotiation(NegotiationError::Lost);
             }
@@ -360,6 +368,7 @@ impl ClientEndpoint {
     /// Sends `notifications/initialized` before other requests, because some servers refuse requests whose POST arrives earlier.
     fn send_initialized(&mut self) {
         let stream = self.outgoing_stream();
+        self.initialized_stream = Some(stream).filter(|stream| *stream != StreamId::DUPLEX);
         let call = Call::new(INITIALIZED, None);
         let mut frame = Frame::new(stream, message::write_notification(call));
         frame.http.revision = HttpHints::for_revision(self.spec());
@@ -367,26 +376,20 @@ impl ClientEndpoint {
         self.core.queue_frame(frame);
     }
 
-    /// Handles an error response to `initialize`, which may list the supported revisions.
-    ///
-    /// If the error reports an unsupported version and the server was not probed, or did not answer the probe in time,
-    /// the server is probed next.
+    /// Handles an error response to `initialize`, which may list the supported revisions. A server that is slow instead of
+    /// old is probed again, and an older revision is tried.
     fn handle_initialize_error(&mut self, error: PeerError) {
-        let Some(mut progress) = self.state.take_progress() else {
+        if self.use_late_discovery() || self.probe_again(&error) {
             return;
-        };
-        let discover = self.preferred_revision(Lifecycle::Discover);
-        let discover = discover.filter(|_| self.core.binding != Binding::HttpSse);
-        let probe = progress.probes == 0 || (progress.probes == 1 && progress.probe_timed_out);
-        if error.code() == Some(code::UNSUPPORTED_VERSION)
-            && probe
-            && let Some(first) = discover
-        {
-            progress.probe_timed_out = false;
-            return self.send_probe(first, progress);
         }
         let Some(supported) = supported_revisions(&error) else {
-            return self.fail_negotiation(NegotiationError::Refused(error));
+            if !self.try_older_revision(&error, None) {
+                self.fail_negotiation(NegotiationError::Refused(error));
+            }
+            return;
+        };
+        let Some(progress) = self.state.take_progress() else {
+            return;
         };
         let untried = |spec: &'static RevisionSpec| {
             supported.iter().any(|id| spec.id() == id) && !progress.offered.contains(spec.id())
@@ -450,6 +453,7 @@ impl ClientEndpoint {
     pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
         let cached = CachedNegotiation::from_revision(session.spec);
         let info = session.session_info.clone();
+        self.earlier_failure = None;
         self.state = State::Operating(Arc::new(session));
         self.core.push_event(ClientEvent::Negotiated(info, cached));
     }
@@ -457,6 +461,7 @@ impl ClientEndpoint {
     /// Ends the negotiation with an error: "If the client does not support the version in the server's response, it SHOULD
     /// disconnect."
     pub(super) fn fail_negotiation(&mut self, error: NegotiationError) {
+        let error = error.after(self.earlier_failure.take());
         self.core.push_event(ClientEvent::Failed(error));
         // `take_progress` may have set the state `Ended`, but pending requests have to end, too.
         self.state = State::start();
@@ -480,16 +485,17 @@ pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
 }
 
 /// Decoded result of `server/discover`.
-struct DiscoverResult {
+#[derive(Debug)]
+pub(super) struct DiscoverResult {
     /// Revisions that the server supports.
-    supported_revisions: Vec<String>,
+    pub(super) supported_revisions: Vec<String>,
     /// Capabilities, identity and instructions of the server.
     server_info: SessionInfo,
 }
 
 impl DiscoverResult {
     /// Decodes a result; `None` if it does not match the schema.
-    fn from_result(result: &RawResult) -> Option<Self> {
+    pub(super) fn from_result(result: &RawResult) -> Option<Self> {
         let [supported, capabilities, meta, instructions] = result.object().view().find_each([
             "supportedVersions",
             "capabilities",

@@ -6,7 +6,7 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject};
 
-use super::{Purpose, ServerRequestKey};
+use super::{Purpose, ServerRequestKey, UnprocessedRequest};
 use crate::Time;
 use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
@@ -101,6 +101,16 @@ pub(super) struct Relisting {
 }
 
 impl OutboundRequest {
+    /// Returns the request as the application has sent it, for the next session.
+    pub(super) fn into_unprocessed(self) -> UnprocessedRequest {
+        UnprocessedRequest {
+            method: self.method,
+            params: self.params,
+            options: self.options,
+            revision: self.spec.revision(),
+        }
+    }
+
     /// Returns true if the request waits for its answer in a revision without handshake.
     pub(super) fn awaits_discover_result(&self) -> bool {
         let is_discover = self.spec.lifecycle() == Lifecycle::Discover;

@@ -137,7 +137,23 @@ impl Endpoint for ClientEndpoint {
     /// Handles the answer to a request of the client.
     fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         self.record_task(&request, &outcome);
+        if let (Purpose::Application(_), Outcome::Result(_)) = (&request.purpose, &outcome) {
+            self.was_given_up = false;
+        }
         self.handle_request_end(request, outcome);
+    }
+
+    fn handle_unaddressed_error(
+        &mut self,
+        arrival: Arrival,
+        id: Option<&RequestId>,
+        error: PeerError,
+    ) {
+        self.handle_error_without_request(arrival, id, error);
+    }
+
+    fn handle_late_answer(&mut self, id: &RequestId, outcome: &Outcome) {
+        self.handle_late_outcome(id, outcome);
     }
 
     fn abort(&mut self) {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, ObjectWith};
 
+use super::negotiate::DiscoverResult;
+use crate::Time;
 use crate::capabilities::{DeclaredCapabilities, DeclaredNames};
 use crate::config::ClientSettings;
 use crate::meta;
@@ -53,6 +55,14 @@ pub(super) struct NegotiationProgress {
     pub(super) was_repeated: bool,
     /// True if the probe timed out; the server may be slow or may not support the probe.
     pub(super) probe_timed_out: bool,
+    /// Wire ids of probes that timed out, whose late answers count.
+    pub(super) late_probes: Vec<u64>,
+    /// Late answer to a probe, kept until the answer to `initialize`.
+    pub(super) late_discovery: Option<DiscoverResult>,
+    /// True if `initialize` was sent for an older revision because the error may refuse the revision.
+    pub(super) tried_older: bool,
+    /// Time at which the negotiation ends; `None` before its first request.
+    pub(super) deadline: Option<Time>,
 }
 
 impl State {
@@ -66,6 +76,16 @@ impl State {
         match self {
             Self::Operating(session) => Some(session),
             _ => None,
+        }
+    }
+
+    /// Returns the progress of a negotiation.
+    pub(super) fn progress_mut(&mut self) -> Option<&mut NegotiationProgress> {
+        match self {
+            Self::ExpectDiscovery(progress)
+            | Self::ExpectInitializeResult(progress)
+            | Self::ExpectRestart(progress) => Some(progress),
+            Self::Operating(_) | Self::Ended => None,
         }
     }
 

@@ -9,55 +9,168 @@ use super::negotiate::{is_discover_code, supported_revisions};
 use super::renegotiate::indicates_initialize_lifecycle;
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
-use crate::error::{NegotiationError, PeerError, Violation};
+use crate::error::{NegotiationError, PeerError, Violation, code};
 use crate::limits::Limit;
 use crate::outcome::Outcome;
 use crate::stream::{Binding, StreamId};
 
 impl ClientEndpoint {
-    /// Handles the HTTP error status of a POST by the purpose of the request in the POST; with status 404 in a session,
-    /// the session ends, too.
+    /// Handles the HTTP error status of a POST by the purpose of the request in the POST; with a status that ends the
+    /// session, the session ends, too.
     pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
         let fits = body.len() <= self.core.limits.message_bytes;
         if !fits {
             self.core
                 .push_violation(Violation::Limit(Limit::MessageBytes));
         }
-        let error = crate::http::error_in_body(if fits { body } else { b"" });
+        let body = if fits { body } else { b"" };
+        let error = crate::http::error_in_body(body);
         self.core.streams.remove(stream);
+        // The status of the first message says nothing of the session that has just begun: a server that does not know the
+        // notification refuses it again and again.
+        if self
+            .initialized_stream
+            .take_if(|of| *of == stream)
+            .is_some()
+        {
+            let error = error.unwrap_or_else(|| error_of_status(status, body));
+            return self
+                .core
+                .push_violation(Violation::InitializedRefused { status, error });
+        }
+        if let Some(end) = self.session_end(status, body, error.as_ref()) {
+            return self.end_session_by_status(stream, end);
+        }
+        let Some(request) = self.remove_request_on(stream) else {
+            return;
+        };
+        match request.purpose {
+            Purpose::Probe(spec) => self.handle_probe_status(spec, status, error, body),
+            Purpose::Initialize => self.handle_initialize_status(status, error, body),
+            Purpose::LifecycleCheck(spec) => {
+                let has_handshake = indicates_initialize_lifecycle(status, error.as_ref());
+                self.end_lifecycle_check(spec, has_handshake);
+            }
+            Purpose::Application(_) => {
+                let suggests_handshake = indicates_initialize_lifecycle(status, error.as_ref());
+                let error = error.unwrap_or_else(|| error_of_status(status, body));
+                self.handle_application_status(request, suggests_handshake, error);
+            }
+        }
+    }
+
+    /// Handles a redirect that the transport does not follow: every other request would be redirected as well.
+    pub(super) fn handle_redirect(&mut self, stream: StreamId, status: u16, location: &str) {
+        self.core.streams.remove(stream);
+        let Some(request) = self.remove_request_on(stream) else {
+            return;
+        };
+        let error = NegotiationError::Redirected {
+            status,
+            location: location.to_owned(),
+        };
+        match request.purpose {
+            Purpose::Probe(_) | Purpose::Initialize => self.fail_negotiation(error),
+            Purpose::LifecycleCheck(spec) => self.end_lifecycle_check(spec, false),
+            Purpose::Application(_) => {
+                let error = PeerError::local(error.to_string());
+                self.handle_request_end(request, Outcome::Error(error));
+            }
+        }
+    }
+
+    /// Handles the response to a POST that carries no answer.
+    pub(super) fn handle_no_answer(&mut self, stream: StreamId, reason: String) {
+        self.core.streams.remove(stream);
+        let Some(request) = self.remove_request_on(stream) else {
+            return;
+        };
+        match request.purpose {
+            Purpose::Application(_) => {
+                let text =
+                    format!("the server gave no answer, but may have done the work: {reason}");
+                self.handle_request_end(request, Outcome::Error(PeerError::local(text)));
+            }
+            purpose => self.handle_missing_answer(&purpose, reason),
+        }
+    }
+
+    /// Removes and returns the request that waits for its answer on the stream of a POST.
+    fn remove_request_on(&mut self, stream: StreamId) -> Option<PendingRequest<Purpose>> {
         let is_on_stream = |request: &&PendingRequest<Purpose>| {
             request.stream == stream && request.wire_id().is_some()
         };
-        let key = self.core.pending.iter().find(is_on_stream).map(|r| r.key);
-        let request = key.and_then(|key| self.core.pending.remove(key));
-        // "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
-        // session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted.
-        let is_session_over = status == 404 && self.has_http_session();
-        if let Some(request) = request {
-            match request.purpose {
-                Purpose::Probe(spec) => self.handle_probe_status(spec, status, error),
-                Purpose::Initialize => self.handle_initialize_status(status, error),
-                Purpose::LifecycleCheck(spec) => {
-                    let has_handshake = indicates_initialize_lifecycle(status, error.as_ref());
-                    self.end_lifecycle_check(spec, has_handshake);
-                }
-                Purpose::Application(_) => self.handle_application_status(request, status, error),
+        let key = self.core.pending.iter().find(is_on_stream)?.key;
+        self.core.pending.remove(key)
+    }
+
+    /// Returns how the session has ended if an HTTP status means that the server does not know the session any more.
+    ///
+    /// "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
+    /// session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted. Servers that
+    /// follow the examples of the SDKs answer in other ways, which count once, until the next session has answered a request:
+    /// 400 with a body that mentions the session, 409, and 401 after a request of the session was authorized.
+    fn session_end(
+        &self,
+        status: u16,
+        body: &[u8],
+        error: Option<&PeerError>,
+    ) -> Option<SessionEnd> {
+        if !self.has_http_session() {
+            return None;
+        }
+        if status == 404 {
+            return Some(SessionEnd::Certain);
+        }
+        let code = error.and_then(PeerError::code);
+        // Errors of these codes concern the params of a request that was read.
+        let is_about_params = code.is_some_and(|code| {
+            is_discover_code(code) || matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND)
+        });
+        let mentions_session = || {
+            let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+            text.contains("session")
+        };
+        let end = match status {
+            400 if !is_about_params && mentions_session() => SessionEnd::Refused,
+            401 => SessionEnd::Refused,
+            409 => SessionEnd::Unclear,
+            _ => return None,
+        };
+        (!self.was_given_up).then_some(end)
+    }
+
+    /// Ends the session because of the status of a POST, and reports the request of the POST if the server has not processed it.
+    fn end_session_by_status(&mut self, stream: StreamId, end: SessionEnd) {
+        self.was_given_up |= end != SessionEnd::Certain;
+        if self.is_closed() {
+            return;
+        }
+        self.core.push_event(ClientEvent::SessionLost);
+        let request = self.remove_request_on(stream);
+        if let Some(PendingRequest {
+            key,
+            purpose: Purpose::Application(outbound),
+            ..
+        }) = request
+        {
+            if end != SessionEnd::Unclear {
+                let request = Box::new(outbound.into_unprocessed());
+                self.core
+                    .push_event(ClientEvent::NotProcessed { key, request });
             }
+            self.complete_request(key, Outcome::Lost);
         }
-        if is_session_over {
-            self.lose_session();
-        }
+        self.close_with(&Outcome::Lost);
     }
 
     /// Handles an error status for a request of the application.
     fn handle_application_status(
         &mut self,
         request: PendingRequest<Purpose>,
-        status: u16,
-        error: Option<PeerError>,
+        suggests_handshake: bool,
+        error: PeerError,
     ) {
-        let suggests_handshake = indicates_initialize_lifecycle(status, error.as_ref());
-        let error = error.unwrap_or_else(|| error_of_status(status));
         let (key, final_deadline) = (request.key, request.final_deadline());
         match request.purpose {
             Purpose::Application(mut outbound)
@@ -72,50 +185,79 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns true if a session is negotiated in a revision whose sessions have ids over HTTP.
+    /// Returns true if a session is negotiated in a revision whose sessions have ids over HTTP, unless the server has assigned
+    /// no id.
     fn has_http_session(&self) -> bool {
         let http = self.core.binding == Binding::StreamableHttp;
-        http && self.spec().is_some_and(RevisionSpec::has_session_ids)
+        let has_id = self.has_session_id.unwrap_or(true);
+        http && has_id && self.spec().is_some_and(RevisionSpec::has_session_ids)
     }
 
     /// Handles an error status for the probe.
     ///
-    /// The statuses 401, 403 and 5xx are no evidence of the server's lifecycle; all other errors are.
+    /// The statuses 401 and 407 say nothing of the server's lifecycle, because nobody has read the message. Every other status
+    /// without an error that only servers without handshake send leads to `initialize`: "Anything else identifies a legacy
+    /// server" (2026-07-28, `basic/versioning`).
     fn handle_probe_status(
         &mut self,
         spec: &'static RevisionSpec,
         status: u16,
         error: Option<PeerError>,
+        body: &[u8],
     ) {
         let code = error.as_ref().and_then(PeerError::code);
-        let error = error.unwrap_or_else(|| error_of_status(status));
+        let is_expected = error.is_some() && status < 500 && status != 403;
+        let error = error.unwrap_or_else(|| error_of_status(status, body));
         match (status, code) {
-            (401 | 403 | 500.., _) => self.fail_negotiation(NegotiationError::Refused(error)),
+            (401 | 407, _) => self.fail_negotiation(NegotiationError::Refused(error)),
             (_, Some(code)) if is_discover_code(code) => {
                 self.handle_probe_outcome(spec, Outcome::Error(error))
             }
-            _ => self.fall_back(error.to_string()),
+            _ => self.fall_back(error.to_string(), is_expected),
         }
     }
 
     /// Handles an error status for `initialize`. Servers of HTTP with SSE (2024-11-05) may answer 400, 404 or 405.
-    fn handle_initialize_status(&mut self, status: u16, error: Option<PeerError>) {
+    fn handle_initialize_status(&mut self, status: u16, error: Option<PeerError>, body: &[u8]) {
         let code = error.as_ref().and_then(PeerError::code);
         let lists = error.as_ref().and_then(supported_revisions).is_some();
         let older = matches!(status, 400 | 404 | 405)
             && self.core.binding == Binding::StreamableHttp
             && !code.is_some_and(is_discover_code)
             && !lists;
-        let error = error.unwrap_or_else(|| error_of_status(status));
-        if older {
-            self.core.push_event(ClientEvent::UseHttpSse);
-            return self.fail_negotiation(NegotiationError::Refused(error));
+        let error = error.unwrap_or_else(|| error_of_status(status, body));
+        if !older {
+            return self.handle_initialize_outcome(Outcome::Error(error));
         }
-        self.handle_initialize_outcome(Outcome::Error(error));
+        if self.use_late_discovery()
+            || self.probe_again(&error)
+            || self.try_older_revision(&error, Some(status))
+        {
+            return;
+        }
+        self.core.push_event(ClientEvent::UseHttpSse);
+        self.fail_negotiation(NegotiationError::Refused(error));
     }
 }
 
-/// Creates the local error for an HTTP error status.
-fn error_of_status(status: u16) -> PeerError {
-    PeerError::internal(format!("the server answers with HTTP status {status}")).into_local()
+/// How a session has ended, as far as the status of a POST shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SessionEnd {
+    /// The server has ended the session, and has not processed the message: "after which it MUST respond to requests containing
+    /// that session ID with HTTP 404 Not Found" (`basic/transports`, "Session Management").
+    Certain,
+    /// The server has refused the message, which it has not processed (RFC 9110, sections 15.5.1 and 15.5.2), probably because it
+    /// does not know the session.
+    Refused,
+    /// The session is in conflict with the state of the server; the message may have been processed.
+    Unclear,
+}
+
+/// Creates the local error for an HTTP error status, with the reason in the body.
+fn error_of_status(status: u16, body: &[u8]) -> PeerError {
+    let text = format!("the server answered with HTTP status {status}");
+    PeerError::local(match crate::http::describe_body(body) {
+        Some(reason) => format!("{text}: {reason}"),
+        None => text,
+    })
 }

@@ -12,7 +12,7 @@ use mcp_exact_wire::{
 use super::batches::{BatchId, FinishedBatch};
 use super::rate::RateDecision;
 use super::{Core, Frame, PendingRequest, Role};
-use crate::error::Violation;
+use crate::error::{PeerError, Violation};
 use crate::limits::Limit;
 use crate::message::{self, Call, ParsedFrame, ParsedItem, Untyped, parse_wire_id};
 use crate::outcome::{Outcome, RawResult, SendOutcome};
@@ -90,12 +90,26 @@ pub(crate) trait Endpoint: Sized {
         outcome: Outcome,
     );
 
+    /// Handles an error response without id, or with the id of no request.
+    fn handle_unaddressed_error(&mut self, _: Arrival, id: Option<&RequestId>, error: PeerError) {
+        self.core().push_violation(match id {
+            Some(id) => Violation::UnexpectedResponse(Some(id.clone())),
+            None => Violation::ErrorWithoutId(error),
+        });
+    }
+
+    /// Handles the answer to a request that has ended, which is usually ignored.
+    fn handle_late_answer(&mut self, _: &RequestId, _: &Outcome) {}
+
     /// Closes the endpoint and drops queued output.
     fn abort(&mut self);
 
     /// Parses and handles a frame.
     fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], context: &Self::Context) {
         let parsed = message::parse(frame, &self.core_ref().limits);
+        if let ParsedFrame::Single(Err(_)) = &parsed {
+            self.core().note_malformed(frame);
+        }
         self.dispatch_parsed(stream, parsed, context);
     }
 
@@ -196,11 +210,10 @@ pub(crate) trait Endpoint: Sized {
                 self.accept_message(arrival);
             }
             Message::Error(ErrorMessage { id, error, .. }) => {
-                match id.as_ref().and_then(Nullable::as_value) {
+                let id = id.as_ref().and_then(Nullable::as_value);
+                match id.filter(|id| self.is_sent_id(id)) {
                     Some(id) => self.dispatch_response(id, Outcome::Error(error.into())),
-                    None => self
-                        .core()
-                        .push_violation(Violation::ErrorWithoutId(error.into())),
+                    None => self.handle_unaddressed_error(arrival, id, error.into()),
                 }
                 self.accept_message(arrival);
             }
@@ -467,9 +480,18 @@ pub(crate) trait Endpoint: Sized {
         let core = self.core();
         match wire_id.and_then(|id| core.pending.remove_answered(id)) {
             Some(request) => self.handle_answer(request, outcome),
-            None if wire_id.is_some_and(|id| core.pending.has_ended(id)) => {}
+            None if wire_id.is_some_and(|id| core.pending.has_ended(id)) => {
+                self.handle_late_answer(id, &outcome);
+            }
             None => core.push_violation(Violation::UnexpectedResponse(Some(id.clone()))),
         }
+    }
+
+    /// Returns true if a request of the local peer was sent with this id.
+    fn is_sent_id(&self, id: &RequestId) -> bool {
+        let pending = &self.core_ref().pending;
+        let id = parse_wire_id(id);
+        id.is_some_and(|id| pending.by_wire_id(id).is_some() || pending.has_ended(id))
     }
 
     /// Returns true if the endpoint accepts input. A duplex stream is read until it closes, except while too many events wait for

@@ -75,6 +75,8 @@ pub(crate) struct Core<R: Role> {
     notification_rate: Rate,
     /// True if the reserve for refusals is exhausted: the peer does not read its input.
     is_reserve_exhausted: bool,
+    /// Beginning of the first received text that was no message, for errors about a missing answer.
+    pub(crate) first_malformed: Option<String>,
 }
 
 impl<R: Role> Core<R> {
@@ -102,6 +104,7 @@ impl<R: Role> Core<R> {
             request_rate: Rate::default(),
             notification_rate: Rate::default(),
             is_reserve_exhausted: false,
+            first_malformed: None,
             limits,
         }
     }
@@ -136,6 +139,14 @@ impl<R: Role> Core<R> {
     /// Queues a violation by the remote peer as an event for the application.
     pub(crate) fn push_violation(&mut self, violation: Violation) {
         self.events.push(violation.into());
+    }
+
+    /// Keeps the beginning of the first received text that was no message.
+    pub(crate) fn note_malformed(&mut self, frame: &[u8]) {
+        if self.first_malformed.is_none() {
+            let text = String::from_utf8_lossy(&frame[..frame.len().min(1 << 10)]);
+            self.first_malformed = Some(crate::http::shorten(&text));
+        }
     }
 
     /// Queues a frame; a frame for a closed stream is suppressed.

@@ -4,6 +4,7 @@
 mod capabilities;
 mod discover;
 mod extensions;
+mod fallbacks;
 mod handshake;
 mod probing;
 mod renegotiation;

@@ -358,7 +358,7 @@ fn http_fallback_depends_on_error_body() {
     }
     let unsupported = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"m","data":{"supported":["2025-06-18"],"requested":"x"}}}"#;
     assert_eq!(next_step_after_status(400, unsupported), "initialize");
-    for status in [401, 403, 500, 503] {
+    for status in [401, 407] {
         let ended = next_step_after_status(status, "");
         assert!(
             ended.starts_with("failed: the server refuses"),

@@ -16,6 +16,7 @@ mod requirements_http;
 mod requirements_parameters;
 mod requirements_streams;
 mod resumption;
+mod session_ends;
 mod session_loss;
 mod snapshots;
 mod standalone;

@@ -268,11 +268,11 @@ fn unanswered_request_gets_another_id() {
     }
 }
 
-/// A probe to which no response begins is sent again, once; `initialize` is not.
+/// A probe to which no response begins is sent again, once, before `initialize`, which is not repeated.
 #[test]
 fn unanswered_probe_is_sent_again() {
     for (revisions, count) in [
-        (&[DISCOVER_REVISION, "2025-11-25"][..], 2),
+        (&[DISCOVER_REVISION, "2025-11-25"][..], 3),
         (&["2025-11-25"], 1),
     ] {
         let settings = client_config(revisions).build().expect("a configuration");
