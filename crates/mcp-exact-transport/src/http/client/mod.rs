@@ -4,6 +4,7 @@
 
 mod exchange;
 mod legacy;
+mod post;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod send;

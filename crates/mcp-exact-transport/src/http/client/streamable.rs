@@ -10,21 +10,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use mcp_exact_session::frame::Oversized;
-use mcp_exact_session::http::{get_headers, post_headers};
-use mcp_exact_session::{HttpHints, Revision, StreamEnd, StreamId, Transmit, TransportFailure};
+use mcp_exact_session::http::get_headers;
+use mcp_exact_session::{HttpHints, Revision, StreamEnd, StreamId, Transmit};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::exchange::{
-    BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, READ_AFTER_ANSWER, StreamProgress,
-    body_kind,
+    BodyKind, Connection, Position, READ_AFTER_ANSWER, StreamProgress, body_kind,
 };
+use super::post::Post;
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
-use crate::transport::Received;
 
 /// Maximum time to wait until the server has accepted `notifications/initialized`, before other messages are sent.
 const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,14 +31,6 @@ const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for the completion of pending POSTs when a client is closed.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of attempts to resume a stream that carries the answer to a request.
-const MAX_RESUME_ATTEMPTS: u32 = 8;
-/// Maximum number of consecutive resumptions that receive an empty stream.
-///
-/// A server that has lost a request may respond in this way (rmcp 3.11); a server that makes its clients poll sends at
-/// least one event (`basic/transports`, "Sending Messages to the Server").
-const MAX_EMPTY_RESUMPTIONS: u32 = 3;
-
 /// Message that is being posted.
 struct PostedMessage {
     /// Task of the POST.
@@ -208,201 +198,8 @@ fn post(
     (task, is_done)
 }
 
-/// HTTP exchange of one message of the client.
-struct Post {
-    /// State that all HTTP exchanges share.
-    connection: Arc<Connection>,
-    /// URL of the server.
-    target: http::Uri,
-    /// Delay before a stream is resumed, if the server sets none.
-    retry: Duration,
-    /// Stream of the message.
-    stream: StreamId,
-}
-
-impl Post {
-    /// Posts the message and passes its response, or its failure, to the endpoint.
-    async fn run(self, message: Bytes, hints: &HttpHints, limit: Option<Duration>) {
-        let exchange = self.exchange(message, hints);
-        let exchanged = match limit {
-            Some(limit) => timeout(limit, exchange).await,
-            None => Ok(exchange.await),
-        };
-        let failure = exchanged.unwrap_or_else(|_| {
-            self.connection.store_error(NOT_ACCEPTED.to_owned());
-            Some(ExchangeError::Failed(TransportFailure::Lost))
-        });
-        let stream = self.stream;
-        self.connection.shared.call(|state, now| match failure {
-            Some(ExchangeError::SessionLost) => {
-                state.endpoint.handle_session_end(now);
-            }
-            Some(ExchangeError::Failed(why)) => state.endpoint.handle_failure(stream, why, now),
-            None => state.endpoint.handle_close(stream, StreamEnd::Clean, now),
-        });
-    }
-
-    /// Posts the message and passes its response to the endpoint; returns an error if the message or its answer was
-    /// lost.
-    async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
-        let connection = &self.connection;
-        let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
-        let headers = match connection.request_headers(post_headers(hints), None) {
-            Ok(headers) => headers,
-            Err(error) => {
-                connection.store_error(format!("a header cannot be sent: {error}"));
-                return lost;
-            }
-        };
-        let session = headers.get(crate::http::SESSION_ID).cloned();
-        let has_answer = is_request(&message);
-        // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
-        // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
-        let sent = connection.send(Method::POST, &self.target, headers, message);
-        let Ok(response) = sent.await else {
-            return Some(ExchangeError::Failed(TransportFailure::Unanswered));
-        };
-        let status = response.status();
-        if !status.is_success() {
-            if status == StatusCode::NOT_FOUND && session.is_some() {
-                let is_current = connection.session_id() == session;
-                return if is_current {
-                    Some(ExchangeError::SessionLost)
-                } else {
-                    lost
-                };
-            }
-            return Some(ExchangeError::Failed(
-                failure_of(connection, response).await,
-            ));
-        }
-        if hints.may_assign_session {
-            connection.store_session_id(response.headers());
-        }
-        match body_kind(&response) {
-            BodyKind::Nothing => None,
-            BodyKind::Other => Some(ExchangeError::Failed(
-                failure_of(connection, response).await,
-            )),
-            // "If the server accepts the input, the server MUST return HTTP status code 202 Accepted with no body"
-            // (`basic/transports`, "Sending Messages to the Server"): what some servers return all the same is no message.
-            BodyKind::Message if !has_answer => {
-                let _ = connection.read_body(response.into_body()).await;
-                None
-            }
-            BodyKind::Message => match connection.read_body(response.into_body()).await {
-                Ok(CompleteBody::Message(message)) => {
-                    connection
-                        .receive(self.stream, Received::Frame(&message))
-                        .await;
-                    None
-                }
-                Ok(CompleteBody::Oversized(head)) => {
-                    let message = Oversized {
-                        head: &head,
-                        tail: &[],
-                    };
-                    connection
-                        .receive(self.stream, Received::Oversized(message))
-                        .await;
-                    None
-                }
-                Err(error) => {
-                    connection.store_error(format!("the response broke: {error}"));
-                    lost
-                }
-            },
-            BodyKind::Events => {
-                let mut position = Position::default();
-                let body = response.into_body();
-                connection
-                    .read_events(self.stream, true, body, &mut position)
-                    .await;
-                if connection.is_waiting_on(self.stream) {
-                    self.resume(position).await
-                } else {
-                    None
-                }
-            }
-        }
-    }
-
-    /// Resumes the stream of a request until the request is answered; returns an error if the server has lost the
-    /// request or cannot be reached.
-    async fn resume(&self, mut position: Position) -> Option<ExchangeError> {
-        let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
-        let revision = self.connection.revision_with_streams();
-        let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
-            return lost;
-        };
-        let mut pause = position.pause(self.retry);
-        let (mut attempts, mut empty) = (0, 0);
-        while attempts < MAX_RESUME_ATTEMPTS && position.last_event_id.is_some() {
-            sleep(pause).await;
-            let before = position.last_event_id.clone();
-            let got = get(
-                &self.connection,
-                &self.target,
-                revision,
-                self.stream,
-                true,
-                (&mut position, None),
-            );
-            let got = got.await;
-            empty = if matches!(got, GetOutcome::WithoutBytes) {
-                empty + 1
-            } else {
-                0
-            };
-            match got {
-                GetOutcome::Answered => return None,
-                GetOutcome::UnknownSession => return Some(ExchangeError::SessionLost),
-                GetOutcome::Refused => return lost,
-                GetOutcome::WithoutBytes if empty == MAX_EMPTY_RESUMPTIONS => {
-                    self.connection.store_error(format!(
-                        "the server has lost the answer: the stream was resumed {empty} times, and nothing came"
-                    ));
-                    return lost;
-                }
-                GetOutcome::WithoutBytes => attempts += 1,
-                // An event was received, so the server is well.
-                GetOutcome::Ended | GetOutcome::WithoutEvents
-                    if position.last_event_id != before =>
-                {
-                    attempts = 0;
-                    pause = position.pause(self.retry);
-                }
-                GetOutcome::Ended | GetOutcome::WithoutEvents | GetOutcome::Unreachable => {
-                    attempts += 1;
-                    pause = position.longer_pause(pause, self.retry);
-                }
-            }
-        }
-        lost
-    }
-}
-
-/// Reason why the exchange of a message has failed.
-enum ExchangeError {
-    /// The server does not know the session (status 404).
-    SessionLost,
-    /// The message was not delivered, or its answer was not received.
-    Failed(TransportFailure),
-}
-
-/// Returns the failure for a response with an error status or an unexpected media type.
-async fn failure_of(
-    connection: &Connection,
-    response: http::Response<super::HttpBody>,
-) -> TransportFailure {
-    let code = response.status().as_u16();
-    connection.store_error(format!("the server answered with status {code}"));
-    let body = connection.read_error(response.into_body()).await;
-    TransportFailure::Status { code, body }
-}
-
 /// Outcome of a GET that opens or resumes a stream.
-enum GetOutcome {
+pub(super) enum GetOutcome {
     /// The request of the stream was answered.
     Answered,
     /// The stream ended after at least one event.
@@ -422,7 +219,7 @@ enum GetOutcome {
 
 /// Opens or resumes a stream by a GET and reads its messages until it ends; drops `opening` when the server has
 /// responded.
-async fn get(
+pub(super) async fn get(
     connection: &Connection,
     target: &http::Uri,
     revision: Revision,
@@ -560,7 +357,7 @@ impl Connection {
     ///
     /// A server that negotiates 2024-11-05 over this transport, although that revision defines only HTTP+SSE, is
     /// treated like a server of 2025-03-26 (Python 1.8.1, TypeScript 1.10).
-    fn revision_with_streams(&self) -> Option<Revision> {
+    pub(super) fn revision_with_streams(&self) -> Option<Revision> {
         let state = self.shared.lock();
         let revision = state.endpoint.session_info()?.revision;
         let spec = mcp_exact_revisions::find(revision.as_str())?;
