@@ -136,7 +136,20 @@ impl PeerError {
     /// Creates the error that refuses a message because of a limit.
     pub fn limit(limit: Limit) -> Self {
         let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
-        Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
+        Self::internal(limit.refusal()).with_data(data)
+    }
+
+    /// Creates a local error for an answer that exceeds a limit.
+    pub(crate) fn local_limit(limit: Limit, message: String) -> Self {
+        let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
+        Self::local(message).with_data(data)
+    }
+
+    /// Returns the name of the limit, a field of [`Limits`](crate::Limits), that the answer of the other peer has exceeded: this
+    /// side can raise it. `None` for every other error.
+    pub fn exceeded_limit(&self) -> Option<String> {
+        let data = self.data().filter(|_| self.is_local)?.view().object()?;
+        Some(data.find("limit")?.as_str()?.into_owned())
     }
 
     /// Returns the code; `None` if it exceeds the range of `i64`.

@@ -33,6 +33,8 @@ pub struct Oversized<'a> {
     pub head: &'a [u8],
     /// Last bytes of the message, at most [`KEPT_BYTES`]; empty if the end was never received.
     pub tail: &'a [u8],
+    /// Size of the message in bytes, if it is known.
+    pub size: Option<u64>,
 }
 
 /// Line that [`Lines::next_line`] returns.
@@ -55,10 +57,10 @@ pub struct Lines {
     scanned_bytes: usize,
     /// Maximum size of a line in bytes.
     limit: usize,
-    /// Beginning and end so far of a line above the limit, until the end of the line is received.
-    oversized: Option<(Vec<u8>, Vec<u8>)>,
-    /// Beginning and end of the latest complete line above the limit.
-    finished_oversized: (Vec<u8>, Vec<u8>),
+    /// Beginning, end and size so far of a line above the limit, until the end of the line is received.
+    oversized: Option<(Vec<u8>, Vec<u8>, u64)>,
+    /// Beginning, end and size of the latest complete line above the limit.
+    finished_oversized: (Vec<u8>, Vec<u8>, u64),
 }
 
 impl Lines {
@@ -70,7 +72,7 @@ impl Lines {
             scanned_bytes: 0,
             limit,
             oversized: None,
-            finished_oversized: (Vec::new(), Vec::new()),
+            finished_oversized: (Vec::new(), Vec::new(), 0),
         }
     }
 
@@ -131,7 +133,8 @@ impl Lines {
     /// Adds a part of a line above the limit to its kept beginning and end.
     fn keep(&mut self, piece: std::ops::Range<usize>) {
         let piece = &self.buffer[piece];
-        let (head, tail) = self.oversized.get_or_insert_default();
+        let (head, tail, size) = self.oversized.get_or_insert_default();
+        *size += piece.len() as u64;
         let room = KEPT_BYTES.saturating_sub(head.len()).min(piece.len());
         head.extend_from_slice(&piece[..room]);
         tail.extend_from_slice(&piece[piece.len() - piece.len().min(KEPT_BYTES)..]);
@@ -141,10 +144,11 @@ impl Lines {
 
     /// Returns the beginning and end of the latest complete line above the limit.
     fn kept_ends(&self) -> Oversized<'_> {
-        let (head, tail) = &self.finished_oversized;
+        let (head, tail, size) = &self.finished_oversized;
         Oversized {
             head,
             tail: trim_carriage_return(tail),
+            size: Some(*size),
         }
     }
 }
@@ -157,7 +161,7 @@ mod tests {
     fn line_text(line: Line<'_>) -> String {
         match line {
             Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
-            Line::Oversized(Oversized { head, tail }) => {
+            Line::Oversized(Oversized { head, tail, .. }) => {
                 assert!(head.len() <= KEPT_BYTES && tail.len() <= KEPT_BYTES);
                 let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
                 format!("<{head}|{tail}>")

@@ -160,6 +160,20 @@ limits! {
     ToolBytes tool_bytes,
 }
 
+impl Limit {
+    /// Returns the text that refuses a message because of the limit. Only limits of what happens at the same time are reached
+    /// later in another way.
+    pub(crate) fn refusal(self) -> String {
+        let remedy = match self {
+            Self::MessageBytes | Self::Depth | Self::BatchItems | Self::NameBytes => {
+                "send a smaller message"
+            }
+            _ => "try again later",
+        };
+        format!("the limit `{self}` is exceeded; {remedy}")
+    }
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -391,6 +391,7 @@ fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
         head: &frame[..frame.len().min(frame::KEPT_BYTES)],
         tail: &frame[frame.len() - frame.len().min(frame::KEPT_BYTES)..],
+        size: Some(frame.len() as u64),
     }
 }
 

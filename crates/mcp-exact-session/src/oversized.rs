@@ -219,6 +219,7 @@ mod tests {
         let message = Oversized {
             head: &text[..kept],
             tail: &text[text.len() - kept..],
+            size: Some(text.len() as u64),
         };
         assert_eq!(read_oversized(&message, &Limits::default()), *expected);
     }

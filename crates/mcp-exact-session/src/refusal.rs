@@ -30,7 +30,7 @@ pub enum Refusal {
     #[error("a batch holds at least one message")]
     BatchEmpty(Option<Revision>),
     /// A limit of the receiver is reached.
-    #[error("the limit `{0}` is exceeded; try again later")]
+    #[error("{}", .0.refusal())]
     Limit(Limit),
     /// Another request with this id is in flight (`basic`, "Requests").
     #[error("the id belongs to another request in flight")]
@@ -420,10 +420,10 @@ mod tests {
 -32600 400 400 202 - InvalidMessage: the document is no message: missing member `method` at \"\" (byte 0)
 -32600 400 400 202 - Batch: no batches here; send the messages one by one
 -32600 400 400 202 - Batch: a batch holds at least one message
--32603 413 413 413 - Limit: the limit `message_bytes` is exceeded; try again later
--32603 413 413 413 - Limit: the limit `depth` is exceeded; try again later
--32603 413 413 413 - Limit: the limit `batch_items` is exceeded; try again later
--32603 400 400 400 - Limit: the limit `name_bytes` is exceeded; try again later
+-32603 413 413 413 - Limit: the limit `message_bytes` is exceeded; send a smaller message
+-32603 413 413 413 - Limit: the limit `depth` is exceeded; send a smaller message
+-32603 413 413 413 - Limit: the limit `batch_items` is exceeded; send a smaller message
+-32603 400 400 400 - Limit: the limit `name_bytes` is exceeded; send a smaller message
 -32603 429 429 429 overload Limit: the limit `requests_per_second` is exceeded; try again later
 -32603 429 429 429 overload Limit: the limit `notifications_per_second` is exceeded; try again later
 -32603 503 503 503 overload Limit: the limit `in_flight` is exceeded; try again later

@@ -203,7 +203,7 @@ impl ClientEndpoint {
     }
 
     /// Returns the request that an error without the id of a request answers, if there is only one that it can answer.
-    fn request_of_error(&self, arrival: Arrival, has_id: bool) -> Option<RequestKey> {
+    pub(super) fn request_of_error(&self, arrival: Arrival, has_id: bool) -> Option<RequestKey> {
         let is_post = self.core.binding == Binding::StreamableHttp;
         let mut waiting = self.core.pending.iter().filter(|request| {
             request.wire_id().is_some() && (!is_post || request.stream == arrival.stream)

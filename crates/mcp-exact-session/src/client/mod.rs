@@ -33,7 +33,7 @@ use crate::error::{ConfigError, EarlierFailure, ReceiveError};
 use crate::frame::Oversized;
 use crate::limits::Limit;
 use crate::outcome::Outcome;
-use crate::oversized;
+use crate::oversized::{self, OversizedHead};
 use crate::session_info::SessionInfo;
 use crate::snapshot::Snapshot;
 use crate::stream::{
@@ -75,6 +75,7 @@ pub(crate) struct ClientRole;
 
 impl Role for ClientRole {
     const ANSWERS_POSTS: bool = false;
+    const PEER: &str = "server";
     type Event = ClientEvent;
     type Purpose = Purpose;
     type RequestState = ();
@@ -235,8 +236,17 @@ impl ClientEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         self.check_frame(stream, now)?;
+        let arrival = Arrival::unbatched(stream);
         let head = oversized::read_oversized(message, &self.settings.limits);
-        self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
+        let is_unknown = head == OversizedHead::Unknown;
+        self.dispatch_oversized(arrival, Limit::MessageBytes, head, message.size);
+        // The response to a POST answers its request, whatever its id is.
+        if is_unknown && let Some(key) = self.request_of_error(arrival, false) {
+            let error = self.core.over_limit(Limit::MessageBytes, message.size);
+            if let Some(request) = self.core.pending.remove(key) {
+                self.handle_request_end(request, Outcome::Error(error));
+            }
+        }
         self.abort_if_exhausted();
         Ok(())
     }

@@ -31,16 +31,16 @@ pub struct ClientConfig {
     ///
     /// Gateways that forward such results use this setting.
     pub pass_input_required: bool,
-    /// Timeout for the first answer of a server.
+    /// Time limit of the negotiation, over all its requests.
     pub handshake_timeout: Duration,
     /// Timeout of a probe, which servers of older revisions may not answer (`basic/transports/stdio`, "Backward
-    /// Compatibility").
+    /// Compatibility"), at most half of `handshake_timeout`.
     ///
     /// If no revision of the lifecycle `Initialize` is offered, no fallback exists, and `handshake_timeout` applies.
     pub probe_timeout: Duration,
     /// Timeout of requests whose options do not specify a timeout.
     pub request_timeout: RequestTimeout,
-    /// Limits of each endpoint.
+    /// Limits of each endpoint. A client accepts larger messages than a server, 32 MiB by default.
     pub limits: Limits,
 }
 
@@ -56,7 +56,11 @@ impl ClientConfig {
             handshake_timeout: Duration::from_secs(60),
             probe_timeout: Duration::from_secs(5),
             request_timeout: RequestTimeout::default(),
-            limits: Limits::default(),
+            limits: Limits {
+                // Results hold whole files and pictures.
+                message_bytes: 32 << 20,
+                ..Limits::default()
+            },
         }
     }
 

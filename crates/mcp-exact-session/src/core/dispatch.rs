@@ -120,7 +120,9 @@ pub(crate) trait Endpoint: Sized {
             ParsedFrame::Single(Ok(message)) => self.dispatch_message(arrival, message, context),
             ParsedFrame::Single(Err(error)) => self.dispatch_malformed(arrival, error),
             ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, context),
-            ParsedFrame::OverLimit(limit, head) => self.dispatch_oversized(arrival, limit, head),
+            ParsedFrame::OverLimit(limit, head) => {
+                self.dispatch_oversized(arrival, limit, head, None);
+            }
         }
         self.abort_if_exhausted();
     }
@@ -135,13 +137,20 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Handles the head of a message that exceeds a limit: refuses a request, or ends the local request that a response answers.
-    fn dispatch_oversized(&mut self, arrival: Arrival, limit: Limit, head: OversizedHead) {
+    fn dispatch_oversized(
+        &mut self,
+        arrival: Arrival,
+        limit: Limit,
+        head: OversizedHead,
+        size: Option<u64>,
+    ) {
         let refusal = Refusal::Limit(limit);
+        let error = self.core_ref().over_limit(limit, size);
         match head {
             OversizedHead::Request(id) => self.refuse_request(arrival, &id, &refusal, false),
             OversizedHead::Response(id) => {
                 self.core().push_violation(Violation::Limit(limit));
-                self.discard_response(arrival, &id, &refusal);
+                self.discard_response(arrival, &id, error, &refusal);
             }
             OversizedHead::Batch(heads)
                 if !heads.is_empty() && !self.is_post_of_peer(arrival.stream) =>
@@ -156,8 +165,14 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Ends the local peer's request whose response exceeds a limit.
-    fn discard_response(&mut self, arrival: Arrival, id: &RequestId, refusal: &Refusal) {
-        self.dispatch_response(id, Outcome::Error(refusal.error().into_local()));
+    fn discard_response(
+        &mut self,
+        arrival: Arrival,
+        id: &RequestId,
+        error: PeerError,
+        refusal: &Refusal,
+    ) {
+        self.dispatch_response(id, Outcome::Error(error));
         self.end_post(arrival, refusal.status(false));
     }
 
@@ -171,7 +186,10 @@ pub(crate) trait Endpoint: Sized {
         for head in heads {
             match head {
                 OversizedHead::Request(id) => self.refuse_silently(arrival, id, refusal, false),
-                OversizedHead::Response(id) => self.discard_response(arrival, id, refusal),
+                OversizedHead::Response(id) => {
+                    let error = self.core_ref().over_limit(Limit::MessageBytes, None);
+                    self.discard_response(arrival, id, error, refusal);
+                }
                 OversizedHead::Batch(_) | OversizedHead::Unknown => {}
             }
         }
@@ -299,7 +317,8 @@ pub(crate) trait Endpoint: Sized {
             (MessageErrorKind::InvalidResponse, Some(id)) => {
                 let refusal = Refusal::from(error.clone());
                 self.core().push_violation(Violation::InvalidMessage(error));
-                self.discard_response(arrival, &id, &refusal);
+                let error = refusal.error().into_local();
+                self.discard_response(arrival, &id, error, &refusal);
             }
             (_, Some(id)) if answered => self.refuse_request(arrival, &id, &error.into(), false),
             _ if answered && arrival.batch.is_none() => {
@@ -333,7 +352,7 @@ pub(crate) trait Endpoint: Sized {
             match item {
                 Ok(Ok(message)) => self.dispatch_message(arrival, message, context),
                 Ok(Err(error)) => self.dispatch_malformed(arrival, error),
-                Err((limit, head)) => self.dispatch_oversized(arrival, limit, head),
+                Err((limit, head)) => self.dispatch_oversized(arrival, limit, head, None),
             }
         }
         let finished = self.core().batches.mark_dispatched(batch);

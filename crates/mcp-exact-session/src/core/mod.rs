@@ -27,7 +27,7 @@ pub(crate) use streams::{Frame, QueueError, Streams};
 
 use crate::Time;
 use crate::elicitation::Elicitations;
-use crate::error::{ReceiveError, Violation};
+use crate::error::{PeerError, ReceiveError, Violation};
 use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
 use crate::outcome::SendOutcome;
@@ -38,6 +38,8 @@ use crate::usage::Usage;
 pub(crate) trait Role: fmt::Debug {
     /// True if the role answers POSTs of the remote peer, as a server does.
     const ANSWERS_POSTS: bool;
+    /// Name of the remote peer in errors.
+    const PEER: &str;
     /// Event for the local application.
     type Event: HeapSize + From<Violation> + fmt::Debug;
     /// Purpose of a request of the local peer.
@@ -139,6 +141,25 @@ impl<R: Role> Core<R> {
     /// Queues a violation by the remote peer as an event for the application.
     pub(crate) fn push_violation(&mut self, violation: Violation) {
         self.events.push(violation.into());
+    }
+
+    /// Returns the local error for an answer of the remote peer that exceeds a limit, with the size of its message.
+    pub(crate) fn over_limit(&self, limit: Limit, size: Option<u64>) -> PeerError {
+        let peer = R::PEER;
+        let text = match (limit, size) {
+            (Limit::MessageBytes, size) => {
+                let most = self.limits.message_bytes;
+                let size =
+                    size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes, more"));
+                format!(
+                    "the answer of the {peer} has {size} than the {most} bytes that `{limit}` of this side allows a message"
+                )
+            }
+            (limit, _) => {
+                format!("the answer of the {peer} exceeds the limit `{limit}` of this side")
+            }
+        };
+        PeerError::local_limit(limit, text)
     }
 
     /// Keeps the beginning of the first received text that was no message.

@@ -94,6 +94,7 @@ pub(crate) struct ServerRole<C>(PhantomData<C>);
 
 impl<C: std::fmt::Debug> Role for ServerRole<C> {
     const ANSWERS_POSTS: bool = true;
+    const PEER: &str = "client";
     type Event = ServerEvent<C>;
     type Purpose = Purpose;
     type RequestState = InFlightState<C>;
@@ -259,7 +260,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Ok(());
         };
         let head = oversized::read_oversized(message, &self.settings.limits);
-        self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
+        let arrival = Arrival::unbatched(stream);
+        self.dispatch_oversized(arrival, Limit::MessageBytes, head, message.size);
         self.abort_if_exhausted();
         Ok(())
     }

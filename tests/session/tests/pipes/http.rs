@@ -194,7 +194,8 @@ impl Http {
         let received = if body.len() > self.message_limit {
             let end = body.len().min(KEPT_BYTES);
             let (head, tail) = (&body[..end], &body[body.len() - end..]);
-            let kept = Oversized { head, tail };
+            let size = Some(body.len() as u64);
+            let kept = Oversized { head, tail, size };
             self.server.receive_oversized(stream, &kept, with, now)
         } else {
             self.server.receive(stream, &body, with, now)

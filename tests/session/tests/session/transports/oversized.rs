@@ -229,6 +229,7 @@ fn oversized_post_gets_413() {
             let message = Oversized {
                 head: head.as_bytes(),
                 tail: b"",
+                size: None,
             };
             let received = posts.endpoint.receive_oversized(
                 stream,

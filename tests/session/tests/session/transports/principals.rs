@@ -153,6 +153,7 @@ fn oversized_messages_need_session_principal() {
     let message = frame::Oversized {
         head: br#"{"jsonrpc":"2.0","id":3,"method":"tools/call""#,
         tail: b"",
+        size: None,
     };
     let received =
         server.receive_oversized(stream, &message, principal_context(Some("bob")), Time::ZERO);
