@@ -32,6 +32,8 @@ struct OversizedLine {
     head: Vec<u8>,
     /// Last bytes of the line.
     tail: Vec<u8>,
+    /// Size of the line so far.
+    size: u64,
     /// True if such a line was begun and its end was not received.
     is_open: bool,
 }
@@ -42,7 +44,9 @@ impl OversizedLine {
         if !std::mem::replace(&mut self.is_open, true) {
             self.head.clear();
             self.tail.clear();
+            self.size = 0;
         }
+        self.size += piece.len() as u64;
         let room = KEPT_BYTES.saturating_sub(self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..room]);
         self.tail
@@ -57,6 +61,7 @@ impl OversizedLine {
         Received::Oversized(Oversized {
             head: &self.head,
             tail: trim_return(&self.tail),
+            size: Some(self.size),
         })
     }
 }
@@ -288,7 +293,7 @@ mod tests {
         let mut note = |received: Received<'_>| {
             found.push(match received {
                 Received::Frame(line) => String::from_utf8_lossy(line).into_owned(),
-                Received::Oversized(Oversized { head, tail }) => {
+                Received::Oversized(Oversized { head, tail, .. }) => {
                     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                     format!("oversized {} {}", text(head), text(tail))
                 }

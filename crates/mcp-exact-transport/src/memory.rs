@@ -167,6 +167,7 @@ fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     Received::Oversized(Oversized {
         head: &message[..kept],
         tail: &message[message.len() - kept..],
+        size: Some(message.len() as u64),
     })
 }
 
@@ -263,7 +264,7 @@ mod tests {
         let polled = end.poll_receive(&mut cx, &mut |received| {
             found.push(match received {
                 Received::Frame(message) => String::from_utf8_lossy(message).into_owned(),
-                Received::Oversized(Oversized { head, tail }) => {
+                Received::Oversized(Oversized { head, tail, .. }) => {
                     format!("oversized {} {}", head.len(), tail.len())
                 }
             });

@@ -126,6 +126,15 @@ impl SessionSpan {
     }
 }
 
+/// Logs that a response carries a message although its media type is another one.
+#[cfg(feature = "http-client")]
+pub(crate) fn unexpected_media_type(response: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!("the server sends a message as {response}");
+    #[cfg(not(feature = "tracing"))]
+    let _ = response;
+}
+
 /// Logs that an operation of an external store, which `what` describes, has failed, and that the transport continues
 /// without its result.
 #[cfg(feature = "http-server")]

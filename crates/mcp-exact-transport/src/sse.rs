@@ -94,6 +94,8 @@ pub enum Decoded {
         head: Vec<u8>,
         /// Last bytes of the event's data.
         tail: Vec<u8>,
+        /// Size of the event's data in bytes.
+        size: u64,
     },
 }
 
@@ -122,6 +124,8 @@ pub struct Decoder {
     data: Vec<u8>,
     /// Last bytes of an event that exceeds the limit.
     tail: Vec<u8>,
+    /// Size of the current event's data in bytes.
+    size: u64,
     /// True if the current event has a `data` field.
     has_data: bool,
     /// Latest `id` field, including that of an incomplete event ("last event ID buffer" in the standard).
@@ -147,6 +151,7 @@ impl Decoder {
             event: String::new(),
             data: Vec::new(),
             tail: Vec::new(),
+            size: 0,
             has_data: false,
             id_buffer: String::new(),
             last_id: String::new(),
@@ -207,6 +212,7 @@ impl Decoder {
             self.start = line.end + 1;
             self.scanned = self.start;
             if std::mem::take(&mut self.skip_line) {
+                self.size += line.len() as u64;
                 keep_tail(&mut self.tail, &self.buffer[line]);
                 continue;
             }
@@ -244,6 +250,8 @@ impl Decoder {
             self.take_line(line);
             self.oversized = true;
             self.skip_line = true;
+        } else if self.skip_line {
+            self.size += (self.scanned - self.start) as u64;
         }
         if self.skip_line {
             keep_tail(&mut self.tail, &self.buffer[self.start..]);
@@ -268,6 +276,7 @@ impl Decoder {
                     self.data.push(b'\n');
                 }
                 self.has_data = true;
+                self.size += value.len() as u64;
                 let room = self.limit.saturating_sub(self.data.len());
                 if value.len() > room {
                     self.oversized = true;
@@ -298,8 +307,13 @@ impl Decoder {
         let data = std::mem::take(&mut self.data);
         let has_data = std::mem::take(&mut self.has_data);
         let tail = std::mem::take(&mut self.tail);
+        let size = std::mem::take(&mut self.size);
         if std::mem::take(&mut self.oversized) {
-            return Some(Decoded::Oversized { head: data, tail });
+            return Some(Decoded::Oversized {
+                head: data,
+                tail,
+                size,
+            });
         }
         has_data.then(|| {
             Decoded::Event(Event {

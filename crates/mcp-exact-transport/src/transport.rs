@@ -24,7 +24,11 @@ pub(crate) enum KeptMessage {
     /// A complete message.
     Frame(Vec<u8>),
     /// Beginning and end of a message that exceeds the limit.
-    Oversized { head: Vec<u8>, tail: Vec<u8> },
+    Oversized {
+        head: Vec<u8>,
+        tail: Vec<u8>,
+        size: Option<u64>,
+    },
 }
 
 #[cfg(feature = "tokio")]
@@ -32,9 +36,10 @@ impl From<Received<'_>> for KeptMessage {
     fn from(received: Received<'_>) -> Self {
         match received {
             Received::Frame(frame) => Self::Frame(frame.to_vec()),
-            Received::Oversized(Oversized { head, tail }) => Self::Oversized {
+            Received::Oversized(Oversized { head, tail, size }) => Self::Oversized {
                 head: head.to_vec(),
                 tail: tail.to_vec(),
+                size,
             },
         }
     }
@@ -46,7 +51,11 @@ impl KeptMessage {
     pub(crate) fn received(&self) -> Received<'_> {
         match self {
             Self::Frame(frame) => Received::Frame(frame),
-            Self::Oversized { head, tail } => Received::Oversized(Oversized { head, tail }),
+            Self::Oversized { head, tail, size } => Received::Oversized(Oversized {
+                head,
+                tail,
+                size: *size,
+            }),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Test support for JSON Schema documents (draft-07 or 2020-12, errata applied): generation of valid instances and
-//! mutants, and validation. All random choices are seeded, so that failures are reproducible.
+//! mutants, and validation. All random choices are seeded, so that failures are reproducible. [`http_peer`] is an HTTP server
+//! whose responses a test writes.
 //!
 //! This package does not use the generated types or the code generator, because expected values must not depend on the
 //! tested code.
 
 mod edit;
 pub mod generate;
+pub mod http_peer;
 pub mod mutate;
 #[cfg(test)]
 mod official;

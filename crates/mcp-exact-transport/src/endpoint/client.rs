@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, JsonObject, NegotiationError,
-    Outcome, PeerError, Progress, RawResult, ReceiveError, Revision, SendError, SendOutcome,
-    ServerRequestKey, SessionInfo, Side, StreamEnd, StreamId, Time, Transmit, Usage,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, JsonObject, Limit,
+    NegotiationError, Outcome, PeerError, Progress, RawResult, ReceiveError, RequestKey, Revision,
+    SendError, SendOutcome, ServerRequestKey, SessionInfo, Side, StreamEnd, StreamId, Time,
+    Transmit, Usage,
 };
 
+use super::request::Slot;
 use super::waiters::{Wait, Waiters};
 use super::{
-    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent,
+    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent, State,
     idle_timeout,
 };
 use crate::metrics::{ConnectionUsage, MeteredConnection};
@@ -73,6 +75,12 @@ pub(crate) struct ClientConnection {
     pub(crate) replaces_lost_sessions: bool,
     /// True if the server has ended the session, and no new session is negotiated.
     has_lost_session: bool,
+    /// True from the end of a session until a new session is negotiated, if one follows.
+    is_renewing: bool,
+    /// Revision that was negotiated last.
+    revision: Option<Revision>,
+    /// Error of the negotiation over Streamable HTTP that the fallback to HTTP+SSE follows.
+    pub(crate) refusal: Option<NegotiationError>,
     /// True once the application has closed the client, which then starts no further session.
     pub(crate) is_closed: bool,
 }
@@ -91,6 +99,7 @@ impl ClientConnection {
         if self.failed.is_none() {
             self.failed = Some(error);
         }
+        self.is_renewing = false;
         self.waiters.wake_all();
     }
 
@@ -100,6 +109,14 @@ impl ClientConnection {
         self.failed = None;
         self.falls_back = false;
         self.has_lost_session = false;
+    }
+
+    /// Returns true if a session has ended and another one follows, so that requests wait. The endpoint may have ended before its
+    /// event is handled.
+    fn awaits_session(&self, is_endpoint_closed: bool) -> bool {
+        let has_ended = self.is_renewing || (is_endpoint_closed && self.revision.is_some());
+        let follows = self.replaces_lost_sessions && !self.is_closed && self.failed.is_none();
+        has_ended && follows
     }
 
     /// Returns the result of the negotiation, for the next connection.
@@ -202,6 +219,9 @@ impl Endpoint for ClientEndpoint {
         match event {
             ClientEvent::Completed(key, outcome) => SortedEvent::Done(key, outcome),
             ClientEvent::Progress { key, progress, .. } => SortedEvent::Progress(key, progress),
+            ClientEvent::NotProcessed { key, request } => {
+                SortedEvent::NotProcessed(key, Repeatable::from(*request))
+            }
             event => SortedEvent::Other(event),
         }
     }
@@ -214,14 +234,19 @@ impl Endpoint for ClientEndpoint {
         match event {
             ClientEvent::Negotiated(info, cached) => {
                 role.negotiated = Some((info.clone(), *cached));
+                role.is_renewing = false;
+                role.revision = Some(cached.revision);
                 role.waiters.wake_all();
             }
             // The driver reports a more precise reason when it ends.
             ClientEvent::Failed(NegotiationError::Lost) => {}
             // Another transport is tried, whose outcome is reported.
             ClientEvent::UseHttpSse => role.falls_back = true,
-            ClientEvent::SessionLost => role.has_lost_session = role.replaces_lost_sessions,
-            ClientEvent::Failed(_) if role.falls_back => {}
+            ClientEvent::SessionLost => {
+                role.has_lost_session = role.replaces_lost_sessions;
+                role.is_renewing = role.replaces_lost_sessions;
+            }
+            ClientEvent::Failed(error) if role.falls_back => role.refusal = Some(error.clone()),
             ClientEvent::Failed(error) => role.fail(error.clone().into()),
             _ => {}
         }
@@ -329,6 +354,15 @@ impl ClientHandle {
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
         let sent = self.shared.call(|state, now| {
+            if state.role.awaits_session(state.endpoint.is_closed()) {
+                let repeatable = Repeatable {
+                    method: method.to_owned(),
+                    params,
+                    options,
+                    revision: state.role.revision,
+                };
+                return state.wait_for_session(repeatable, progress);
+            }
             let endpoint = &state.endpoint;
             let may_repeat = endpoint.is_repeatable(method)
                 || endpoint.is_repeatable_call(method, params.as_ref(), &options);
@@ -337,6 +371,7 @@ impl ClientHandle {
                 method: method.to_owned(),
                 params: params.clone(),
                 options: options.clone(),
+                revision: None,
             });
             let key = state.endpoint.request(method, params, options, now)?;
             let slot = state.expect(key, progress);
@@ -422,6 +457,13 @@ impl ClientHandle {
         state.endpoint.session_info().map(|info| info.revision)
     }
 
+    /// Returns the beginning of the first text of the server that was no message, for errors about a missing answer; `None` if
+    /// there was none.
+    pub fn first_malformed(&self) -> Option<String> {
+        let state = self.shared.lock();
+        state.endpoint.first_malformed().map(str::to_owned)
+    }
+
     /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
         self.shared.lock().endpoint.usage()
@@ -444,6 +486,25 @@ impl std::fmt::Debug for ClientHandle {
     }
 }
 
+impl State<ClientEndpoint> {
+    /// Keeps a request until the next session is negotiated, which replaces the session that the server has ended. The request
+    /// is lost if no session of the same revision follows.
+    fn wait_for_session(
+        &mut self,
+        request: Repeatable,
+        progress: Option<ProgressCallback>,
+    ) -> Result<(RequestKey, Arc<Slot>), SendError> {
+        if self.waiting_count() >= self.endpoint.settings().limits.pending {
+            return Err(SendError::Limit(Limit::Pending));
+        }
+        let key = self.endpoint.reserve_key();
+        let slot = Arc::new(Slot::new(progress));
+        slot.set_repeatable(request);
+        self.keep_lost(Arc::clone(&slot));
+        Ok((key, slot))
+    }
+}
+
 /// Sends the requests of a lost session again in the current session.
 pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
     shared.call(|state, now| {
@@ -452,7 +513,13 @@ pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
                 method,
                 params,
                 options,
+                revision,
             } = request;
+            let current = endpoint.session_info().map(|info| info.revision);
+            // The parameters may have another form in another revision.
+            if revision.is_some() && revision != current {
+                return None;
+            }
             endpoint.request(&method, params, options, now).ok()
         });
     });

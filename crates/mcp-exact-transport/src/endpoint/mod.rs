@@ -126,6 +126,9 @@ pub(crate) enum SortedEvent<E> {
     Done(RequestKey, Outcome),
     /// Progress of a request of this endpoint was received.
     Progress(RequestKey, Progress),
+    /// The remote peer has not processed a request of this endpoint, which may be sent again in the next session.
+    #[cfg_attr(not(feature = "client"), allow(dead_code))]
+    NotProcessed(RequestKey, Repeatable),
     /// Any other event.
     Other(E),
 }
@@ -233,6 +236,13 @@ impl<E: Endpoint> State<E> {
                         return Some(OutsideWork::Progress(Arc::clone(slot), progress));
                     }
                 }
+                SortedEvent::NotProcessed(key, request) => {
+                    if let Some(slot) = self.slots.get(&key)
+                        && E::has_lost_session(&self.role)
+                    {
+                        slot.set_repeatable(request);
+                    }
+                }
                 SortedEvent::Other(event) => {
                     E::update_role(&mut self.role, &event);
                     return Some(OutsideWork::Event(event));
@@ -247,6 +257,18 @@ impl<E: Endpoint> State<E> {
         slot.set_key_and_epoch(key, self.epoch);
         self.slots.insert(key, Arc::clone(&slot));
         slot
+    }
+
+    /// Returns the number of requests that wait for a new session.
+    #[cfg(feature = "client")]
+    fn waiting_count(&self) -> usize {
+        self.lost.len()
+    }
+
+    /// Keeps a request until a new session is negotiated.
+    #[cfg(feature = "client")]
+    fn keep_lost(&mut self, slot: Arc<Slot>) {
+        self.lost.push(slot);
     }
 
     /// Completes the requests that wait for a new session with [`Outcome::Lost`], because no new session follows.

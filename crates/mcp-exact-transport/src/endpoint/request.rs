@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
+#[cfg(feature = "client")]
+use mcp_exact_session::UnprocessedRequest;
+use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey, Revision};
 
 /// Callback for the progress of a request. The callback is called between other events of the endpoint and must not
 /// block.
@@ -27,6 +29,20 @@ pub(crate) struct Repeatable {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
     pub(crate) options: CallOptions,
+    /// Revision without which the request is not sent again; `None` for a request that may be sent in every revision.
+    pub(crate) revision: Option<Revision>,
+}
+
+#[cfg(feature = "client")]
+impl From<UnprocessedRequest> for Repeatable {
+    fn from(request: UnprocessedRequest) -> Self {
+        Self {
+            method: request.method,
+            params: request.params,
+            options: request.options,
+            revision: Some(request.revision),
+        }
+    }
 }
 
 /// State of a request that waits for its outcome.
@@ -40,6 +56,8 @@ struct SlotState {
     key_and_epoch: Option<(RequestKey, u64)>,
     /// The request, if it may be sent again in a new session and was not sent again yet.
     repeatable: Option<Repeatable>,
+    /// True if the request was sent again; this happens once.
+    was_repeated: bool,
 }
 
 impl Slot {
@@ -62,8 +80,12 @@ impl Slot {
         self.lock().key_and_epoch = Some((key, epoch));
     }
 
+    /// Allows the request to be sent again in a new session, unless that has already happened.
     pub(super) fn set_repeatable(&self, repeatable: Repeatable) {
-        self.lock().repeatable = Some(repeatable);
+        let mut state = self.lock();
+        if !state.was_repeated {
+            state.repeatable = Some(repeatable);
+        }
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
@@ -73,7 +95,9 @@ impl Slot {
     /// Removes and returns the request, which is then sent again; returns `None` if that has already happened or is not
     /// allowed.
     pub(super) fn take_repeatable(&self) -> Option<Repeatable> {
-        self.lock().repeatable.take()
+        let mut state = self.lock();
+        state.was_repeated |= state.key_and_epoch.is_some();
+        state.repeatable.take()
     }
 
     /// Stores the outcome and wakes the future.

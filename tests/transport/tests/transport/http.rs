@@ -309,8 +309,8 @@ async fn cut_streams_are_resumed() {
     }
 }
 
-/// Sends a list request and a call in a session that the server has ended; returns true if the call was repeated in the
-/// next session. `carrier` sends the HTTP requests if it is given.
+/// Sends a call whose session the server ends while it runs, and a list request; returns true if the call was repeated in
+/// the next session. `carrier` sends the HTTP requests if it is given.
 async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bool {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
@@ -324,16 +324,27 @@ async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bo
     let config = echo::client_settings("2025-11-25");
     let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
-    server.service.end_sessions();
-    let params = echo::call_params("echo", "a");
+    let params = echo::call_params("slow", "");
     let options = CallOptions {
+        progress: true,
         repeatable_tool: tool.map(|tool| tool.to_string().parse().expect("an object")),
         ..CallOptions::default()
     };
-    let call = client.request("tools/call", params, options, None);
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let begun = Mutex::new(Some(begun));
+    let note: mcp_exact_transport::ProgressCallback = Box::new(move |_| {
+        if let Some(begun) = begun.lock().expect("not poisoned").take() {
+            let _ = begun.send(());
+        }
+    });
+    let call = client.request("tools/call", params, options, Some(note));
+    let call = tokio::spawn(call.expect("sent"));
+    has_begun.await.expect("it runs");
+    server.service.end_sessions();
     let list = client.request("tools/list", None, CallOptions::default(), None);
-    let (call, list) = tokio::join!(call.expect("sent"), list.expect("sent"));
+    let list = list.expect("sent").await;
     assert!(matches!(list, Outcome::Result(_)), "{list:?}");
+    let call = call.await.expect("it does not panic");
     assert_eq!(server.service.sessions(), 1);
     client.close();
     driver.await.expect("driver");
@@ -344,9 +355,9 @@ async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bo
     }
 }
 
-/// List and read requests have no side effects and are repeated in the next session. Tool calls are not repeated,
-/// unless the caller allows it for a tool with `idempotentHint` ("calling the tool repeatedly with the same arguments
-/// will have no additional effect").
+/// List and read requests have no side effects and are repeated in the next session. Tool calls that the server has begun are
+/// not repeated, unless the caller allows it for a tool with `idempotentHint` ("calling the tool repeatedly with the same
+/// arguments will have no additional effect").
 #[tokio::test]
 async fn only_idempotent_calls_survive_lost_sessions() {
     let tool = |name: &str, annotations: Value| {
@@ -357,13 +368,13 @@ async fn only_idempotent_calls_survive_lost_sessions() {
     for carrier in [None, Some(&carrier)] {
         for (tool, expected) in [
             (None, false),
-            (Some(json!({ "name": "echo" })), false),
-            (tool("echo", json!({})), false),
-            (tool("echo", json!({ "idempotentHint": false })), false),
-            (tool("echo", json!({ "idempotentHint": "true" })), false),
-            (tool("echo", json!({ "readOnlyHint": true })), false),
+            (Some(json!({ "name": "slow" })), false),
+            (tool("slow", json!({})), false),
+            (tool("slow", json!({ "idempotentHint": false })), false),
+            (tool("slow", json!({ "idempotentHint": "true" })), false),
+            (tool("slow", json!({ "readOnlyHint": true })), false),
             (tool("other", json!({ "idempotentHint": true })), false),
-            (tool("echo", json!({ "idempotentHint": true })), true),
+            (tool("slow", json!({ "idempotentHint": true })), true),
         ] {
             let repeated = is_repeated(carrier, tool.clone()).await;
             assert_eq!(repeated, expected, "{tool:?}");
@@ -393,8 +404,15 @@ async fn closed_client_begins_no_session() {
     let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     server.service.end_sessions();
-    assert_eq!(call(&client, "echo", "").await, Err(Outcome::Lost));
+    let waiting = client.clone();
+    let waiting = tokio::spawn(async move { call(&waiting, "echo", "").await });
+    let lost = || client.session_info().is_none();
+    while !lost() {
+        tokio::task::yield_now().await;
+    }
     client.close();
+    // The call waits for the next session, which never begins.
+    assert_eq!(waiting.await.expect("no panic"), Err(Outcome::Lost));
     let ended = tokio::time::timeout(Duration::from_secs(5), driver).await;
     ended.expect("in time").expect("driver");
     assert_eq!(server.service.sessions(), 0);

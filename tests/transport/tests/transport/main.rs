@@ -9,6 +9,7 @@ mod floods;
 mod hardening;
 mod http;
 mod memory;
+mod peers;
 mod pings;
 #[cfg(unix)]
 mod renegotiation;

@@ -9,8 +9,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
+use mcp_exact_session::http::describe_body;
 use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 use tokio::time::{Instant, timeout_at};
 
@@ -19,7 +21,7 @@ use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
 use crate::endpoint::Shared;
 use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
-use crate::sse::{Decoded, Decoder};
+use crate::sse::{Decoded, Decoder, Event};
 use crate::transport::Received;
 
 /// Time for which a response is still read after its request was answered or cancelled.
@@ -43,16 +45,21 @@ pub(super) struct Connection {
     pub(super) message_bytes: usize,
     /// Id of the session, if the server has assigned one.
     session_id: Mutex<Option<HeaderValue>>,
-    /// Latest error of an exchange, from which the reason for the end of the connection is created.
-    last_error: Mutex<Option<String>>,
+    /// First and latest error of an exchange, from which the reason for the end of the connection is created.
+    errors: Mutex<Option<(String, String)>>,
 }
 
 /// Body of a response that was read to its end or to the limit.
 pub(super) enum CompleteBody {
     /// The complete body, which is one message.
     Message(Bytes),
-    /// First bytes of a body that exceeds the limit; the remaining bytes were not read.
-    Oversized(Bytes),
+    /// A body that exceeds the limit.
+    Oversized {
+        /// First bytes of the body; the remaining bytes were not read.
+        head: Bytes,
+        /// Size of the body, if its header names it.
+        size: Option<u64>,
+    },
 }
 
 /// Position at which an event stream is resumed.
@@ -62,6 +69,8 @@ pub(super) struct Position {
     pub(super) last_event_id: Option<String>,
     /// Reconnection time that the server has set.
     pub(super) retry: Option<Duration>,
+    /// Description of the first event with data that is no message.
+    pub(super) unknown_event: Option<String>,
 }
 
 impl Position {
@@ -107,7 +116,7 @@ impl Connection {
             headers,
             message_bytes,
             session_id: Mutex::default(),
-            last_error: Mutex::default(),
+            errors: Mutex::default(),
         }
     }
 
@@ -129,29 +138,45 @@ impl Connection {
     /// Stores the session id that the server assigns, unless an id is stored already.
     pub(super) fn store_session_id(&self, headers: &HeaderMap) {
         let id = headers.get(SESSION_ID).cloned();
-        let mut known = self
-            .session_id
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if known.is_none() {
-            *known = id;
+        let is_assigned = {
+            let mut known = self
+                .session_id
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if known.is_none() {
+                *known = id;
+            }
+            known.is_some()
+        };
+        let mut state = self.shared.lock();
+        state.endpoint.set_session_id_assigned(is_assigned);
+    }
+
+    /// Stores an error of an exchange as the latest one.
+    pub(super) fn store_error(&self, message: String) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *errors {
+            Some((_, last)) => *last = message,
+            none => *none = Some((message.clone(), message)),
         }
     }
 
-    /// Replaces the stored last error.
-    pub(super) fn store_error(&self, message: String) {
-        *self
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(message);
+    /// Forgets the errors, because the connection works.
+    pub(super) fn forget_errors(&self) {
+        *self.errors.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns the last error of the connection, if any.
-    pub(super) fn last_error(&self) -> Option<String> {
-        self.last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// Returns the latest error of the connection and the first one, if they differ; `None` without an error.
+    pub(super) fn describe_errors(&self) -> Option<String> {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, last) = errors.as_ref()?;
+        Some(
+            if first.contains(last.as_str()) || last.contains(first.as_str()) {
+                last.clone()
+            } else {
+                format!("{last}; before, {first}")
+            },
+        )
     }
 
     /// Sends a request and follows redirects within its origin: redirects that keep the method, and for GET all
@@ -162,7 +187,7 @@ impl Connection {
         target: &Uri,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<HttpBody>, HttpClientError> {
+    ) -> Result<Response<HttpBody>, SendFailure> {
         let mut target = target.clone();
         for _ in 0..=MAX_REDIRECTS {
             let mut request = Request::new(body.clone());
@@ -176,7 +201,8 @@ impl Connection {
             let response = self.client.send(request).await.map_err(|error| {
                 let message = describe(&target, &*error);
                 self.store_error(message.clone());
-                message
+                let was_cut = was_cut(&*error);
+                SendFailure { message, was_cut }
             })?;
             let follows = match response.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -190,13 +216,18 @@ impl Connection {
             let Some(location) = location.filter(|_| follows) else {
                 return Ok(response);
             };
-            target = resolve(&target, location).inspect_err(|error| {
-                self.store_error(error.to_string());
-            })?;
+            // Nothing is sent to another origin.
+            let Ok(next) = resolve(&target, location) else {
+                return Ok(response);
+            };
+            target = next;
         }
         let message = format!("{} redirects too often", url_for_logs(&target.to_string()));
         self.store_error(message.clone());
-        Err(message.into())
+        Err(SendFailure {
+            message,
+            was_cut: false,
+        })
     }
 
     /// Returns the headers of a request: the configured headers, the session id, the `named` headers, and
@@ -225,6 +256,7 @@ impl Connection {
         &self,
         mut body: HttpBody,
     ) -> Result<CompleteBody, HttpClientError> {
+        let size = body.size_hint().exact();
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
@@ -233,7 +265,8 @@ impl Connection {
             if whole.len() + data.len() > self.message_bytes {
                 whole.extend_from_slice(&data[..data.len().min(KEPT_BYTES)]);
                 whole.truncate(KEPT_BYTES);
-                return Ok(CompleteBody::Oversized(whole.freeze()));
+                let head = whole.freeze();
+                return Ok(CompleteBody::Oversized { head, size });
             }
             whole.extend_from_slice(&data);
         }
@@ -244,7 +277,7 @@ impl Connection {
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
         match self.read_body(body).await {
             Ok(CompleteBody::Message(body)) => body.to_vec(),
-            Ok(CompleteBody::Oversized(_)) | Err(_) => Vec::new(),
+            Ok(CompleteBody::Oversized { .. }) | Err(_) => Vec::new(),
         }
     }
 
@@ -283,11 +316,16 @@ impl Connection {
                     Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
                         self.receive(stream, Received::Frame(&event.data)).await;
                     }
+                    Decoded::Event(event) if !event.data.is_empty() => {
+                        let describe = || describe_event(&event);
+                        position.unknown_event.get_or_insert_with(describe);
+                    }
                     Decoded::Event(_) => {}
-                    Decoded::Oversized { head, tail } => {
+                    Decoded::Oversized { head, tail, size } => {
                         let message = Oversized {
                             head: &head,
                             tail: &tail,
+                            size: Some(size),
                         };
                         self.receive(stream, Received::Oversized(message)).await;
                     }
@@ -329,6 +367,51 @@ impl Connection {
     pub(super) fn is_waiting_on(&self, stream: StreamId) -> bool {
         self.shared.lock().endpoint.is_waiting_on(stream)
     }
+}
+
+/// Error of a request to which no response began.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct SendFailure {
+    /// Text of the error.
+    message: String,
+    /// True if a connection to the server existed, and was closed before the response.
+    pub(super) was_cut: bool,
+}
+
+/// Returns true if the error is that a connection was closed before the response began, so that a server was reached.
+fn was_cut(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let cut = [
+        BrokenPipe,
+        ConnectionAborted,
+        ConnectionReset,
+        UnexpectedEof,
+    ];
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let hyper = error.downcast_ref::<hyper::Error>();
+        if hyper.is_some_and(|error| {
+            error.is_incomplete_message() || error.is_canceled() || error.is_closed()
+        }) {
+            return true;
+        }
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|error| cut.contains(&error.kind())) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Describes an event that is no message.
+fn describe_event(event: &Event) -> String {
+    let data = describe_body(&event.data).unwrap_or_default();
+    format!(
+        "an event named `{}`, which is no message: {data}",
+        event.event
+    )
 }
 
 /// Returns the error text for a request that failed, with the causes of the error.

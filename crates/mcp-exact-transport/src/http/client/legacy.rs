@@ -39,8 +39,9 @@ const POST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs one session over HTTP+SSE until the session ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     let late = |_| "the server did not say where messages are posted to";
+    let limit = FIRST_EVENT_TIMEOUT.min(driver.settings.handshake_timeout);
     let (mut events, messages) = tokio::select! {
-        opened = timeout(FIRST_EVENT_TIMEOUT, open(driver)) => opened.map_err(late)??,
+        opened = timeout(limit, open(driver)) => opened.map_err(late)??,
         () = driver.closed_by_program() => return Ok(()),
     };
     if let Some(stream) = begin(driver) {
@@ -176,8 +177,8 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                     connection.receive(stream, Received::Frame(&event.data)).await;
                 }
                 Some(Decoded::Event(_)) => {}
-                Some(Decoded::Oversized { head, tail }) => {
-                    let message = Oversized { head: &head, tail: &tail };
+                Some(Decoded::Oversized { head, tail, size }) => {
+                    let message = Oversized { head: &head, tail: &tail, size: Some(size) };
                     connection.receive(stream, Received::Oversized(message)).await;
                 }
                 None => {
@@ -202,7 +203,12 @@ async fn send(
 ) {
     let result = match connection.request_headers(post_headers(&http), None) {
         Ok(headers) => {
-            let sent = connection.send(Method::POST, &messages, headers, message);
+            let sent = async {
+                let sent = connection
+                    .send(Method::POST, &messages, headers, message)
+                    .await;
+                sent.map_err(HttpClientError::from)
+            };
             match limit {
                 Some(limit) => match timeout(limit, sent).await {
                     Ok(result) => result,

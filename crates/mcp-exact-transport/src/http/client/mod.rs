@@ -310,7 +310,11 @@ impl Driver {
     /// Runs one session over HTTP+SSE.
     async fn run_sse(&self) -> SessionEnd {
         if let Err(error) = legacy::run(self).await {
-            self.connection.store_error(error.to_string());
+            let refusal = self.connection.shared.lock().role.refusal.take();
+            self.connection.store_error(match refusal {
+                Some(refusal) => format!("{refusal}; HTTP+SSE, which was tried next: {error}"),
+                None => error.to_string(),
+            });
         }
         let is_lost = self.flags.has_lost_session.load(Ordering::Acquire);
         if is_lost && self.endpoint.transport == HttpTransport::Automatic {
@@ -322,7 +326,7 @@ impl Driver {
 
     /// Records the last error as the reason why the connection has ended, unless a reason is already recorded.
     fn explain(&self) {
-        let reason = self.connection.last_error();
+        let reason = self.connection.describe_errors();
         let reason = reason.unwrap_or_else(|| "the server ended the connection".to_owned());
         self.connection.shared.call(|state, now| {
             state.role.fail(ConnectError::Transport(reason));

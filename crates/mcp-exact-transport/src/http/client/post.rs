@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{Method, Response, StatusCode};
 use mcp_exact_session::frame::Oversized;
-use mcp_exact_session::http::post_headers;
+use mcp_exact_session::http::{describe_body, is_message, post_headers};
 use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
 use tokio::time::{sleep, timeout};
 
 use super::exchange::{BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, body_kind};
+use super::send::HttpBody;
 use super::streamable::{GetOutcome, get};
+use super::target::url_for_logs;
 use crate::endpoint::is_request;
+use crate::observe;
 use crate::transport::Received;
 
 /// Maximum number of attempts to resume a stream that carries the answer to a request.
@@ -76,18 +80,24 @@ impl Post {
         // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
         // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
         let sent = connection.send(Method::POST, &self.target, headers, message);
-        let Ok(response) = sent.await else {
-            return Some(ExchangeError::Failed(TransportFailure::Unanswered));
+        let response = match sent.await {
+            Ok(response) => response,
+            Err(error) => {
+                return Some(ExchangeError::Failed(if error.was_cut {
+                    TransportFailure::Unanswered
+                } else {
+                    TransportFailure::Unreachable
+                }));
+            }
         };
         let status = response.status();
         if !status.is_success() {
-            if status == StatusCode::NOT_FOUND && session.is_some() {
-                let is_current = connection.session_id() == session;
-                return if is_current {
-                    Some(ExchangeError::SessionLost)
-                } else {
-                    lost
-                };
+            // The message belongs to a session that another one has replaced.
+            if status == StatusCode::NOT_FOUND
+                && session.is_some()
+                && connection.session_id() != session
+            {
+                return lost;
             }
             return Some(ExchangeError::Failed(
                 failure_of(connection, response).await,
@@ -97,51 +107,82 @@ impl Post {
             connection.store_session_id(response.headers());
         }
         match body_kind(&response) {
-            BodyKind::Nothing => None,
-            BodyKind::Other => Some(ExchangeError::Failed(
-                failure_of(connection, response).await,
-            )),
-            // "If the server accepts the input, the server MUST return HTTP status code 202 Accepted with no body"
-            // (`basic/transports`, "Sending Messages to the Server"): what some servers return all the same is no message.
-            BodyKind::Message if !has_answer => {
-                let _ = connection.read_body(response.into_body()).await;
-                None
+            BodyKind::Events => self.read_event_stream(response.into_body()).await,
+            BodyKind::Nothing | BodyKind::Other if !has_answer => None,
+            kind => self.read_document(response, kind, has_answer).await,
+        }
+    }
+
+    /// Reads a response that is no event stream. What follows is the answer only if it is a message; a server that names another
+    /// media type for it, or none, is understood all the same.
+    async fn read_document(
+        &self,
+        response: Response<HttpBody>,
+        kind: BodyKind,
+        has_answer: bool,
+    ) -> Option<ExchangeError> {
+        let connection = &self.connection;
+        let about = describe_head(&response);
+        let body = match connection.read_body(response.into_body()).await {
+            Ok(body) => body,
+            Err(error) => {
+                connection.store_error(format!("the response broke: {error}"));
+                return Some(ExchangeError::Failed(TransportFailure::Lost));
             }
-            BodyKind::Message => match connection.read_body(response.into_body()).await {
-                Ok(CompleteBody::Message(message)) => {
-                    connection
-                        .receive(self.stream, Received::Frame(&message))
-                        .await;
-                    None
-                }
-                Ok(CompleteBody::Oversized(head)) => {
-                    let message = Oversized {
-                        head: &head,
-                        tail: &[],
-                    };
-                    connection
-                        .receive(self.stream, Received::Oversized(message))
-                        .await;
-                    None
-                }
-                Err(error) => {
-                    connection.store_error(format!("the response broke: {error}"));
-                    lost
-                }
-            },
-            BodyKind::Events => {
-                let mut position = Position::default();
-                let body = response.into_body();
+        };
+        // "If the server accepts the input, the server MUST return HTTP status code 202 Accepted with no body"
+        // (`basic/transports`, "Sending Messages to the Server"): what some servers return all the same is no message.
+        if !has_answer {
+            return None;
+        }
+        let message = match body {
+            CompleteBody::Message(message) => message,
+            CompleteBody::Oversized { head, size } => {
+                let (head, tail) = (&head[..], &[][..]);
+                let message = Oversized { head, tail, size };
                 connection
-                    .read_events(self.stream, true, body, &mut position)
+                    .receive(self.stream, Received::Oversized(message))
                     .await;
-                if connection.is_waiting_on(self.stream) {
-                    self.resume(position).await
-                } else {
-                    None
-                }
+                return None;
+            }
+        };
+        let is_named = matches!(kind, BodyKind::Message);
+        if is_named || is_message(&message) {
+            if !is_named {
+                observe::unexpected_media_type(&about);
+            }
+            connection
+                .receive(self.stream, Received::Frame(&message))
+                .await;
+            if !connection.is_waiting_on(self.stream) {
+                return None;
             }
         }
+        let reason = match describe_body(&message) {
+            Some(body) => format!("{about}, and no answer: {body}"),
+            None => format!("{about}, and no body"),
+        };
+        connection.store_error(reason.clone());
+        Some(ExchangeError::Failed(TransportFailure::NoAnswer { reason }))
+    }
+
+    /// Reads the event stream of a response, and resumes it until the request is answered.
+    async fn read_event_stream(&self, body: HttpBody) -> Option<ExchangeError> {
+        let connection = &self.connection;
+        let mut position = Position::default();
+        connection
+            .read_events(self.stream, true, body, &mut position)
+            .await;
+        if !connection.is_waiting_on(self.stream) {
+            return None;
+        }
+        let ended = "the event stream of the response ended without an answer";
+        connection.store_error(ended.to_owned());
+        if let Some(event) = &position.unknown_event {
+            let reason = format!("{ended}; it has {event}");
+            return Some(ExchangeError::Failed(TransportFailure::NoAnswer { reason }));
+        }
+        self.resume(position).await
     }
 
     /// Resumes the stream of a request until the request is answered; returns an error if the server has lost the
@@ -201,19 +242,38 @@ impl Post {
 
 /// Reason why the exchange of a message has failed.
 enum ExchangeError {
-    /// The server does not know the session (status 404).
+    /// The server does not know the session of a stream (status 404 of a GET).
     SessionLost,
     /// The message was not delivered, or its answer was not received.
     Failed(TransportFailure),
 }
 
-/// Returns the failure for a response with an error status or an unexpected media type.
-async fn failure_of(
-    connection: &Connection,
-    response: http::Response<super::HttpBody>,
-) -> TransportFailure {
-    let code = response.status().as_u16();
-    connection.store_error(format!("the server answered with status {code}"));
+/// Returns the failure for a response with a redirect or an error status.
+async fn failure_of(connection: &Connection, response: Response<HttpBody>) -> TransportFailure {
+    let status = response.status();
+    let code = status.as_u16();
+    if status.is_redirection() {
+        let location = response.headers().get(LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        return TransportFailure::Redirect {
+            code,
+            location: location.map(url_for_logs).unwrap_or_default(),
+        };
+    }
     let body = connection.read_error(response.into_body()).await;
+    let reason = describe_body(&body).map_or_else(String::new, |reason| format!(": {reason}"));
+    connection.store_error(format!(
+        "the server answered with HTTP status {code}{reason}"
+    ));
     TransportFailure::Status { code, body }
+}
+
+/// Describes status and media type of a response, such as "HTTP status 200 with content of type `text/html`".
+fn describe_head(response: &Response<HttpBody>) -> String {
+    let status = response.status().as_u16();
+    let media_type = response.headers().get(CONTENT_TYPE);
+    match media_type.and_then(|value| value.to_str().ok()) {
+        Some(value) => format!("HTTP status {status} with content of type `{value}`"),
+        None => format!("HTTP status {status} without a content type"),
+    }
 }

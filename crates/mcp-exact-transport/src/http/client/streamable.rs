@@ -92,6 +92,7 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
 /// Servers send requests during a call on the standalone stream, and some servers drop requests while that stream is
 /// not open (TypeScript 1.29); therefore the standalone stream is opened before the first call.
 async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
+    driver.connection.forget_errors();
     repeat_lost(&driver.connection.shared);
     if let Some(opened) = listen(driver, exchanges) {
         let _ = timeout(STREAM_OPEN_TIMEOUT, opened).await;
