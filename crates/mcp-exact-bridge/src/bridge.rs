@@ -57,6 +57,8 @@ pub struct Options {
     pub on_loss: Option<LossHook>,
     /// Time limit for an answer of the server. A shorter timeout of the client ends the request earlier.
     pub request_timeout: RequestTimeout,
+    /// Time limit for a connection to a server: the start of its process and the negotiation of a revision.
+    pub connect_timeout: Duration,
     /// Condition under which the names of tools and prompts are prefixed with the name of their server; has no effect
     /// in front of a single server.
     pub prefix: Prefix,
@@ -82,7 +84,8 @@ pub struct Options {
     pub answer_within: Duration,
     /// Maximum number of calls per server that wait for the response of their client.
     pub waiting_calls: usize,
-    /// Limits of every connection to clients and servers.
+    /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
+    /// and pictures.
     pub limits: Limits,
 }
 
@@ -101,6 +104,7 @@ impl Default for Options {
                 reset_on_progress: true,
                 total: Duration::from_secs(24 * 60 * 60),
             },
+            connect_timeout: Duration::from_secs(60),
             prefix: Prefix::default(),
             hooks: Hooks::default(),
             on_call: None,
@@ -110,7 +114,10 @@ impl Default for Options {
             idle: Duration::from_secs(5 * 60),
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,
-            limits: Limits::default(),
+            limits: Limits {
+                message_bytes: 32 << 20,
+                ..Limits::default()
+            },
         }
     }
 }

@@ -95,6 +95,7 @@ mod tools;
 mod translate;
 mod update;
 mod upstream;
+mod upstream_settings;
 mod uris;
 
 pub use access::AccessRule;
@@ -107,3 +108,4 @@ pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState};
 pub use names::Prefix;
 pub use update::{Rules, ServerUpdate, Update};
 pub use upstream::{SharedUpstream, Upstream};
+pub use upstream_settings::{ConfiguredUpstream, UpstreamSettings};

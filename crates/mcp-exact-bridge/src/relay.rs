@@ -154,14 +154,20 @@ pub(crate) fn connection_lost_error() -> PeerError {
     )
 }
 
-/// Returns the error for a request that the server did not answer.
-pub(crate) fn missing_answer_error(outcome: &Outcome) -> PeerError {
+/// Returns the error for a request that the server did not answer; `malformed` is what the server has sent instead of a message.
+pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>) -> PeerError {
     PeerError::internal(match outcome {
-        Outcome::TimedOut => "the server gave no answer in time",
+        Outcome::TimedOut => match malformed {
+            Some(text) => {
+                format!("the server gave no answer in time, and sent what is no message: {text}")
+            }
+            None => "the server gave no answer in time".to_owned(),
+        },
         Outcome::Lost => {
             "the connection to the server was lost before it answered; it may have done the work"
+                .to_owned()
         }
-        _ => "the request was cancelled on its way to the server",
+        _ => "the request was cancelled on its way to the server".to_owned(),
     })
 }
 

@@ -137,8 +137,9 @@ impl Session {
         connection.filter(|connection| !connection.is_lost())
     }
 
-    /// Returns the connection; opens one if there is none. The server's session state is lost with a connection: if the
-    /// only server has sessions, this method returns an error after a loss, so that the client starts a new session.
+    /// Returns the connection; opens one if there is none. The server's session state is lost with a connection. The bridge
+    /// restores what it knows of it (the log level and the subscriptions), and announces a change of every list, because a
+    /// client over stdio could begin no new session.
     async fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
@@ -147,12 +148,7 @@ impl Session {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let before = self.lock().connection.clone();
-        let was_open = before.is_some();
-        let had_session = before.is_some_and(|before| before.lifecycle() == Lifecycle::Initialize);
-        if had_session && !self.backend.is_one_of_many {
-            return Err(relay::connection_lost_error());
-        }
+        let was_open = self.lock().connection.is_some();
         let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
         let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
@@ -340,7 +336,9 @@ impl Session {
                 .reversed()
                 .error(method, &error, uri.as_deref())
                 .into()),
-            other => Err(relay::missing_answer_error(&other).into()),
+            other => {
+                Err(relay::missing_answer_error(&other, connection.client.first_malformed()).into())
+            }
         }
     }
 

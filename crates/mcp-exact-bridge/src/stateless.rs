@@ -510,7 +510,10 @@ impl Stateless {
                 )?))
             }
             Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
-            other => Err(relay::missing_answer_error(&other)),
+            other => Err(relay::missing_answer_error(
+                &other,
+                connection.client.first_malformed(),
+            )),
         }
     }
 }

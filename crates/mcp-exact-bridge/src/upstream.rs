@@ -575,6 +575,7 @@ impl ClientSide {
         }
         config.pass_input_required = true;
         config.request_timeout = options.request_timeout;
+        config.handshake_timeout = options.connect_timeout;
         config.limits = options.limits.clone();
         config
             .build()

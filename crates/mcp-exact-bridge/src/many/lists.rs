@@ -237,7 +237,7 @@ impl SharedState {
             let mut page = self.relay_to(server, client, request.clone()).await;
             if page
                 .as_ref()
-                .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost))
+                .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost, None))
             {
                 // Repeating a list request is safe.
                 page = self.relay_to(server, client, request).await;

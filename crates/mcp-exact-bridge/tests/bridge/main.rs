@@ -11,6 +11,7 @@ mod isolation;
 mod load;
 mod many;
 mod matrix;
+mod peers;
 mod relaying;
 mod restart;
 mod scripted;

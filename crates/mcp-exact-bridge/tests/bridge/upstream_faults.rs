@@ -8,8 +8,7 @@ use mcp_exact_bridge::{Bridge, Options};
 use crate::common::{Add, InMemory, Sum, bridge, client_of, server, waiting_call};
 use crate::matrix::wait_until;
 
-/// If a server dies during a call, the call ends with an error. Without sessions, the next call gets a new connection;
-/// in a session, later calls end with an error, because the server's session state is lost.
+/// If a server dies during a call, the call ends with an error, and the next call gets a new connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_server_ends_its_calls() {
     for of_server in revisions() {
@@ -24,16 +23,7 @@ async fn lost_server_ends_its_calls() {
             let error = ended.expect(&pair).expect("no panic").expect_err(&pair);
             assert!(error.to_string().contains("lost"), "{pair}: {error}");
             let next = client.call::<_, Sum>("add", &Add { a: 1, b: 2 }).await;
-            match (of_client.as_str(), of_server.as_str()) {
-                // If one side has no sessions, no session is lost.
-                ("2026-07-28", _) | (_, "2026-07-28") => {
-                    assert_eq!(next.expect(&pair), Sum { sum: 3 })
-                }
-                _ => {
-                    let error = next.expect_err(&pair).to_string();
-                    assert!(error.contains("begin a new session"), "{pair}: {error}");
-                }
-            }
+            assert_eq!(next.expect(&pair), Sum { sum: 3 });
             client.close();
         }
     }

@@ -1,0 +1,74 @@
+//! Settings of one server that replace those of the bridge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revision};
+use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
+use tokio::task::JoinHandle;
+
+use crate::upstream::Upstream;
+
+/// Settings of one server; those that are absent are the settings of the bridge ([`Options`](crate::Options)).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpstreamSettings {
+    /// The only revision that is offered to the server.
+    pub revision: Option<Revision>,
+    /// Time limit for an answer of the server, which progress restarts.
+    pub request_timeout: Option<Duration>,
+    /// Time limit for a connection to the server.
+    pub connect_timeout: Option<Duration>,
+    /// Maximum size of a message of the server, in bytes.
+    pub message_bytes: Option<usize>,
+}
+
+impl UpstreamSettings {
+    /// Returns the settings of a client that connects to the server.
+    fn apply(&self, settings: Arc<ClientSettings>) -> Result<Arc<ClientSettings>, ConnectError> {
+        if *self == Self::default() {
+            return Ok(settings);
+        }
+        let mut config: ClientConfig = (**settings).clone();
+        if let Some(revision) = self.revision {
+            config.offer.revisions = vec![revision];
+        }
+        if let Some(limit) = self.request_timeout {
+            config.request_timeout.idle = limit;
+            config.request_timeout.total = config.request_timeout.total.max(limit);
+        }
+        if let Some(limit) = self.connect_timeout {
+            config.handshake_timeout = limit;
+        }
+        if let Some(size) = self.message_bytes {
+            config.limits.message_bytes = size;
+        }
+        let built = config.build();
+        built.map_err(|error| ConnectError::Transport(error.to_string()))
+    }
+}
+
+/// Server with settings of its own.
+#[derive(Debug, Clone)]
+pub struct ConfiguredUpstream<U> {
+    /// The server.
+    pub upstream: U,
+    /// Settings that replace those of the bridge.
+    pub settings: UpstreamSettings,
+}
+
+impl<U: Upstream> Upstream for ConfiguredUpstream<U> {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let settings = self.settings.apply(settings)?;
+        self.upstream.connect(settings, prior, handler)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.upstream.is_shared()
+    }
+}
