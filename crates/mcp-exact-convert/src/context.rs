@@ -6,6 +6,7 @@ use mcp_exact_wire::{JsonObject, RequestId};
 
 use crate::KnownRevision;
 use crate::loss::{Loss, LossKind};
+use crate::repair::{Repair, Tolerance};
 
 /// Policy for members that only the newer revision defines, when a message is converted to the older revision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -22,6 +23,7 @@ pub enum NewerMembers {
 pub struct Context {
     pub(crate) known: CallerFacts,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) repairs: Vec<Repair>,
 }
 
 /// Default limit on the losses of one conversion; see [`Context::max_losses`].
@@ -43,6 +45,8 @@ pub(crate) struct CallerFacts {
     pub has_read_input: bool,
     /// True if the input is known to be valid JSON.
     pub is_json: bool,
+    /// True if input that does not have its type is repaired.
+    pub is_tolerant: bool,
 }
 
 impl CallerFacts {
@@ -100,6 +104,18 @@ impl Context {
     pub fn assume_json(mut self) -> Self {
         self.known.is_json = true;
         self
+    }
+
+    /// Sets the policy for input that does not have its type in the source revision; [`Tolerance::Strict`] by default.
+    #[must_use]
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.known.is_tolerant = tolerance == Tolerance::Lenient;
+        self
+    }
+
+    /// Returns what was repaired so far; empty with [`Tolerance::Strict`].
+    pub fn repairs(&self) -> &[Repair] {
+        &self.repairs
     }
 
     /// Sets the number of losses beyond which a conversion is refused, [`MAX_LOSSES`] by default: it bounds the time and

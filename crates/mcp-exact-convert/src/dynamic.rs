@@ -16,6 +16,7 @@ use crate::loss::{ConvertError, NotedLoss};
 use crate::node::Node;
 use crate::place::Pointers;
 use crate::read::{TreeSelection, changed_members, read, read_parts};
+use crate::repair::repair;
 use crate::rows::{MethodRow, MethodTypes, PairRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
@@ -34,12 +35,35 @@ pub struct Payload<'m> {
 /// Converts the params, the result or the error of a message.
 ///
 /// `text` is `None` for absent params; the result is `None` if the target revision does not require them. Params and
-/// results of vendor methods, which neither revision defines, are returned unchanged. Losses are added to `cx`.
+/// results of vendor methods, which neither revision defines, are returned unchanged. Losses are added to `cx`. With
+/// [`Tolerance::Lenient`](crate::Tolerance::Lenient), text that is not of its type is repaired and converted again.
 ///
 /// # Errors
 /// [`ConvertError`] if the target revision cannot express the text or has no such method in that direction, or if the
 /// text does not have the type of the source revision; the pointer refers to `text`.
 pub fn convert<'t>(
+    root: Payload<'_>,
+    text: Option<&'t str>,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<Option<Cow<'t, str>>, ConvertError> {
+    let before = cx.losses.len();
+    let refused = match convert_exactly(root, text, from, to, cx) {
+        Err(refused) if cx.known.is_tolerant => refused,
+        converted => return converted,
+    };
+    let Some(repaired) = text.and_then(|text| repair(root, text, from)) else {
+        return Err(refused);
+    };
+    cx.losses.truncate(before);
+    cx.repairs.extend(repaired.repairs);
+    let converted = convert_exactly(root, Some(&repaired.text), from, to, cx)?;
+    Ok(converted.map(|text| Cow::Owned(text.into_owned())))
+}
+
+/// Converts text that has its type; see [`convert`].
+fn convert_exactly<'t>(
     root: Payload<'_>,
     text: Option<&'t str>,
     from: KnownRevision,

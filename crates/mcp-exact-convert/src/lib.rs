@@ -11,6 +11,9 @@
 //! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any
 //!   revision as a type.
 //!
+//! [`repair`] makes text of a peer valid that breaks its schema in a way that leaves no doubt about its meaning, and lists what
+//! it changed; [`repair_message`] does the same for the envelope of a message.
+//!
 //! [`check`] and [`check_type`] validate text that a conversion returns unchanged without parsing.
 //!
 //! ```
@@ -47,6 +50,7 @@ mod node;
 mod packed;
 mod place;
 mod read;
+mod repair;
 mod report;
 mod revision;
 mod rows;
@@ -65,6 +69,10 @@ pub use generated::KnownRevision;
 pub use loss::{ConvertError, Loss, LossKind};
 pub use mcp_exact_revisions::{Lifecycle, Side as Role};
 pub use mcp_exact_wire::MessageKind;
+pub use repair::{
+    MAX_REPAIRS, RULES, Repair, RepairRule, Repaired, RuleInfo, Tolerance, repair, repair_message,
+    repair_type, replace_lone_surrogates,
+};
 pub use report::described_item;
 pub use revision::{Home, MethodInfo, UnknownRevision};
 pub use typed::{ConvertTo, convert_as, read_as};

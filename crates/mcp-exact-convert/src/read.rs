@@ -543,7 +543,7 @@ fn skip_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResu
 }
 
 /// Returns the union variant of the next value.
-fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
+pub fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
     let has_only_objects =
         union.scalars == [NONE; 4] && union.arrays.is_empty() && union.values.is_empty();
     if !has_only_objects {

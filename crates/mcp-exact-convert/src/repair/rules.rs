@@ -1,0 +1,220 @@
+//! The rules of repairs: one table, with the public reports that justify each rule.
+//!
+//! `docs/tolerance.md` shows the table; a test compares the two.
+
+/// Rule by which a text that breaks its schema was made valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum RepairRule {
+    /// `null` of an optional member counts as absence.
+    NullMember,
+    /// `null` of a required list counts as the empty list.
+    NullList,
+    /// `[]` counts as `{}` where an object has to be.
+    EmptyArray,
+    /// `true` and `false` of a capability count as `{}` and absence.
+    CapabilityFlag,
+    /// A missing required member with an obvious value has that value.
+    MissingMember,
+    /// A tool without a usable input schema accepts any object.
+    NeutralSchema,
+    /// An optional member of a result that has another type is dropped.
+    WrongType,
+    /// An item of a list in a result that cannot be repaired is left out.
+    LeftOut,
+    /// Half of a surrogate pair becomes U+FFFD.
+    LoneSurrogate,
+    /// `null` of a member of the JSON-RPC envelope counts as absence.
+    NullInEnvelope,
+    /// `null` or `[]` as a whole result counts as the empty result.
+    EmptyResult,
+    /// `[]` as params counts as `{}`.
+    EmptyParams,
+    /// A byte order mark before a message is skipped.
+    ByteOrderMark,
+    /// An id that comes back as text or number of the same value is that id.
+    IdSpelling,
+    /// An array of one answer, in a revision without batches, is that answer.
+    ArrayOfOne,
+}
+
+/// One row of the table of rules.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleInfo {
+    /// The rule.
+    pub rule: RepairRule,
+    /// Stable short name.
+    pub name: &'static str,
+    /// What the rule does, as a clause without a full stop.
+    pub effect: &'static str,
+    /// Public reports of peers that need the rule, as `owner/repository#number`.
+    pub reports: &'static [&'static str],
+}
+
+/// Every rule, in the order of the documentation.
+pub const RULES: &[RuleInfo] = &[
+    RuleInfo {
+        rule: RepairRule::NullMember,
+        name: "null-member",
+        effect: "`null` of an optional member counts as absence, except where the schema gives `null` a meaning",
+        reports: &[
+            "Azure/data-api-builder#3599",
+            "mokemokechicken/mcp-js#117",
+            "aallam/mcp.el#85",
+        ],
+    },
+    RuleInfo {
+        rule: RepairRule::NullList,
+        name: "null-list",
+        effect: "`null` of a required list counts as the empty list, as Go writes a nil slice",
+        reports: &[
+            "aldinokemal/go-whatsapp-web-multidevice#625",
+            "smart-mcp-proxy/mcpproxy-go#953",
+        ],
+    },
+    RuleInfo {
+        rule: RepairRule::EmptyArray,
+        name: "empty-array",
+        effect: "`[]` counts as `{}` where an object has to be, as PHP writes an empty array",
+        reports: &["php-mcp/schema#2", "use-novamira/novamira#82"],
+    },
+    RuleInfo {
+        rule: RepairRule::CapabilityFlag,
+        name: "capability-flag",
+        effect: "`true` of a capability counts as `{}`, and `false` as absence",
+        reports: &["php-mcp/schema#2"],
+    },
+    RuleInfo {
+        rule: RepairRule::MissingMember,
+        name: "missing-member",
+        effect: "a missing member with an obvious value has that value",
+        reports: &[
+            "asciimoo/hister#363",
+            "modelcontextprotocol/python-sdk#1796",
+        ],
+    },
+    RuleInfo {
+        rule: RepairRule::NeutralSchema,
+        name: "neutral-schema",
+        effect: "a tool without a usable `inputSchema` accepts any object",
+        reports: &["anthropics/claude-code#88049"],
+    },
+    RuleInfo {
+        rule: RepairRule::WrongType,
+        name: "wrong-type",
+        effect: "an optional member of a result that has another type is dropped, unless the result would mean something else without it",
+        reports: &["NovasPlace/CSM#28"],
+    },
+    RuleInfo {
+        rule: RepairRule::LeftOut,
+        name: "left-out",
+        effect: "an item of a list in a result that cannot be repaired is left out",
+        reports: &["modelcontextprotocol/go-sdk#1119"],
+    },
+    RuleInfo {
+        rule: RepairRule::LoneSurrogate,
+        name: "lone-surrogate",
+        effect: "half of a surrogate pair becomes U+FFFD",
+        reports: &["microsoft/playwright-mcp#1410"],
+    },
+    RuleInfo {
+        rule: RepairRule::NullInEnvelope,
+        name: "null-in-envelope",
+        effect: "`null` of `error` beside a result, of `result` beside an error, of `params` and of `method` beside an answer counts as absence",
+        reports: &["gensecaihq/Wazuh-MCP-Server#59"],
+    },
+    RuleInfo {
+        rule: RepairRule::EmptyResult,
+        name: "empty-result",
+        effect: "`null` or `[]` as a whole result counts as `{}`",
+        reports: &["php-mcp/schema#2"],
+    },
+    RuleInfo {
+        rule: RepairRule::EmptyParams,
+        name: "empty-params",
+        effect: "`[]` as params counts as `{}`",
+        reports: &["php-mcp/schema#2"],
+    },
+    RuleInfo {
+        rule: RepairRule::ByteOrderMark,
+        name: "byte-order-mark",
+        effect: "a byte order mark before a message is skipped (RFC 8259, section 8.1)",
+        reports: &["microsoft/vs-streamjsonrpc#695"],
+    },
+    RuleInfo {
+        rule: RepairRule::IdSpelling,
+        name: "id-spelling",
+        effect: "the id of an answer that comes back as text or number of the same value is that id",
+        reports: &["modelcontextprotocol/python-sdk#1720"],
+    },
+    RuleInfo {
+        rule: RepairRule::ArrayOfOne,
+        name: "array-of-one",
+        effect: "an array of one answer is that answer, in revisions without batches",
+        reports: &["gensecaihq/Wazuh-MCP-Server#59"],
+    },
+];
+
+impl RepairRule {
+    /// Returns the row of the rule.
+    pub fn info(self) -> &'static RuleInfo {
+        let row = RULES.iter().find(|row| row.rule == self);
+        row.unwrap_or(&RULES[0])
+    }
+
+    /// Returns the stable short name of the rule, such as `null-member`.
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+}
+
+/// Required members with an obvious value: the definition (empty for any), the member, its JSON text and the rule.
+pub(super) const DEFAULTS: &[(&str, &str, &str, RepairRule)] = &[
+    (
+        "Implementation",
+        "version",
+        r#""""#,
+        RepairRule::MissingMember,
+    ),
+    (
+        "Tool",
+        "inputSchema",
+        r#"{"type":"object"}"#,
+        RepairRule::NeutralSchema,
+    ),
+    ("CallToolResult", "content", "[]", RepairRule::MissingMember),
+    (
+        "InitializeResult",
+        "capabilities",
+        "{}",
+        RepairRule::MissingMember,
+    ),
+    (
+        "InitializeRequestParams",
+        "capabilities",
+        "{}",
+        RepairRule::MissingMember,
+    ),
+    (
+        "DiscoverResult",
+        "capabilities",
+        "{}",
+        RepairRule::MissingMember,
+    ),
+    // "Clients MUST treat an absent field as `complete`" (2026-07-28, `basic`, "Result Types").
+    ("", "resultType", r#""complete""#, RepairRule::MissingMember),
+    ("", "ttlMs", "0", RepairRule::MissingMember),
+    ("", "cacheScope", r#""private""#, RepairRule::MissingMember),
+];
+
+/// Optional members that are never dropped, because the message would mean something else without them.
+pub(super) const MEANINGFUL: &[&str] = &[
+    "isError",
+    "requestState",
+    "inputResponses",
+    "task",
+    "resultType",
+];
+
+/// Definitions whose members are capabilities.
+pub(super) const CAPABILITIES: &[&str] = &["ServerCapabilities", "ClientCapabilities"];

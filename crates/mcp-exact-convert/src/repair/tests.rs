@@ -1,0 +1,220 @@
+//! Each rule on a value of its own, and what is never repaired.
+
+use super::*;
+use mcp_exact_revisions::Side;
+
+/// Repairs the result of a method; shows the text and the records.
+fn result(method: &str, text: &str, of: KnownRevision) -> String {
+    let root = Payload {
+        kind: MessageKind::Result,
+        method,
+        sender: Side::Server,
+    };
+    show(repair(root, text, of))
+}
+
+/// Repairs the params of a client's request.
+fn params(method: &str, text: &str, of: KnownRevision) -> String {
+    let root = Payload {
+        kind: MessageKind::Request,
+        method,
+        sender: Side::Client,
+    };
+    show(repair(root, text, of))
+}
+
+fn show(repaired: Option<Repaired>) -> String {
+    let Some(repaired) = repaired else {
+        return "-".to_owned();
+    };
+    let repairs = repaired.repairs.iter().map(|repair| format!("\n{repair}"));
+    repaired.text + &repairs.collect::<String>()
+}
+
+const OLD: KnownRevision = KnownRevision::V2025_06_18;
+const NEW: KnownRevision = KnownRevision::V2026_07_28;
+
+#[test]
+fn null_of_an_optional_member_is_absence() {
+    assert_eq!(
+        result(
+            "tools/list",
+            r#"{"tools":[{"name":"a","title":null,"inputSchema":{"type":"object"},"x":null}],"nextCursor":null}"#,
+            OLD
+        ),
+        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"type\":\"object\"},\"x\":null}]}\n\
+         null-member at \"/tools/0/title\" (tool `a`)\nnull-member at \"/nextCursor\""
+    );
+    assert_eq!(
+        params(
+            "tools/call",
+            r#"{"name":"a","arguments":null,"_meta":null}"#,
+            OLD
+        ),
+        "{\"name\":\"a\"}\nnull-member at \"/arguments\" (tool `a`)\nnull-member at \"/_meta\" (tool `a`)"
+    );
+    // Structured content of 2026-07-28 may be any value.
+    let valid = r#"{"resultType":"complete","content":[],"structuredContent":null}"#;
+    assert_eq!(result("tools/call", valid, NEW), "-");
+}
+
+#[test]
+fn php_and_go_forms_of_emptiness() {
+    assert_eq!(
+        result(
+            "initialize",
+            r#"{"protocolVersion":"2025-06-18","capabilities":{"prompts":[],"experimental":[],"logging":null,"tools":true,"completions":false},"serverInfo":{"name":"s"}}"#,
+            OLD
+        ),
+        "{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"prompts\":{},\"experimental\":{},\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"\"}}\n\
+         empty-array at \"/capabilities/prompts\"\nempty-array at \"/capabilities/experimental\"\n\
+         null-member at \"/capabilities/logging\"\ncapability-flag at \"/capabilities/tools\"\n\
+         capability-flag at \"/capabilities/completions\"\nmissing-member at \"/serverInfo/version\""
+    );
+    assert_eq!(
+        result("tools/list", r#"{"tools":null}"#, OLD),
+        "{\"tools\":[]}\nnull-list at \"/tools\""
+    );
+    assert_eq!(result("tools/list", r#"{"tools":{}}"#, OLD), "-");
+    assert_eq!(
+        params(
+            "initialize",
+            r#"{"protocolVersion":"2025-06-18","capabilities":null,"clientInfo":{"name":"c","version":"1"}}"#,
+            OLD
+        ),
+        "{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}\n\
+         missing-member at \"/capabilities\""
+    );
+}
+
+#[test]
+fn items_are_repaired_or_left_out() {
+    let list = r#"{"tools":[{"name":"a","inputSchema":null},{"name":"b"},{"name":5,"inputSchema":{}},null,{"name":"c","name":"d","inputSchema":{}},{"name":"e","inputSchema":{},"annotations":7}]}"#;
+    assert_eq!(
+        result("tools/list", list, OLD),
+        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"b\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"e\",\"inputSchema\":{}}]}\n\
+         neutral-schema at \"/tools/0/inputSchema\" (tool `a`)\nneutral-schema at \"/tools/1/inputSchema\" (tool `b`)\n\
+         left-out at \"/tools/2\": expected a string\nleft-out at \"/tools/3\": expected an object\n\
+         left-out at \"/tools/4\" (tool `c`): a member is there twice\nwrong-type at \"/tools/5/annotations\" (tool `e`): expected an object"
+    );
+    assert_eq!(
+        result(
+            "tools/call",
+            r#"{"content":[{"type":"text","text":null},{"type":"text","text":"x"}],"isError":null}"#,
+            OLD
+        ),
+        "{\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}\nleft-out at \"/content/0\": expected a string\nnull-member at \"/isError\""
+    );
+}
+
+#[test]
+fn results_of_the_newest_revision_lack_members() {
+    assert_eq!(
+        result("tools/list", r#"{"tools":[]}"#, NEW),
+        "{\"tools\":[],\"cacheScope\":\"private\",\"resultType\":\"complete\",\"ttlMs\":0}\n\
+         missing-member at \"/cacheScope\"\nmissing-member at \"/resultType\"\nmissing-member at \"/ttlMs\""
+    );
+    assert_eq!(
+        result(
+            "tools/call",
+            r#"{"structuredContent":{"a":1},"resultType":"complete"}"#,
+            NEW
+        ),
+        "{\"structuredContent\":{\"a\":1},\"resultType\":\"complete\",\"content\":[]}\nmissing-member at \"/content\""
+    );
+}
+
+#[test]
+fn surrogates_are_replaced() {
+    assert_eq!(
+        result(
+            "tools/call",
+            r#"{"content":[{"type":"text","text":"a\ud83d b\ude00 \ud83d\ude00 \\ud83d"}]}"#,
+            OLD
+        ),
+        "{\"content\":[{\"type\":\"text\",\"text\":\"a\\ufffd b\\ufffd \\ud83d\\ude00 \\\\ud83d\"}]}\nlone-surrogate at \"/content/0/text\""
+    );
+}
+
+/// What changes the meaning, or has two meanings, is refused as before.
+#[test]
+fn meaning_is_never_guessed() {
+    for (method, text) in [
+        ("tools/call", r#"{"content":[],"isError":"no"}"#),
+        ("tools/call", r#"{"content":[],"content":[]}"#),
+        ("tools/call", r#"{"content":"x"}"#),
+        ("tools/list", r#"{}"#),
+        ("tools/list", r#"{"tools":[]"#),
+    ] {
+        assert_eq!(result(method, text, OLD), "-", "{text}");
+    }
+    for (method, text) in [
+        ("tools/call", r#"{"name":"a","arguments":"{}"}"#),
+        ("tools/call", r#"{"name":null}"#),
+        ("tools/list", r#"{"cursor":5}"#),
+    ] {
+        assert_eq!(params(method, text, OLD), "-", "{text}");
+    }
+}
+
+#[test]
+fn envelopes() {
+    let show = |text: &[u8]| match repair_message(text) {
+        None => "-".to_owned(),
+        Some((bytes, repairs)) => {
+            let repairs = repairs.iter().map(|repair| format!(" | {repair}"));
+            String::from_utf8_lossy(&bytes).into_owned() + &repairs.collect::<String>()
+        }
+    };
+    for (text, expected) in [
+        (
+            "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}} | byte-order-mark",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":null,"result":{"a":1},"error":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}} | null-in-envelope at "/method" | null-in-envelope at "/error""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}} | null-in-envelope at "/result""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"} | null-in-envelope at "/params""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[ ]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}} | empty-params at "/params""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}} | empty-result at "/result""#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
+            "-",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#,
+            "-",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"result":null}"#, "-"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}"#, "-"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "-"),
+    ] {
+        assert_eq!(show(text.as_bytes()), expected);
+    }
+}
+
+#[test]
+fn rules_are_named_once() {
+    for (at, row) in RULES.iter().enumerate() {
+        assert!(
+            RULES[..at]
+                .iter()
+                .all(|other| other.name != row.name && other.rule != row.rule)
+        );
+        assert_eq!(row.rule.info().name, row.name);
+    }
+}
