@@ -100,6 +100,8 @@
 //!   delivers the request again, together with the responses.
 //! - **Changes** are sent to every interested client by [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
 //!   change concerns.
+//! - **Tolerance.** What a peer sends is read strictly first. With [`Tolerance::Lenient`], the default, what breaks its schema
+//!   is repaired if its meaning is clear, and each repair is an event ([`ClientEvent::Repaired`], [`ServerEvent::Repaired`]).
 //! - **Limits** on all memory and queues that a peer can cause to grow are set in [`Limits`]. Each stream has its own queue
 //!   limit.
 //! - **Principals.** A session belongs to the [`Principal`] that sent `initialize`; frames of other principals are refused.
@@ -190,6 +192,7 @@ mod snapshot;
 mod stream;
 mod subscribers;
 mod time;
+mod tolerance;
 mod trace_context;
 mod typed;
 mod usage;
@@ -230,6 +233,7 @@ pub use stream::{
 };
 pub use subscribers::Subscribers;
 pub use time::Time;
+pub use tolerance::Repairs;
 pub use trace_context::TraceContext;
 pub use typed::{
     ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
@@ -237,7 +241,9 @@ pub use typed::{
 };
 pub use usage::Usage;
 
-pub use mcp_exact_convert::{Home, Loss, LossKind};
+pub use mcp_exact_convert::{
+    Home, Loss, LossKind, RULES as REPAIR_RULES, Repair, RepairRule, Tolerance,
+};
 pub use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};
 

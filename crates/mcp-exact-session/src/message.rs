@@ -387,7 +387,7 @@ fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> 
 }
 
 /// Returns the beginning and the end of a frame, as the framing keeps them for a line above the limit.
-fn kept_ends(frame: &[u8]) -> Oversized<'_> {
+pub(crate) fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
         head: &frame[..frame.len().min(frame::KEPT_BYTES)],
         tail: &frame[frame.len() - frame.len().min(frame::KEPT_BYTES)..],

@@ -18,6 +18,7 @@ use crate::message::Call;
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 use crate::stream::RequestKey;
+use crate::tolerance::Repairs;
 
 /// Key of a request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -247,6 +248,8 @@ pub enum ClientEvent {
         /// The request.
         request: Box<UnprocessedRequest>,
     },
+    /// A message of the server was repaired.
+    Repaired(Repairs),
     /// The server has violated the protocol.
     Violation(Violation),
     /// The endpoint is closed; no further events follow.
@@ -256,6 +259,12 @@ pub enum ClientEvent {
 impl From<Violation> for ClientEvent {
     fn from(violation: Violation) -> Self {
         Self::Violation(violation)
+    }
+}
+
+impl From<Repairs> for ClientEvent {
+    fn from(repairs: Repairs) -> Self {
+        Self::Repaired(repairs)
     }
 }
 
@@ -280,6 +289,7 @@ impl HeapSize for ClientEvent {
                 change.heap_size() + params
             }
             Self::Notification(notification) => notification.call.size(),
+            Self::Repaired(repairs) => repairs.heap_size(),
             Self::Violation(violation) => violation.heap_size(),
             // No input is accepted after `Failed`.
             Self::Failed(_)

@@ -159,7 +159,8 @@ impl ClientEndpoint {
     ) -> Self {
         let limits = Arc::new(settings.limits.clone());
         let (count, bytes) = (limits.remembered_ids, limits.name_bytes);
-        let core = Core::new(binding, limits, last_id, bytes, now);
+        let mut core = Core::new(binding, limits, last_id, bytes, now);
+        core.tolerance = settings.tolerance;
         Self {
             settings,
             core,

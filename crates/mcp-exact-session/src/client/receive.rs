@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
-use mcp_exact_wire::{JsonObject, JsonRef, RequestId};
+use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision};
 
 use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerRequestKey};
 use super::outbound::{OutboundRequest, Phase};
@@ -30,6 +31,7 @@ use crate::refusal::Refusal;
 use crate::rules::results::{COMPLETE, RESULT_TYPE, ResultKind};
 use crate::rules::{self, Handler, MessageKind, TaskEffect, client_request};
 use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
+use crate::tolerance;
 
 impl Endpoint for ClientEndpoint {
     type Role = ClientRole;
@@ -71,10 +73,17 @@ impl Endpoint for ClientEndpoint {
         frame
     }
 
-    fn dispatch_request(&mut self, arrival: Arrival, id: RequestId, call: Call, stream: &StreamId) {
+    fn dispatch_request(
+        &mut self,
+        arrival: Arrival,
+        id: RequestId,
+        mut call: Call,
+        stream: &StreamId,
+    ) {
         if !self.may_answer() {
             return self.core.push_violation(Violation::Method(call.method));
         }
+        self.repair_call(&mut call, MessageKind::Request);
         let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
             return self.refuse_request(arrival, &id, &Refusal::IdInUse(id.clone()), true);
@@ -99,9 +108,10 @@ impl Endpoint for ClientEndpoint {
     fn dispatch_notification(
         &mut self,
         _: Arrival,
-        call: Call,
+        mut call: Call,
         stream: &StreamId,
     ) -> Result<(), Refusal> {
+        self.repair_call(&mut call, MessageKind::Notification);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
         match early.map(|rule| rule.handler) {
@@ -135,7 +145,10 @@ impl Endpoint for ClientEndpoint {
     }
 
     /// Handles the answer to a request of the client.
-    fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_answer(&mut self, request: PendingRequest<Purpose>, mut outcome: Outcome) {
+        if self.core.tolerance == Tolerance::Lenient {
+            self.repair_outcome(&request.purpose, &mut outcome);
+        }
         self.record_task(&request, &outcome);
         if let (Purpose::Application(_), Outcome::Result(_)) = (&request.purpose, &outcome) {
             self.was_given_up = false;
@@ -166,6 +179,34 @@ impl Endpoint for ClientEndpoint {
 }
 
 impl ClientEndpoint {
+    /// Repairs the params of a request or notification of the server.
+    fn repair_call(&mut self, call: &mut Call, kind: MessageKind) {
+        if self.core.tolerance == Tolerance::Strict || !tolerance::may_be_untidy(call) {
+            return;
+        }
+        let subscription = self.named_subscription(call).map(|(spec, _)| spec);
+        let spec = subscription.or_else(|| self.spec());
+        let repairs = tolerance::repair_call(call, (kind.into(), Side::Server), spec);
+        self.core.push_repairs(&call.method, repairs);
+    }
+
+    /// Repairs the result of a request of the client, except results that may be large, which are repaired where they are
+    /// decoded.
+    fn repair_outcome(&mut self, purpose: &Purpose, outcome: &mut Outcome) {
+        let (method, revision) = match purpose {
+            Purpose::Probe(spec) => ("server/discover", spec.revision()),
+            Purpose::LifecycleCheck(_) => return,
+            Purpose::Initialize => match answered_revision(outcome) {
+                Some(revision) => ("initialize", revision),
+                None => return,
+            },
+            Purpose::Application(outbound) if rules::has_large_results(&outbound.method) => return,
+            Purpose::Application(outbound) => (&*outbound.method, outbound.spec.revision()),
+        };
+        let repairs = tolerance::repair_outcome(outcome, method, revision);
+        self.core.push_repairs(method, repairs);
+    }
+
     /// Checks a request of the server before it is delivered.
     fn admit_request(
         &self,
@@ -557,4 +598,13 @@ impl ClientEndpoint {
         self.core.push_event(ClientEvent::Subscribed(key, filter));
         Ok(())
     }
+}
+
+/// Returns the revision that the result of `initialize` names, if it is known.
+fn answered_revision(outcome: &Outcome) -> Option<Revision> {
+    let Outcome::Result(result) = outcome else {
+        return None;
+    };
+    let answered = result.object().view().find("protocolVersion")?.as_str()?;
+    mcp_exact_revisions::find(&answered).map(RevisionSpec::revision)
 }

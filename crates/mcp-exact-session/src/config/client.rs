@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::JsonObject;
 
@@ -40,6 +41,8 @@ pub struct ClientConfig {
     pub probe_timeout: Duration,
     /// Timeout of requests whose options do not specify a timeout.
     pub request_timeout: RequestTimeout,
+    /// Policy for what the server sends.
+    pub tolerance: Tolerance,
     /// Limits of each endpoint. A client accepts larger messages than a server, 32 MiB by default.
     pub limits: Limits,
 }
@@ -56,6 +59,7 @@ impl ClientConfig {
             handshake_timeout: Duration::from_secs(60),
             probe_timeout: Duration::from_secs(5),
             request_timeout: RequestTimeout::default(),
+            tolerance: Tolerance::default(),
             limits: Limits {
                 // Results hold whole files and pictures.
                 message_bytes: 32 << 20,

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
@@ -90,6 +91,8 @@ pub struct ServerConfig {
     pub state_lifetime: Duration,
     /// Timeout of the requests that the server sends.
     pub request_timeout: RequestTimeout,
+    /// Policy for what clients send.
+    pub tolerance: Tolerance,
     /// Limits of each endpoint.
     pub limits: Limits,
 }
@@ -114,6 +117,7 @@ impl ServerConfig {
             keeps_error_codes: false,
             state_lifetime: Duration::from_secs(600),
             request_timeout: RequestTimeout::default(),
+            tolerance: Tolerance::default(),
             limits: Limits::default(),
         }
     }

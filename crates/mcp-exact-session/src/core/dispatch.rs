@@ -3,6 +3,7 @@
 //! A role implements the required functions of [`Endpoint`]. The provided functions do not compare methods or
 //! revisions; only the module `rules` does.
 
+use mcp_exact_convert::{Repair, RepairRule, Tolerance};
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{
     ErrorMessage, Message, MessageError, MessageErrorKind, Nullable, RequestId, ResultMessage,
@@ -19,6 +20,7 @@ use crate::outcome::{Outcome, RawResult, SendOutcome};
 use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
 use crate::stream::{Binding, RequestKey, StreamId};
+use crate::tolerance;
 
 /// Stream and batch in which a message arrived.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +108,13 @@ pub(crate) trait Endpoint: Sized {
 
     /// Parses and handles a frame.
     fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], context: &Self::Context) {
-        let parsed = message::parse(frame, &self.core_ref().limits);
+        let (limits, policy) = (&self.core_ref().limits, self.core_ref().tolerance);
+        let (parsed, repairs) = tolerance::parse(frame, limits, policy);
+        self.core().push_repairs("", repairs);
+        let arrival = Arrival::unbatched(stream);
+        if tolerance::end_by_unreadable_answer(self, arrival, frame, &parsed) {
+            return;
+        }
         if let ParsedFrame::Single(Err(_)) = &parsed {
             self.core().note_malformed(frame);
         }
@@ -116,6 +124,7 @@ pub(crate) trait Endpoint: Sized {
     /// Handles a parsed frame by its kind: a message, a malformed message, a batch, or a message above a limit.
     fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, context: &Self::Context) {
         let arrival = Arrival::unbatched(stream);
+        let parsed = self.unwrap_only_answer(parsed);
         match parsed {
             ParsedFrame::Single(Ok(message)) => self.dispatch_message(arrival, message, context),
             ParsedFrame::Single(Err(error)) => self.dispatch_malformed(arrival, error),
@@ -125,6 +134,27 @@ pub(crate) trait Endpoint: Sized {
             }
         }
         self.abort_if_exhausted();
+    }
+
+    /// Takes the only answer of an array for that answer, in a revision without batches.
+    fn unwrap_only_answer(&mut self, parsed: ParsedFrame) -> ParsedFrame {
+        let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
+        if has_batches || self.core_ref().tolerance == Tolerance::Strict {
+            return parsed;
+        }
+        match tolerance::only_answer(parsed) {
+            Ok(answer) => {
+                let repair = Repair::of_envelope(RepairRule::ArrayOfOne, "");
+                self.core().push_repairs("", vec![repair]);
+                answer
+            }
+            Err(parsed) => parsed,
+        }
+    }
+
+    /// Reports a document that is no message.
+    fn push_invalid_message(&mut self, error: MessageError) {
+        self.core().push_violation(Violation::InvalidMessage(error));
     }
 
     /// Closes the endpoint if the reserve for refusals is exhausted, because the peer does not read its input.
@@ -495,8 +525,14 @@ pub(crate) trait Endpoint: Sized {
 
     /// Ends a request of the local peer by its answer. Late answers are ignored (`basic/utilities/cancellation`).
     fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
-        let wire_id = parse_wire_id(id);
+        let mut wire_id = parse_wire_id(id);
         let core = self.core();
+        if wire_id.is_none() && core.tolerance == Tolerance::Lenient {
+            wire_id = tolerance::wire_id_of_text(id).filter(|id| core.pending.has_sent(*id));
+            if wire_id.is_some() {
+                core.push_repairs("", vec![tolerance::id_repair(id)]);
+            }
+        }
         match wire_id.and_then(|id| core.pending.remove_answered(id)) {
             Some(request) => self.handle_answer(request, outcome),
             None if wire_id.is_some_and(|id| core.pending.has_ended(id)) => {

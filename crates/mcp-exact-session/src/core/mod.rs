@@ -25,6 +25,8 @@ pub(crate) use pending::{NewRequest, PendingRequest, PendingRequests, ProgressTa
 use rate::Rate;
 pub(crate) use streams::{Frame, QueueError, Streams};
 
+use mcp_exact_convert::{Repair, Tolerance};
+
 use crate::Time;
 use crate::elicitation::Elicitations;
 use crate::error::{PeerError, ReceiveError, Violation};
@@ -32,6 +34,7 @@ use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
 use crate::outcome::SendOutcome;
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};
+use crate::tolerance::Repairs;
 use crate::usage::Usage;
 
 /// Behaviour that a role (client or server) adds to the core.
@@ -41,7 +44,7 @@ pub(crate) trait Role: fmt::Debug {
     /// Name of the remote peer in errors.
     const PEER: &str;
     /// Event for the local application.
-    type Event: HeapSize + From<Violation> + fmt::Debug;
+    type Event: HeapSize + From<Violation> + From<Repairs> + fmt::Debug;
     /// Purpose of a request of the local peer.
     type Purpose: fmt::Debug;
     /// State that the role stores with a request of the remote peer.
@@ -55,6 +58,8 @@ pub(crate) struct Core<R: Role> {
     pub(crate) binding: Binding,
     /// Limits, which all endpoints of a server may share.
     pub(crate) limits: Arc<Limits>,
+    /// Policy for what the remote peer sends.
+    pub(crate) tolerance: Tolerance,
     /// Latest timestamp that the application has supplied.
     pub(crate) now: Time,
     /// Number of the last assigned request key.
@@ -107,6 +112,7 @@ impl<R: Role> Core<R> {
             notification_rate: Rate::default(),
             is_reserve_exhausted: false,
             first_malformed: None,
+            tolerance: Tolerance::default(),
             limits,
         }
     }
@@ -167,6 +173,14 @@ impl<R: Role> Core<R> {
         if self.first_malformed.is_none() {
             let text = String::from_utf8_lossy(&frame[..frame.len().min(1 << 10)]);
             self.first_malformed = Some(crate::http::shorten(&text));
+        }
+    }
+
+    /// Queues the repairs of a message as an event for the application.
+    pub(crate) fn push_repairs(&mut self, method: &str, repairs: Vec<Repair>) {
+        if !repairs.is_empty() {
+            let method = method.to_owned();
+            self.events.push(Repairs { method, repairs }.into());
         }
     }
 

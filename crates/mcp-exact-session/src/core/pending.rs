@@ -192,6 +192,11 @@ impl<P> PendingRequests<P> {
         self.by_key.insert(key, Box::new(request));
     }
 
+    /// Returns true if a request with this wire id was sent.
+    pub(crate) fn has_sent(&self, id: u64) -> bool {
+        (1..=self.last_id).contains(&id)
+    }
+
     /// Returns true if the request with this wire id has ended, so that an answer to this request is late and not
     /// invalid.
     pub(crate) fn has_ended(&self, id: u64) -> bool {

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use mcp_exact_convert::{Repair, Tolerance};
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{HeadKind, Message, MessageHead};
 
@@ -12,10 +13,10 @@ use crate::config::Offer;
 use crate::error::ReceiveError;
 use crate::http_request::HttpRequest;
 use crate::limits::Limits;
-use crate::message::{self, ParsedFrame};
+use crate::message::ParsedFrame;
 use crate::meta;
 use crate::refusal::Refusal;
-use crate::rules;
+use crate::{rules, tolerance};
 
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +72,18 @@ pub struct PostBody<'a> {
     bytes: &'a [u8],
     /// The parsed messages.
     parsed: ParsedFrame,
+    /// What was repaired before.
+    repairs: Vec<Repair>,
 }
 
 impl<'a> PostBody<'a> {
-    /// Reads a body within the limits of the server.
-    pub fn read(bytes: &'a [u8], limits: &Limits) -> Self {
+    /// Reads a body within the limits and by the policy of the server.
+    pub fn read(bytes: &'a [u8], limits: &Limits, tolerance: Tolerance) -> Self {
+        let (parsed, repairs) = tolerance::parse(bytes, limits, tolerance);
         Self {
             bytes,
-            parsed: message::parse(bytes, limits),
+            parsed,
+            repairs,
         }
     }
 
@@ -102,9 +107,9 @@ impl<'a> PostBody<'a> {
         classify_message(http, head, offer)
     }
 
-    /// Returns the parsed messages of the body.
-    pub(crate) fn into_parsed(self) -> ParsedFrame {
-        self.parsed
+    /// Returns the parsed messages of the body, and what was repaired.
+    pub(crate) fn into_parsed(self) -> (ParsedFrame, Vec<Repair>) {
+        (self.parsed, self.repairs)
     }
 }
 
@@ -251,7 +256,7 @@ mod tests {
         let http = HttpRequest::new(headers);
         let offer = Offer::new(offer.iter().copied()).expect("known");
         let posted = classify(&http, body.as_bytes(), &offer);
-        let read = PostBody::read(body.as_bytes(), &Limits::default());
+        let read = PostBody::read(body.as_bytes(), &Limits::default(), Tolerance::Strict);
         assert_eq!(read.classify(&http, &offer), posted, "{body}");
         posted
     }

@@ -5,6 +5,15 @@ use mcp_exact_revisions::Side;
 use super::capability::RequiredCapability;
 use crate::change::ChangeKind;
 
+impl From<MessageKind> for mcp_exact_convert::MessageKind {
+    fn from(kind: MessageKind) -> Self {
+        match kind {
+            MessageKind::Request | MessageKind::InputRequest => Self::Request,
+            MessageKind::Notification => Self::Notification,
+        }
+    }
+}
+
 /// Kind of the message to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MessageKind {

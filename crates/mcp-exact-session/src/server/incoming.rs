@@ -20,6 +20,7 @@ use crate::message::Call;
 use crate::outcome::{Outcome, RawResult};
 use crate::session_info::SessionInfo;
 use crate::stream::{RequestKey, StreamId};
+use crate::tolerance::Repairs;
 use crate::trace_context::TraceContext;
 
 /// Information of the transport about a frame.
@@ -338,6 +339,8 @@ pub enum ServerEvent<C> {
         /// Parameters of the notification as received.
         params: JsonObject,
     },
+    /// A message of the client was repaired.
+    Repaired(Repairs),
     /// The client has violated the protocol.
     Violation(Violation),
     /// The endpoint is closed; no further events follow.
@@ -347,6 +350,12 @@ pub enum ServerEvent<C> {
 impl<C> From<Violation> for ServerEvent<C> {
     fn from(violation: Violation) -> Self {
         Self::Violation(violation)
+    }
+}
+
+impl<C> From<Repairs> for ServerEvent<C> {
+    fn from(repairs: Repairs) -> Self {
+        Self::Repaired(repairs)
     }
 }
 
@@ -364,6 +373,7 @@ impl<C> HeapSize for ServerEvent<C> {
             Self::Progress {
                 progress, params, ..
             } => progress.heap_size() + params.text().len(),
+            Self::Repaired(repairs) => repairs.heap_size(),
             Self::Violation(violation) => violation.heap_size(),
             Self::Ready | Self::Closed => 0,
         }

@@ -149,7 +149,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Self {
         // The application chooses the ids of elicitations, so their length is not limited.
         let limits = Arc::clone(&settings.shared_limits);
-        let core = Core::new(binding, limits, last_id, usize::MAX, now);
+        let mut core = Core::new(binding, limits, last_id, usize::MAX, now);
+        core.tolerance = settings.tolerance;
         Self {
             settings,
             core,
@@ -239,7 +240,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(stream) = self.admit_frame(stream, &context, now)? else {
             return Ok(());
         };
-        self.dispatch_parsed(stream, body.into_parsed(), &Arc::new(context));
+        let (parsed, repairs) = body.into_parsed();
+        self.core.push_repairs("", repairs);
+        self.dispatch_parsed(stream, parsed, &Arc::new(context));
         self.finish_draining();
         Ok(())
     }

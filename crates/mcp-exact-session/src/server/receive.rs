@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
@@ -25,10 +26,12 @@ use crate::input_request::InputResponses;
 use crate::limits::Limit;
 use crate::log::Level;
 use crate::message::{self, Call, token_length};
+use crate::meta;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
 use crate::rules::{self, Handler, MessageKind, Rules};
 use crate::stream::{Binding, RequestKey, StreamId};
+use crate::tolerance;
 
 /// Received request that was not checked yet.
 pub(super) struct ReceivedRequest {
@@ -117,9 +120,10 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         &mut self,
         arrival: Arrival,
         id: RequestId,
-        call: Call,
+        mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) {
+        self.repair_call(&mut call, MessageKind::Request);
         if arrival.stream != StreamId::DUPLEX
             && self.core.streams.stored_count() > self.core.limits.streams
         {
@@ -173,9 +177,10 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
     fn dispatch_notification(
         &mut self,
         arrival: Arrival,
-        call: Call,
+        mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
+        self.repair_call(&mut call, MessageKind::Notification);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);
         match early.map(|rule| rule.handler) {
@@ -218,6 +223,36 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Repairs the params of a request or notification of the client.
+    fn repair_call(&mut self, call: &mut Call, kind: MessageKind) {
+        let looks_tidy = !tolerance::may_be_untidy(call) && !rules::is_initialize(&call.method);
+        if self.core.tolerance == Tolerance::Strict || looks_tidy {
+            return;
+        }
+        let spec = match self.session_revision() {
+            Some(spec) if call.meta(meta::PROTOCOL_VERSION).is_none() => Some(spec),
+            _ => self.revision_named_by(call),
+        };
+        let repairs = tolerance::repair_call(call, (kind.into(), Side::Client), spec);
+        self.core.push_repairs(&call.method, repairs);
+    }
+
+    /// Returns the revision that a request outside of a session is read in.
+    fn revision_named_by(&self, call: &Call) -> Option<&'static RevisionSpec> {
+        let named = match rules::is_initialize(&call.method) {
+            true => call.param("protocolVersion"),
+            false => call.meta(meta::PROTOCOL_VERSION),
+        };
+        let named = named.and_then(JsonRef::as_str);
+        let known = named.and_then(|named| mcp_exact_revisions::find(&named));
+        known.or_else(|| {
+            self.settings
+                .offer
+                .specs_of_lifecycle(Lifecycle::Initialize)
+                .next()
+        })
+    }
+
     /// Handles a request of a session: delivers, answers or refuses the request.
     fn handle_session_request(
         &mut self,

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
-use mcp_exact_session::http::PostBody;
 use mcp_exact_session::{Binding, StreamKind};
 
 use super::attachment::{Attachment, Output};
@@ -200,7 +199,7 @@ where
     let shared = session.shared();
     let stream = open_post(shared)?;
     let mut attachment = Attachment::new(Arc::clone(shared), stream);
-    let body = PostBody::read(&body, &inner.settings().limits);
+    let body = inner.parse_body(&body);
     receive(shared, stream, body, context)?;
     poll_fn(|cx| attachment.poll_next(cx)).await;
     let status = match attachment.take() {

@@ -58,6 +58,14 @@ where
     taken
 }
 
+impl Inner {
+    /// Parses a body within the limits and by the policy of the server.
+    pub(super) fn parse_body<'b>(&self, body: &'b [u8]) -> PostBody<'b> {
+        let settings = self.settings();
+        PostBody::read(body, &settings.limits, settings.tolerance)
+    }
+}
+
 /// Handles a message of a client: passes the message to the endpoint of its session or to a new endpoint, and responds
 /// with the endpoint's output.
 async fn take(
@@ -67,7 +75,7 @@ async fn take(
 ) -> Result<Response<ResponseBody>, Refusal> {
     inner.authorize(&request.parts, body)?;
     let context = context_of(request);
-    let read = PostBody::read(body, &inner.settings().limits);
+    let read = inner.parse_body(body);
     let posted = match &context.http {
         Some(http) => read.classify(http, &inner.settings().offer),
         None => RequestTarget::NoSessionId,
@@ -92,7 +100,7 @@ async fn take(
                 read
             } else {
                 // Others have got the rest of a batch.
-                PostBody::read(&own, &inner.settings().limits)
+                inner.parse_body(&own)
             };
             in_session(inner, &session, read, context).await
         }
