@@ -149,7 +149,16 @@ fn passes(row: &MethodRow, root: &Payload<'_>, from: KnownRevision, to: KnownRev
     let (low, high) = (from.place().min(to.place()), from.place().max(to.place()));
     let (ends, steps) = (1 << low | 1 << high, (1 << high) - (1 << low));
     let sent = row.sent(requesting_role(root)) | row.embedded;
-    sent & ends == ends && same & steps == steps
+    sent & ends == ends && same & steps == steps && !ends_subscription(root, from, to)
+}
+
+/// Returns true for a server's `notifications/cancelled` between revisions of which one lets it end `subscriptions/listen` alone
+/// (2026-07-28 `basic/patterns/cancellation`) and the other lets it cancel a request of the server.
+fn ends_subscription(root: &Payload<'_>, from: KnownRevision, to: KnownRevision) -> bool {
+    root.kind == MessageKind::Notification
+        && root.sender == Role::Server
+        && root.method == "notifications/cancelled"
+        && from.spec().has_subscriptions_listen() != to.spec().has_subscriptions_listen()
 }
 
 /// Returns the sender of the request or notification, which for a result is the peer of the result's sender.
@@ -198,6 +207,11 @@ impl MethodOnPath {
                 let reason = format!("in {revision} no {side} sends `{}`", root.method);
                 return Err(refused(reason));
             }
+        }
+        if ends_subscription(root, from, to) {
+            let reason = "a server's `notifications/cancelled` ends `subscriptions/listen` in one revision, and cancels a request \
+                          of the server in the other";
+            return Err(refused(reason));
         }
         let Some(last) = &all[to_at] else {
             return Ok(None);

@@ -236,14 +236,23 @@ fn tool_titles_move_to_annotations() {
         &moved,
     );
     let taken = json!({"name": "n", "title": "t", "annotations": {"title": "u"}, "inputSchema": {"type": "object"}});
-    let kept =
-        json!({"name": "n", "annotations": {"title": "u"}, "inputSchema": {"type": "object"}});
+    // The title of the tool ranks higher.
+    let shown =
+        json!({"name": "n", "annotations": {"title": "t"}, "inputSchema": {"type": "object"}});
     check(
         (V2025_06_18, V2025_03_26),
         "Tool",
         taken,
-        kept,
-        &["dropped /title"],
+        shown.clone(),
+        &["rewritten /title", "replaced /annotations/title"],
+    );
+    let equal = json!({"name": "n", "title": "t", "annotations": {"title": "t"}, "inputSchema": {"type": "object"}});
+    check(
+        (V2025_06_18, V2025_03_26),
+        "Tool",
+        equal,
+        shown,
+        &["rewritten /title"],
     );
     // One step further the annotations are dropped, including the title: the pointer still refers to the title.
     let bare = json!({"name": "n", "inputSchema": {"type": "object"}});

@@ -12,3 +12,4 @@ mod hostile;
 mod meaning;
 mod pairs;
 mod revisions;
+mod versions;
