@@ -175,6 +175,24 @@ pub fn corrected_extension(
     input::read_extension(extension, bytes, tables).map(|schema| schema.root)
 }
 
+/// Returns the ids of the errata of other revisions that fit the file of a new revision: they find there what they expect.
+///
+/// # Errors
+/// Returns an error if the hash of the file differs from the list, or the errata cannot be read.
+pub fn fitting_errata(
+    revision: &Revision,
+    bytes: &[u8],
+    tables: Tables<'_>,
+) -> Result<Vec<String>> {
+    let errata = input::errata::errata(tables.errata)?;
+    let none = Tables {
+        errata: "",
+        ..tables
+    };
+    let schema = input::read(revision, bytes, none)?;
+    Ok(input::errata::fitting(&schema, &errata))
+}
+
 /// Returns the official schema of one revision with its errata applied, even if a pass would refuse it.
 ///
 /// # Errors

@@ -237,6 +237,14 @@ impl Schemas {
         })
     }
 
+    /// Returns the ids of the errata of other revisions that fit the file of a new revision.
+    ///
+    /// # Errors
+    /// Returns an error if the errata cannot be read.
+    pub fn fitting_errata(&self, revision: &Revision, bytes: &[u8]) -> anyhow::Result<Vec<String>> {
+        Ok(codegen::fitting_errata(revision, bytes, self.tables())?)
+    }
+
     /// Returns the tables with corrections and names.
     pub fn tables(&self) -> Tables<'_> {
         Tables {

@@ -58,7 +58,7 @@ impl Scratch {
             }
             .with_context(|| format!("cannot write {}", file.display()))?;
         }
-        Ok(())
+        remove_empty_folders(&self.root)
     }
 
     /// Returns the paths of files that were changed, added or removed in the copy; build products are no files of the copy.
@@ -147,6 +147,20 @@ fn list_files(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::R
     Ok(())
 }
 
+/// Removes the folders without files in the folder `root`, which a command that was killed leaves; a crate's folder without a
+/// manifest would be an error of cargo.
+fn remove_empty_folders(root: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(root).with_context(|| format!("cannot list {}", root.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && entry.file_name() != "target" {
+            remove_empty_folders(&entry.path())?;
+            // A folder with files is not removed.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +180,7 @@ mod tests {
         fs::write(folder.path().join("a"), "other").expect("a file");
         fs::remove_file(folder.path().join("b/d")).expect("a file");
         fs::write(folder.path().join("b/e"), "new").expect("a file");
+        fs::create_dir_all(folder.path().join("killed/src")).expect("a folder");
         fs::create_dir(folder.path().join("target")).expect("a folder");
         fs::write(folder.path().join("target/x"), "built").expect("a file");
         let error = scratch.check_unchanged("the test").expect_err("changes");
@@ -175,5 +190,6 @@ mod tests {
         );
         scratch.restore().expect("written");
         scratch.check_unchanged("nothing").expect("unchanged");
+        assert!(!folder.path().join("killed").exists());
     }
 }

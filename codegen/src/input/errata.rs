@@ -99,6 +99,39 @@ pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     Ok(())
 }
 
+/// Returns the ids of the errata of other revisions that fit a schema: at each pointer they find what they expect. The
+/// definitions of the pointers are looked up under the keyword of the schema.
+pub fn fitting(schema: &Schema, errata: &[Erratum]) -> Vec<String> {
+    let fits_at = |erratum: &Erratum, pointer: &str| {
+        let below = ["/definitions/", "/$defs/"];
+        let rest = below.iter().find_map(|head| pointer.strip_prefix(head));
+        let pointer = rest.map_or_else(
+            || pointer.to_owned(),
+            |rest| format!("/{}/{rest}", schema.definitions),
+        );
+        // References name the keyword too.
+        let json = |text: &str| {
+            let text = text.replace("#/definitions/", &format!("#/{}/", schema.definitions));
+            let text = text.replace("#/$defs/", &format!("#/{}/", schema.definitions));
+            serde_json::from_str::<Value>(&text).ok()
+        };
+        let found = schema.root.pointer(&pointer);
+        match &erratum.expect {
+            Some(expected) => found.is_some() && found == json(expected).as_ref(),
+            None => {
+                let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+                found.is_none() && schema.root.pointer(parent).is_some_and(Value::is_object)
+            }
+        }
+    };
+    errata
+        .iter()
+        .filter(|erratum| !erratum.revisions.contains(&schema.revision))
+        .filter(|erratum| pointers(erratum).all(|pointer| fits_at(erratum, pointer)))
+        .map(|erratum| erratum.id.clone())
+        .collect()
+}
+
 /// Returns all JSON pointers that an erratum corrects, from both of its fields.
 fn pointers(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)

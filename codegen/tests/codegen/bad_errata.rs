@@ -4,7 +4,7 @@ use codegen::Tables;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::input::{error_text, generate_from};
+use crate::input::{error_text, generate_from, revision, schema};
 
 /// Returns definitions that the errata of the tests correct.
 fn definitions() -> Value {
@@ -249,4 +249,58 @@ fn malformed_table_is_refused() {
         key with no value, expected `=`; see the comment at the top of the file for its form
     "#]],
     );
+}
+
+/// An erratum of an older revision fits a new file if it finds there what it expects, whichever keyword has the definitions.
+#[test]
+fn older_errata_that_fit_are_found() {
+    let entry = |id: &str, revision: &str, pointer: &str, rest: &str| {
+        format!(
+            "[[erratum]]\nid = \"{id}\"\nrevisions = [\"{revision}\"]\npointer = \"{pointer}\"\n{rest}\n\
+             reason = \"r\"\nproof = \"p\"\n"
+        )
+    };
+    let old = "1999-01-01";
+    let errata = [
+        entry(
+            "fits",
+            old,
+            "/$defs/Thing/type",
+            "expect = '\"object\"'\nput = '\"array\"'",
+        ),
+        entry(
+            "absent",
+            old,
+            "/definitions/Thing/title",
+            "absent = true\nput = '\"T\"'",
+        ),
+        entry(
+            "differs",
+            old,
+            "/definitions/Thing/type",
+            "expect = '\"string\"'\nput = '\"array\"'",
+        ),
+        entry(
+            "elsewhere",
+            old,
+            "/definitions/Other/title",
+            "absent = true\nput = '\"T\"'",
+        ),
+        entry(
+            "own",
+            "2000-01-01",
+            "/definitions/Thing/type",
+            "expect = '\"object\"'\nput = '\"array\"'",
+        ),
+    ]
+    .concat();
+    let bytes = schema(json!({ "Thing": { "type": "object" } }))
+        .to_string()
+        .into_bytes();
+    let tables = Tables {
+        errata: &errata,
+        names: "",
+    };
+    let fitting = codegen::fitting_errata(&revision(&bytes), &bytes, tables);
+    assert_eq!(fitting.expect("a schema"), ["fits", "absent"]);
 }

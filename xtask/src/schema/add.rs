@@ -13,12 +13,12 @@ use clap::{Args, ValueEnum};
 use codegen::ir::RustIr;
 use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
-use super::extension;
 use super::origin::{self, Origin};
 use super::review;
 use super::revisions_toml::{self, Entry};
 use super::rollback::Rollback;
 use super::source::Source;
+use super::{extension, failure};
 use crate::codegen::{Schemas, generate};
 
 /// Arguments of `cargo xtask schema add`.
@@ -157,7 +157,21 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
                 .map(|change| format!("the property {change}")),
         );
     }
+    let fitting = schemas.fitting_errata(&revision, &origin.bytes)?;
+    if !fitting.is_empty() {
+        lines.push(format!(
+            "errata of other revisions that fit the file: {}; add {id} to their `revisions` where the defect is the same",
+            fitting.join(", ")
+        ));
+    }
     if let Some(previous) = previous.filter(|_| !draft) {
+        let both = [previous.facts.lifecycle, lifecycle];
+        lines.extend(review::missing_version_rules(
+            &previous.revision.id,
+            id,
+            both,
+            &schemas.conversions,
+        ));
         lines.extend(codegen::refused_conversions(
             &previous.ir,
             &ir,
@@ -288,32 +302,41 @@ pub(super) fn cargo(
         // What a rehearsal builds stays in its copy of the workspace.
         command.env("CARGO_TARGET_DIR", root.join("target"));
     }
-    run(&mut command)
+    run(root, &mut command)
 }
 
 /// Checks that a file has the format of rustfmt.
 fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
-    run(Command::new("rustfmt")
+    let mut command = Command::new("rustfmt");
+    command
         .args(["--check", "--edition", "2024", file])
-        .current_dir(root))
+        .current_dir(root);
+    run(root, &mut command)
 }
 
-/// Runs a command; prints the output of the command only if the command fails.
-fn run(command: &mut Command) -> anyhow::Result<()> {
+/// Name of the file in the target folder that keeps the whole output of a command that has failed.
+const LOG: &str = "schema-add.log";
+
+/// Runs a command in the workspace `root`. If the command fails, keeps its output in a file and returns the reason.
+fn run(root: &Path, command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
+        .env("RUST_BACKTRACE", "0")
         .output()
         .with_context(|| format!("cannot start {program}; install the toolchain"))?;
     if output.status.success() {
         return Ok(());
     }
     let words = [output.stdout, output.stderr].concat();
-    let words = String::from_utf8_lossy(&words);
-    let lines: Vec<&str> = words.lines().collect();
-    let shown = lines[lines.len().saturating_sub(60)..].join("\n");
+    let folder = root.join("target");
+    let log = folder.join(LOG);
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&log, &words))
+        .with_context(|| format!("cannot write {}", log.display()))?;
     bail!(
-        "{program} failed ({}), every file is as it was:\n{shown}",
-        output.status
+        "the new files do not pass, and every file is as it was:\n{}\nthe whole output is in {}",
+        failure::reason(&String::from_utf8_lossy(&words)),
+        log.display()
     )
 }
 

@@ -4,6 +4,7 @@
 pub mod add;
 pub mod check;
 mod extension;
+mod failure;
 pub mod fetch;
 pub mod history;
 pub mod kept;
