@@ -141,30 +141,50 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     build_and_test(root, id, tests)?;
     rollback.keep();
     println!("\nadded {id}: {}", review::summary_line(&ir, lines));
-    let previous = previous_release(&schemas, id);
-    let mut lines = review::review(&ir, previous.as_ref().map(|previous| &previous.ir));
-    lines.push(review::describe_assumed_properties(id, lifecycle, &assumed));
+    let listed = ListedRevision {
+        revision: &revision,
+        facts: &facts,
+        ir,
+    };
+    let mut lines = describe_revision(&schemas, &listed, &origin, (lifecycle, &assumed))?;
+    lines.extend(lowered.notices.iter().map(ToString::to_string));
+    for line in lines {
+        println!("  look at {line}");
+    }
+    println!(
+        "next: errata (schema/errata.toml), names (schema/names.toml), then `cargo xtask test`"
+    );
+    Ok(())
+}
+
+/// Returns what a person should look at after a revision was added, a line each.
+fn describe_revision(
+    schemas: &Schemas,
+    listed: &ListedRevision<'_>,
+    origin: &Origin,
+    (lifecycle, assumed): (Lifecycle, &AssumedProperties),
+) -> anyhow::Result<Vec<String>> {
+    let (revision, ir) = (listed.revision, &listed.ir);
+    let id = revision.id.as_str();
+    let previous = previous_release(schemas, id);
+    let mut lines = review::review(ir, previous.as_ref().map(|previous| &previous.ir));
+    lines.push(review::describe_assumed_properties(id, lifecycle, assumed));
     if let Some(previous) = &previous {
-        let row = RevisionRow {
-            revision: &revision,
-            ir: &ir,
-            facts: &facts,
-        };
-        let changes = codegen::property_changes(previous.row(), row)?;
+        let changes = codegen::property_changes(previous.row(), listed.row())?;
         lines.extend(
             changes
                 .into_iter()
                 .map(|change| format!("the property {change}")),
         );
     }
-    let fitting = schemas.fitting_errata(&revision, &origin.bytes)?;
+    let fitting = schemas.fitting_errata(revision, &origin.bytes)?;
     if !fitting.is_empty() {
         lines.push(format!(
             "errata of other revisions that fit the file: {}; add {id} to their `revisions` where the defect is the same",
             fitting.join(", ")
         ));
     }
-    if let Some(previous) = previous.filter(|_| !draft) {
+    if let Some(previous) = previous.filter(|_| !revision.is_draft()) {
         let both = [previous.facts.lifecycle, lifecycle];
         lines.extend(review::missing_version_rules(
             &previous.revision.id,
@@ -174,18 +194,11 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         ));
         lines.extend(codegen::refused_conversions(
             &previous.ir,
-            &ir,
+            ir,
             &schemas.conversions,
         )?);
     }
-    lines.extend(lowered.notices.iter().map(ToString::to_string));
-    for line in lines {
-        println!("  look at {line}");
-    }
-    println!(
-        "next: errata (schema/errata.toml), names (schema/names.toml), then `cargo xtask test`"
-    );
-    Ok(())
+    Ok(lines)
 }
 
 /// Checks that a name can be part of paths, crate names and features.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use mcp_exact_convert::{
-    Context, ConvertError, KnownRevision, Loss, LossKind, NewerMembers, convert_type, counterpart,
+    Context, ConvertError, KnownRevision, Loss, LossKind, NewerMembers, check_type, convert_type,
+    counterpart,
 };
 use mcp_exact_tests_support::{Cases, Doc, Generator, Rng, Style};
 use serde_json::Value;
@@ -190,6 +191,9 @@ impl Case<'_> {
             let down = match down {
                 Ok(down) => down,
                 Err(_) if self.is_of_other_revision => continue,
+                // The value is valid by the schema, and a rule of the types refuses it: it looks like two variants of a union,
+                // which an erratum of one revision tells apart. The tests of agreement list these rules.
+                Err(_) if check_type(self.target, up, self.to.revision).is_err() => continue,
                 Err(refused) => {
                     tally
                         .failures
