@@ -118,6 +118,11 @@ impl Context {
         &self.repairs
     }
 
+    /// Consumes the context and returns what was repaired.
+    pub fn into_repairs(self) -> Vec<Repair> {
+        self.repairs
+    }
+
     /// Sets the number of losses beyond which a conversion is refused, [`MAX_LOSSES`] by default: it bounds the time and
     /// the memory that hostile text of megabytes takes. Losses that later steps undo or repeat count as well.
     #[must_use]

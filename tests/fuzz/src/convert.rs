@@ -1,7 +1,8 @@
 //! Properties of conversions: the parse tables have the same outcome as the types, and no text causes a panic.
 
 use mcp_exact_convert::{
-    Context, KnownRevision, NewerMembers, check_type, convert_type, violations,
+    Context, KnownRevision, MAX_REPAIRS, NewerMembers, check_type, convert_type, repair_message,
+    repair_type, violations,
 };
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
@@ -40,6 +41,7 @@ pub fn conversion(bytes: &[u8]) {
     let sum: usize = name.bytes().map(usize::from).sum();
     let definition = named.unwrap_or(&definitions[sum % definitions.len()]);
     check_agreement(definition, KnownRevision::ALL[from], text);
+    check_repair(definition.name, KnownRevision::ALL[from], text);
     check_bounded_conversion(definition.name, (from, to), wanted, text);
 }
 
@@ -61,6 +63,23 @@ pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     let found = violations(name, text, of).ok();
     let expected = typed.ok().map(|typed| typed.violations);
     assert_eq!(found, expected, "{of} {name}: {text}");
+}
+
+/// Checks that a repair touches no valid text, gives valid text, and grows no more than the text allows.
+pub fn check_repair(name: &str, of: KnownRevision, text: &str) {
+    let way = format!("{of} {name}: {text}");
+    if let Some(repaired) = repair_type(name, text, of) {
+        let after = &repaired.text;
+        assert!(check_type(name, text, of).is_err(), "{way} was valid");
+        assert_eq!(check_type(name, after, of), Ok(()), "{way}\n{after}");
+        assert_eq!(repair_type(name, after, of), None, "{way}\n{after}");
+        assert!(after.len() <= 16 * text.len() + 4_096, "{way}\n{after}");
+        assert!(repaired.repairs.len() <= MAX_REPAIRS && repaired.count > 0, "{way}");
+    }
+    if let Some((after, repairs)) = repair_message(text.as_bytes()) {
+        assert!(!repairs.is_empty() && after.len() <= text.len(), "{way}");
+        assert!(repair_message(&after).is_none(), "{way}");
+    }
 }
 
 /// Converts a text between two revisions, with the options in the bits of `wanted`. Checks that the output is a value

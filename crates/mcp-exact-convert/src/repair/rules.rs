@@ -36,6 +36,10 @@ pub enum RepairRule {
     IdSpelling,
     /// An array of one answer, in a revision without batches, is that answer.
     ArrayOfOne,
+    /// A cursor that was given before ends its list.
+    RepeatedCursor,
+    /// A list with more pages than allowed ends with what was read.
+    TooManyPages,
 }
 
 /// One row of the table of rules.
@@ -152,6 +156,21 @@ pub const RULES: &[RuleInfo] = &[
         name: "array-of-one",
         effect: "an array of one answer is that answer, in revisions without batches",
         reports: &["gensecaihq/Wazuh-MCP-Server#59"],
+    },
+    RuleInfo {
+        rule: RepairRule::RepeatedCursor,
+        name: "repeated-cursor",
+        effect: "a cursor that was given before ends its list with what was read; the empty cursor is a cursor (2026-07-28, `server/utilities/pagination`)",
+        reports: &[
+            "modelcontextprotocol/java-sdk#575",
+            "modelcontextprotocol/java-sdk#628",
+        ],
+    },
+    RuleInfo {
+        rule: RepairRule::TooManyPages,
+        name: "too-many-pages",
+        effect: "a list with more pages than allowed, 100 by default, ends with what was read",
+        reports: &["DeusData/codebase-memory-mcp#1247"],
     },
 ];
 

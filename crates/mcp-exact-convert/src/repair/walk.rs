@@ -336,8 +336,33 @@ impl Walk {
         union: &'static Union,
         reason: String,
     ) -> Fit<'t> {
-        let variant = select(&mut Reader::of_checked(text), name, union);
-        match variant.ok().and_then(|variant| union.variant(variant)) {
+        match select(&mut Reader::of_checked(text), name, union) {
+            Ok(variant) => match union.variant(variant) {
+                Some(value) => self.value(text, value),
+                None => Err(Unfit::new(reason)),
+            },
+            Err(_) => self.only_variant(text, union, reason),
+        }
+    }
+
+    /// Repairs a value that no variant of a union fits, such as one without the member that selects its variant, if it can
+    /// be repaired as exactly one of them.
+    fn only_variant<'t>(
+        &mut self,
+        text: &'t str,
+        union: &'static Union,
+        reason: String,
+    ) -> Fit<'t> {
+        let mark = self.mark();
+        let mut found = None;
+        for value in union.variants.rows() {
+            let is_repaired = self.value(text, *value).is_ok();
+            self.undo(mark);
+            if is_repaired && found.replace(*value).is_some() {
+                return Err(Unfit::new(reason));
+            }
+        }
+        match found {
             Some(value) => self.value(text, value),
             None => Err(Unfit::new(reason)),
         }

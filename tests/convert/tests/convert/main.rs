@@ -11,5 +11,6 @@ mod golden;
 mod hostile;
 mod meaning;
 mod pairs;
+mod repair;
 mod revisions;
 mod versions;

@@ -1,0 +1,78 @@
+//! Repairs of seeded instances and mutants of every definition: valid text is never touched, and repaired text is valid.
+
+use std::collections::BTreeMap;
+
+use mcp_exact_convert::{KnownRevision, MAX_REPAIRS, check_type, repair_type, violations};
+use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
+use mcp_exact_wire::ViolationKind;
+
+use crate::revisions::revisions;
+
+/// Seed of the instances and mutants.
+const SEED: u64 = 20_261_128;
+
+/// Kinds of deviations that decoding accepts, so that they are kept and are no reason for a repair.
+const KEPT: &[ViolationKind] = &[
+    ViolationKind::Enum,
+    ViolationKind::Tag,
+];
+
+#[test]
+fn repaired_text_is_valid_and_valid_text_is_untouched() {
+    let mut rng = Rng::new(SEED);
+    let (mut valid, mut rules) = (0, BTreeMap::<&str, usize>::new());
+    for of in revisions() {
+        for name in of.revision.types() {
+            let doc = Generator::new(of.document, rng.fork()).instance(name);
+            let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
+            assert_eq!(check_type(name, &text, of.revision), Ok(()), "{name}: {text}");
+            assert_eq!(repair_type(name, &text, of.revision), None, "{name}: {text}");
+            let mutants = Mutator::new(of.document, rng.fork()).sample(name, &doc, 30);
+            for mutant in mutants {
+                let text = mutant.doc.write(Style::ALL_VARIATIONS, &mut rng);
+                let is_valid = check_type(name, &text, of.revision).is_ok();
+                match repair_type(name, &text, of.revision) {
+                    Some(_) if is_valid => panic!("{name} was valid: {text}"),
+                    Some(repaired) => {
+                        check_repaired(name, &text, &repaired.text, of.revision);
+                        assert!(repaired.count > 0 && repaired.repairs.len() <= MAX_REPAIRS);
+                        for repair in &repaired.repairs {
+                            *rules.entry(repair.rule.name()).or_default() += 1;
+                        }
+                    }
+                    None => valid += usize::from(is_valid),
+                }
+            }
+        }
+    }
+    println!("{valid} valid, repairs {rules:?}");
+    for rule in ["null-member", "wrong-type", "left-out", "missing-member", "neutral-schema"] {
+        assert!(rules.get(rule).is_some_and(|count| *count > 10), "{rule}: {rules:?}");
+    }
+}
+
+/// Checks that repaired text decodes, needs no further repair, and deviates only where decoding does not mind.
+fn check_repaired(name: &str, before: &str, after: &str, of: KnownRevision) {
+    let context = format!("{of} {name}\n{before}\n{after}");
+    assert_eq!(check_type(name, after, of), Ok(()), "{context}");
+    assert_eq!(repair_type(name, after, of), None, "{context}");
+    let found = violations(name, after, of).expect("it decodes");
+    let minded = found.listed().iter().find(|found| !KEPT.contains(&found.kind));
+    // A mutant has one deviation, which the repair has removed or decoding does not mind.
+    assert!(minded.is_none(), "{context}\n{minded:?}");
+}
+
+/// A long list in which each item needs a repair takes time and memory in proportion to its length.
+#[test]
+fn repairs_are_linear() {
+    let item = r#"{"name":"a","description":null,"annotations":{"title":null},"inputSchema":{"type":"object"}}"#;
+    for count in [1_000, 20_000] {
+        let text = format!(r#"{{"tools":[{}]}}"#, vec![item; count].join(","));
+        let repaired = repair_type("ListToolsResult", &text, KnownRevision::V2025_06_18);
+        let repaired = repaired.expect("a repair");
+        assert_eq!((repaired.count, repaired.repairs.len()), (2 * count, MAX_REPAIRS));
+        assert!(repaired.text.len() < text.len());
+    }
+    let deep = format!(r#"{{"tools":{}null{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let _ = repair_type("ListToolsResult", &deep, KnownRevision::V2025_06_18);
+}
