@@ -63,6 +63,10 @@ pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
         return Err("it is no object; give `Input` a struct with named fields".to_owned());
     };
     if schema.get("type").and_then(Value::as_str) == Some("object") {
+        simplify(&mut schema);
+        schema
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
         return Ok(JsonObject::from(schema));
     }
     // An enum of structs is an object whose form depends on its tag.
@@ -73,6 +77,7 @@ pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
         .is_some_and(|variants| variants.iter().all(is_object));
     if all {
         schema.insert("type".to_owned(), Value::from("object"));
+        simplify(&mut schema);
         return Ok(JsonObject::from(schema));
     }
     Err(format!(
@@ -81,10 +86,99 @@ pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
     ))
 }
 
+/// Brings the schema of arguments into the form that hosts can read: an argument that may be absent is not required, so
+/// that its type needs no `null`, which several hosts refuse, and formats that no dialect of JSON Schema has are left
+/// out. `null` is accepted as before, because the types of the arguments accept it.
+fn simplify(schema: &mut Map<String, Value>) {
+    let is_rust_format = |format: &str| {
+        let bits = format.trim_start_matches("uint").trim_start_matches("int");
+        matches!(format, "float" | "double")
+            || (bits != format && bits.parse::<u8>().is_ok())
+            || matches!(format, "int" | "uint")
+    };
+    if schema
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(is_rust_format)
+    {
+        schema.remove("format");
+    }
+    let required: Vec<String> = string_items(schema.get("required"))
+        .map(str::to_owned)
+        .collect();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for (name, property) in properties {
+            if let (false, Value::Object(property)) = (required.contains(name), property) {
+                remove_null(property);
+            }
+        }
+    }
+    for value in schema.values_mut() {
+        simplify_inside(value);
+    }
+}
+
+/// Simplifies the schemas in a value of a schema.
+fn simplify_inside(value: &mut Value) {
+    match value {
+        Value::Object(schema) => simplify(schema),
+        Value::Array(values) => values.iter_mut().for_each(simplify_inside),
+        _ => {}
+    }
+}
+
+/// Removes `null` from the values that a schema accepts beside others.
+fn remove_null(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    let is_null = |variant: &Value| variant.get("type").is_some_and(|kind| kind == "null");
+    let Some(Value::Array(variants)) = schema.get_mut("anyOf") else {
+        return;
+    };
+    variants.retain(|variant| !is_null(variant));
+    if let [Value::Object(only)] = variants.as_slice() {
+        // What is said of the property stands beside what its type is.
+        let only = only.clone();
+        schema.remove("anyOf");
+        for (name, value) in only {
+            schema.entry(name).or_insert(value);
+        }
+    }
+}
+
+/// Returns arguments without the members that are null, not required, and of a type without `null`: they are absent.
+#[cfg(feature = "validation")]
+pub(crate) fn without_absent(arguments: &mut Value, schema: &Value) {
+    let Value::Object(members) = arguments else {
+        return;
+    };
+    let required: Vec<&str> = string_items(schema.get("required")).collect();
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
+    members.retain(|name, value| {
+        !value.is_null() || required.contains(&&**name) || !properties.contains_key(name)
+    });
+    for (name, value) in members {
+        if let Some(schema) = properties.get(name) {
+            without_absent(value, schema);
+        }
+    }
+}
+
 /// Returns the input schema of a tool without arguments.
 pub(crate) fn empty_schema() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
+    schema.insert("properties".to_owned(), Value::Object(Map::new()));
     schema.insert("additionalProperties".to_owned(), Value::from(false));
     JsonObject::from(schema)
 }
@@ -93,6 +187,7 @@ pub(crate) fn empty_schema() -> JsonObject {
 pub(crate) fn unrestricted_schema() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
+    schema.insert("properties".to_owned(), Value::Object(Map::new()));
     JsonObject::from(schema)
 }
 
@@ -255,6 +350,48 @@ mod tests {
             error,
             "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
         );
+    }
+
+    /// No host meets `null` or a format of Rust, and none misses `properties`.
+    #[test]
+    fn schemas_of_arguments_are_simple() {
+        #[derive(JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        struct Inner {
+            size: Option<i64>,
+        }
+        #[derive(JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        enum Colour {
+            Red,
+            Blue,
+        }
+        #[derive(JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        struct Wanted {
+            /// How many.
+            limit: Option<u32>,
+            ratio: Option<f64>,
+            colour: Option<Colour>,
+            inner: Option<Inner>,
+            list: Option<Vec<u8>>,
+        }
+        let schema = arguments_schema(input_schema_of::<Wanted>()).expect("an object");
+        let text = schema.text();
+        for word in ["null", "format", "anyOf", "required"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+        assert!(text.contains(r#""description":"How many.""#), "{text}");
+        #[derive(JsonSchema)]
+        struct Nothing {}
+        let schema = arguments_schema(input_schema_of::<Nothing>()).expect("an object");
+        for schema in [schema, empty_schema(), unrestricted_schema()] {
+            assert!(
+                schema.text().contains(r#""properties":{}"#),
+                "{}",
+                schema.text()
+            );
+        }
     }
 
     /// A string argument is parsed as the type that the schema of the argument requires.

@@ -11,8 +11,8 @@ mod checks {
 
     /// Validators of one tool.
     pub(crate) struct Checks {
-        /// Validator of the arguments; `None` if the tool declares no input schema.
-        input: Option<jsonschema::Validator>,
+        /// Validator of the arguments and their schema; `None` if the tool declares no input schema.
+        input: Option<(jsonschema::Validator, serde_json::Value)>,
         /// Validator of the structured result; `None` if the tool declares no output schema.
         output: Option<jsonschema::Validator>,
     }
@@ -30,7 +30,8 @@ mod checks {
                 let schema: serde_json::Value =
                     schema.parse().map_err(|error| error.to_string())?;
                 let validator = jsonschema::validator_for(&schema);
-                validator.map(Some).map_err(|error| error.to_string())
+                let validator = validator.map_err(|error| error.to_string())?;
+                Ok(Some((validator, schema)))
             };
             let name = || tool.name().to_owned();
             let input =
@@ -45,6 +46,7 @@ mod checks {
                     reason,
                 }
             })?;
+            let output = output.map(|(validator, _)| validator);
             Ok(Self { input, output })
         }
 
@@ -53,10 +55,12 @@ mod checks {
         /// # Errors
         /// [`Error::invalid_arguments`] for the first argument that violates the input schema.
         pub(crate) fn input(&self, call: &Call) -> Result<(), Error> {
-            let Some(validator) = &self.input else {
+            let Some((validator, schema)) = &self.input else {
                 return Ok(());
             };
-            let value: serde_json::Value = call.arguments().parse()?;
+            let mut value: serde_json::Value = call.arguments().parse()?;
+            // Schemas that are derived do not name the null that stands for absence.
+            crate::schema::without_absent(&mut value, schema);
             validator.validate(&value).map_err(|error| {
                 Error::invalid_arguments(error.instance_path().to_string(), error.to_string())
             })
