@@ -123,8 +123,8 @@ mod visit;
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
-    FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
-    SampleRequest, Subscription, ToolOutput,
+    FormAnswer, List, LogMessage, PromptOutput, RepairedMessage, Request, ResourceOutput,
+    SampleReply, SampleRequest, Subscription, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{
@@ -153,8 +153,8 @@ pub use layer::ToolService;
 pub use link::CachedNegotiation;
 pub use link::{
     CacheHint, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle, Limits,
-    NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError, TraceContext,
-    TypedRequest, revisions,
+    NegotiationError, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
+    SendError, Tolerance, TraceContext, TypedRequest, revisions,
 };
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;

@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Payload, convert, convert_type};
-use mcp_exact_convert::{Loss, Role};
+use mcp_exact_convert::{
+    Context, KnownRevision, Loss, MessageKind, Payload, Repair, RepairRule, Role, Tolerance,
+    convert, convert_type, repair, replace_lone_surrogates,
+};
 use mcp_exact_wire::{JsonRef, Kind};
 
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -227,25 +229,64 @@ pub(crate) fn convert_sent_input_response(
 /// The reason why the result cannot be decoded.
 pub(crate) fn convert_received_result(
     method: &str,
+    result: JsonObject,
+    from: Revision,
+    tolerance: Tolerance,
+) -> Result<(JsonObject, Vec<Repair>), String> {
+    let (result, mut repairs) = convert_received_parts(method, result, from, tolerance)?;
+    // Untyped values keep lone surrogates, which the values of the application cannot.
+    let text = result.text();
+    if tolerance == Tolerance::Lenient
+        && (text.contains("\\ud") || text.contains("\\uD"))
+        && let Cow::Owned(whole) = replace_lone_surrogates(text)
+    {
+        let object = whole.parse::<JsonObject>();
+        let repair = Repair::of_envelope(RepairRule::LoneSurrogate, "");
+        repairs.push(repair);
+        return Ok((object.map_err(|error| error.to_string())?, repairs));
+    }
+    Ok((result, repairs))
+}
+
+/// Converts and repairs a result, without the strings of untyped values.
+fn convert_received_parts(
+    method: &str,
     mut result: JsonObject,
     from: Revision,
-) -> Result<JsonObject, String> {
+    tolerance: Tolerance,
+) -> Result<(JsonObject, Vec<Repair>), String> {
+    let is_plain = method == "tools/call" && is_plain_result(&result);
     if from == home_revision() {
-        return Ok(result);
-    }
-    if method == "tools/call" && is_plain_result(&result) {
-        result.insert("resultType", Json::string("complete"));
-        return Ok(result);
-    }
-    match HOME_REVISION.method(method, true) {
-        Some(_) => convert_between(
+        // The endpoint has repaired all other results.
+        let is_unchecked = matches!(method, "tools/call" | "resources/read") && !is_plain;
+        if tolerance == Tolerance::Strict || !is_unchecked {
+            return Ok((result, Vec::new()));
+        }
+        let repaired = repair(
             MessagePart::Result.payload(method),
-            &result,
-            from,
-            home_revision(),
-        ),
-        None => Ok(result),
+            result.text(),
+            HOME_REVISION,
+        );
+        let Some(repaired) = repaired else {
+            return Ok((result, Vec::new()));
+        };
+        let object = repaired.text.parse::<JsonObject>();
+        let object = object.map_err(|error| error.to_string())?;
+        return Ok((object, repaired.repairs));
     }
+    if is_plain {
+        result.insert("resultType", Json::string("complete"));
+        return Ok((result, Vec::new()));
+    }
+    if HOME_REVISION.method(method, true).is_none() {
+        return Ok((result, Vec::new()));
+    }
+    let known = |revision| require_known_revision(revision).map_err(|error| error.to_string());
+    let root = MessagePart::Result.payload(method);
+    let mut cx = Context::new().tolerance(tolerance);
+    let converted = convert_payload(root, &result, known(from)?, HOME_REVISION, &mut cx);
+    report_losses(method, home_revision(), cx.losses());
+    Ok((converted?, cx.into_repairs()))
 }
 
 /// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
@@ -272,9 +313,8 @@ fn is_plain_text_block(block: &JsonObject) -> bool {
     let is_type = |(name, value): &(Cow<'_, str>, JsonRef<'_>)| {
         *name == "type" && value.text() == r#""text""#
     };
-    let is_text = |(name, value): &(Cow<'_, str>, JsonRef<'_>)| {
-        *name == "text" && value.kind() == Kind::String
-    };
+    let is_text =
+        |(name, value): &(Cow<'_, str>, JsonRef<'_>)| *name == "text" && value.as_str().is_some();
     (is_type(&first) && is_text(&second)) || (is_type(&second) && is_text(&first))
 }
 
@@ -354,8 +394,9 @@ mod tests {
                     home_revision(),
                 );
                 let converted = converted.expect("it fits");
-                let taken =
-                    convert_received_result("tools/call", result.clone(), from).expect("it fits");
+                let strict = Tolerance::Strict;
+                let taken = convert_received_result("tools/call", result.clone(), from, strict);
+                let (taken, _) = taken.expect("it fits");
                 let members = |object: &JsonObject| -> std::collections::BTreeMap<String, String> {
                     let members = object.iter();
                     members

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
 use super::panics::{catch_future_panic, contain_panic};
+use super::repairs::RepairReports;
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -38,6 +39,10 @@ pub(super) struct Handlers {
     pub(super) declared_capabilities: JsonObject,
     /// Handlers of notifications of the server.
     pub(super) notifications: NotificationHandlers,
+    /// Reports of repaired messages.
+    pub(super) repairs: RepairReports,
+    /// Maximum number of pages of one list; `None` for the default.
+    pub(super) max_pages: Option<usize>,
     /// Handler for log messages of the server.
     pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     /// Handler for changes that the server announces.

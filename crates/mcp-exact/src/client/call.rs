@@ -140,8 +140,14 @@ impl Future for Request {
                     tracing::debug!("<- {}: result", this.label);
                     tracing::trace!("<- {}: {result}", this.label);
                     let revision = this.link.revision();
-                    let result = outgoing::convert_received_result(&this.method, result, revision);
-                    return Poll::Ready(result.map_err(ClientError::Result));
+                    let policy = this.link.tolerance();
+                    let converted =
+                        outgoing::convert_received_result(&this.method, result, revision, policy);
+                    let converted = converted.map(|(result, repairs)| {
+                        this.link.repairs().report(&this.method, repairs);
+                        result
+                    });
+                    return Poll::Ready(converted.map_err(ClientError::Result));
                 }
                 RequestState::Done => return Poll::Ready(Err(ClientError::Lost)),
             }

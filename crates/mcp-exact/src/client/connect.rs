@@ -13,9 +13,10 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
 use super::link::{ClientLink, DialFn, Settings};
 use super::oauth::Authorization;
+use super::repairs::RepairedMessage;
 use super::{Client, ClientError};
 use crate::cx::Root;
-use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
+use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision, Tolerance};
 use crate::notification::Notification;
 use crate::server::Server;
 use crate::visit::{Visit, VisitAnswer};
@@ -262,6 +263,26 @@ impl Connect {
     /// the methods of tasks, such as `tasks/get`.
     pub fn tasks(mut self) -> Self {
         self.settings.add_tasks();
+        self
+    }
+
+    /// Sets the policy for what the server sends: [`Tolerance::Lenient`] by default, which repairs what breaks the schema if
+    /// its meaning is clear.
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.settings.set_tolerance(tolerance);
+        self
+    }
+
+    /// Sets the handler for each repair in a message of the server; each kind is also logged once, as a warning.
+    pub fn on_repair(mut self, handler: impl Fn(&RepairedMessage) + Send + Sync + 'static) -> Self {
+        self.handlers.repairs.on_repair = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets the maximum number of pages of one list, 100 by default; a longer list ends with what was read and a
+    /// [repair](Self::on_repair).
+    pub fn max_pages(mut self, pages: usize) -> Self {
+        self.handlers.max_pages = Some(pages);
         self
     }
 

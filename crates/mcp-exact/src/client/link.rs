@@ -22,10 +22,11 @@ use super::cache::PageCache;
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
+use super::repairs::RepairReports;
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
-    Revision, SendError, TraceContext,
+    Revision, SendError, Tolerance, TraceContext,
 };
 
 use crate::notification::Notification;
@@ -80,6 +81,10 @@ impl Settings {
         self.0.limits = limits;
     }
 
+    pub(super) fn set_tolerance(&mut self, tolerance: Tolerance) {
+        self.0.tolerance = tolerance;
+    }
+
     pub(super) fn limits(&self) -> &Limits {
         &self.0.limits
     }
@@ -122,6 +127,8 @@ pub(super) struct ClientLink {
     events: Arc<EventState>,
     /// Time limits of requests that set none.
     defaults: session::RequestTimeout,
+    /// Policy for what the server sends.
+    tolerance: Tolerance,
     /// Session at the time of the negotiation.
     info: SessionInfo,
     /// Result of the negotiation, for later connections.
@@ -158,7 +165,7 @@ impl ClientLink {
         dial: DialFn,
         authorization: Authorization,
     ) -> Result<Arc<Self>, ClientError> {
-        let defaults = settings.0.request_timeout;
+        let (defaults, tolerance) = (settings.0.request_timeout, settings.0.tolerance);
         let shared = settings
             .0
             .build()
@@ -190,6 +197,7 @@ impl ClientLink {
             handle,
             events,
             defaults,
+            tolerance,
             info,
             negotiation,
             list_subscription: Mutex::default(),
@@ -292,6 +300,21 @@ impl ClientLink {
                 }
             }
         }
+    }
+
+    /// Returns the policy for what the server sends.
+    pub(super) fn tolerance(&self) -> Tolerance {
+        self.tolerance
+    }
+
+    /// Returns the reports of repaired messages.
+    pub(super) fn repairs(&self) -> &RepairReports {
+        &self.events.handlers.repairs
+    }
+
+    /// Returns the maximum number of pages of one list, if the application sets it.
+    pub(super) fn max_pages(&self) -> Option<usize> {
+        self.events.handlers.max_pages
     }
 
     /// Returns the output validators; `None` if the application does not validate structured results.
@@ -491,6 +514,10 @@ impl ClientHandler for EventHandler {
                     revision: notification.revision(),
                     principal: None,
                 });
+            }
+            ClientEvent::Repaired(repaired) => {
+                let reports = &events.handlers.repairs;
+                reports.report(&repaired.method, repaired.repairs);
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");

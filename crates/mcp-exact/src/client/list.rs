@@ -1,16 +1,17 @@
 //! Iteration over the lists of a server, page by page (`server/utilities/pagination`).
 //!
-//! The next page is fetched when the previous one is exhausted; the iteration ends at a page without a cursor.
+//! The next page is fetched when the previous one is exhausted; the iteration ends at a page without a cursor, or with a
+//! cursor that was given before.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher as _;
 
 use super::{Client, ClientError};
-use crate::link::{INVALID_PARAMS, Json, JsonObject};
+use crate::link::{INVALID_PARAMS, Json, JsonObject, Repair, RepairRule, Tolerance};
 
-/// Maximum number of pages of one list, because a server can return cursors endlessly.
-const MAX_PAGES: usize = 10_000;
+/// Default maximum number of pages of one list, because a server can return cursors endlessly.
+const MAX_PAGES: usize = 100;
 /// Maximum total size in bytes of the pages that [`List::all`] collects.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -83,8 +84,10 @@ pub struct List {
     cursor: Cursor,
     /// True if every page is fetched from the server.
     ignores_cache: bool,
-    /// Number of received pages that had a cursor.
-    page_count: usize,
+    /// Hashes of the cursors that were received.
+    cursors: HashSet<u64>,
+    /// Hashes of the names or URIs on the pages that were received.
+    listed_hashes: HashSet<u64>,
     /// Hashes of the names or URIs that were returned already.
     returned_hashes: HashSet<u64>,
     /// Keys of the hash function.
@@ -123,7 +126,8 @@ impl List {
             page: VecDeque::new(),
             cursor: Cursor::First,
             ignores_cache: false,
-            page_count: 0,
+            cursors: HashSet::new(),
+            listed_hashes: HashSet::new(),
             returned_hashes: HashSet::new(),
             hasher: RandomState::new(),
             has_restarted: false,
@@ -136,8 +140,7 @@ impl List {
     /// returned are skipped.
     ///
     /// # Errors
-    /// [`ClientError`] if a page cannot be fetched; the next call requests the same page again. A list of more than
-    /// 10,000 pages ends with [`ClientError::Result`].
+    /// [`ClientError`] if a page cannot be fetched; the next call requests the same page again.
     pub async fn try_next(&mut self) -> Result<Option<Definition>, ClientError> {
         loop {
             if let Some(next) = self.page.pop_front() {
@@ -182,7 +185,8 @@ impl List {
                 // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
                 // beginning" (`server/utilities/caching`, "Interaction with Pagination").
                 self.client.link().cache().remove_list_pages(self.method);
-                self.page_count = 0;
+                self.cursors.clear();
+                self.listed_hashes.clear();
                 self.cursor = Cursor::First;
                 self.has_restarted = true;
                 is_first = true;
@@ -199,37 +203,57 @@ impl List {
                 self.member
             )));
         };
-        // An empty string is a valid cursor.
+        let mut entries: VecDeque<_> = entries.into_iter().map(Definition).collect();
         let next = page
             .get("nextCursor")
             .filter(|cursor| cursor.text() != "null");
-        self.cursor = match next {
-            Some(cursor) => {
-                self.count_page()?;
-                Cursor::After(cursor)
-            }
-            None => Cursor::End,
-        };
+        let (cursor, has_repeated) = self.next_cursor(next)?;
+        self.cursor = cursor;
+        let keys: Vec<u64> = entries.iter().map(|entry| self.hash_entry(entry)).collect();
+        if has_repeated {
+            // The page may be one that was read before.
+            let mut keys = keys.iter();
+            let is_new = |key: &u64| !self.listed_hashes.contains(key);
+            entries.retain(|_| keys.next().is_none_or(is_new));
+        }
+        self.listed_hashes.extend(keys);
         Ok(Some(Page {
-            entries: entries.into_iter().map(Definition).collect(),
+            entries,
             bytes: page.text().len(),
             is_first,
         }))
     }
 
-    /// Counts a page. Repeated cursors are not an error: "Don't make any determination based on cursor value other than
-    /// whether a non-null value was provided" (`server/utilities/pagination`).
+    /// Returns the position after a page, and true if the cursor was given before: the list cannot go on, and ends with what
+    /// was read. The empty string is a cursor (`server/utilities/pagination`).
     ///
     /// # Errors
-    /// [`ClientError::Result`] if the list has too many pages.
-    fn count_page(&mut self) -> Result<(), ClientError> {
-        self.page_count += 1;
-        if self.page_count < MAX_PAGES {
-            return Ok(());
+    /// [`ClientError::Result`] with [`Tolerance::Strict`], instead of the end.
+    fn next_cursor(&mut self, next: Option<Json>) -> Result<(Cursor, bool), ClientError> {
+        let Some(cursor) = next else {
+            return Ok((Cursor::End, false));
+        };
+        let has_repeated = !self.cursors.insert(self.hasher.hash_one(cursor.text()));
+        let link = self.client.link();
+        let rule = if has_repeated {
+            RepairRule::RepeatedCursor
+        } else if self.cursors.len() >= link.max_pages().unwrap_or(MAX_PAGES) {
+            RepairRule::TooManyPages
+        } else {
+            return Ok((Cursor::After(cursor), false));
+        };
+        if link.tolerance() == Tolerance::Strict {
+            self.cursor = Cursor::End;
+            let words = format!(
+                "the list of `{}` does not end: {}",
+                self.method,
+                rule.name()
+            );
+            return Err(ClientError::Result(words));
         }
-        self.cursor = Cursor::End;
-        let wrong = format!("the list has more than {MAX_PAGES} pages");
-        Err(ClientError::Result(wrong))
+        let repair = Repair::of_envelope(rule, "/nextCursor");
+        link.repairs().report(self.method, vec![repair]);
+        Ok((Cursor::End, has_repeated))
     }
 
     /// Returns the cached page, or fetches the page from the server.

@@ -13,6 +13,7 @@ mod list;
 mod oauth;
 mod output;
 mod panics;
+mod repairs;
 mod subscribe;
 mod task;
 
@@ -35,6 +36,7 @@ pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
+pub use repairs::RepairedMessage;
 pub use subscribe::Subscription;
 
 use crate::cx::Root;
@@ -180,6 +182,11 @@ impl Client {
     /// Returns the result of the negotiation, which [`Connect::with_cached_negotiation`] accepts for a later connection.
     pub fn negotiation(&self) -> CachedNegotiation {
         self.0.negotiation()
+    }
+
+    /// Returns the number of repairs in the messages of the server so far; see [`Connect::on_repair`].
+    pub fn repairs(&self) -> u64 {
+        self.0.repairs().count()
     }
 
     /// Returns the negotiated revision.

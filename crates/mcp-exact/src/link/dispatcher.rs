@@ -207,6 +207,12 @@ impl ServerHandler for Dispatcher {
                     principal: notification.context().principal.clone(),
                 });
             }
+            ServerEvent::Repaired(repaired) => {
+                for repair in &repaired.repairs {
+                    let method = repaired.method.as_str();
+                    tracing::debug!(method, %repair, "a message of the client was repaired");
+                }
+            }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")
             }

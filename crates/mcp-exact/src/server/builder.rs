@@ -20,7 +20,7 @@ use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
 use crate::layer::{self, LayerFn, ToolService};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
-    Settings, tasks_extension,
+    Settings, Tolerance, tasks_extension,
 };
 use crate::notification::{Notification, NotificationHandlers};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
@@ -465,6 +465,13 @@ impl ServerBuilder {
     /// tools that run as [tasks](Tool::task) keeps the tasks in memory.
     pub fn tasks(mut self, tasks: Tasks) -> Self {
         self.tasks = Some(tasks);
+        self
+    }
+
+    /// Sets the policy for what clients send: [`Tolerance::Lenient`] by default, which repairs what breaks the schema if its
+    /// meaning is clear, such as `null` for an absent member.
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.config.tolerance = tolerance;
         self
     }
 
