@@ -13,6 +13,7 @@ use crate::access::may_use;
 use crate::bridge::Options;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
+use crate::repairs::RepairReport;
 use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
@@ -114,6 +115,11 @@ impl Backend {
         self.live.losses()
     }
 
+    /// Returns where repairs in the messages of this server are reported.
+    pub(crate) fn repairs(&self) -> RepairReport {
+        RepairReport::new(Arc::clone(self.live.repairs()), &self.name)
+    }
+
     /// Returns true if the current rules let a principal see and use an item of the server.
     pub(crate) fn may_use(&self, principal: Option<&Principal>, name: &str) -> bool {
         let principal = principal.map(|Principal(name)| name.as_str());
@@ -162,7 +168,8 @@ impl Backend {
             state.profile.as_ref().map(|known| known.negotiation)
         };
         let (upstream, generation) = self.upstream();
-        let opened = Connection::open(&*upstream, &self.options, client, prior.as_ref(), receiver);
+        let options = (&*self.options, self.repairs());
+        let opened = Connection::open(&*upstream, options, client, prior.as_ref(), receiver);
         match opened.await {
             Ok((connection, negotiation)) => {
                 let info = connection.info.clone();

@@ -12,7 +12,7 @@ use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{
     Filter, Identity, IncomingRequest, Lifecycle, Limits, Offer, PeerError, Principal, Reply,
     RequestKey, RequestTimeout, Revision, Seal, SendOutcome, ServerConfig, ServerEvent,
-    ServerSettings, SessionInfo,
+    ServerSettings, SessionInfo, Tolerance,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
@@ -26,6 +26,7 @@ use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
 use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
+use crate::repairs::CLIENTS;
 use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
@@ -84,6 +85,10 @@ pub struct Options {
     pub answer_within: Duration,
     /// Maximum number of calls per server that wait for the response of their client.
     pub waiting_calls: usize,
+    /// Policy for what clients and servers send.
+    pub tolerance: Tolerance,
+    /// Maximum number of pages that are read from one list of a server in front of which there are others.
+    pub max_pages: usize,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
     /// and pictures.
     pub limits: Limits,
@@ -114,6 +119,8 @@ impl Default for Options {
             idle: Duration::from_secs(5 * 60),
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,
+            tolerance: Tolerance::default(),
+            max_pages: 100,
             limits: Limits {
                 message_bytes: 32 << 20,
                 ..Limits::default()
@@ -297,7 +304,8 @@ impl Bridge {
         let servers = backends.iter().filter(|backend| !backend.is_removed());
         let servers = servers.map(|backend| backend.state()).collect();
         let losses = self.0.live.counters().counted();
-        Metrics::new(&self.0.counters, losses, servers, self.usage())
+        let repairs = self.0.live.repairs().counted();
+        Metrics::new(&self.0.counters, (losses, repairs), servers, self.usage())
     }
 
     /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C.
@@ -660,6 +668,11 @@ impl ServerHandler for Bridge {
                 for session in shared.sessions(handle) {
                     session.notify(&notification);
                 }
+            }
+            ServerEvent::Repaired(repaired) => {
+                let client = CLIENTS.into();
+                let repairs = shared.live.repairs();
+                repairs.report(&client, &repaired.method, &repaired.repairs);
             }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")

@@ -87,6 +87,7 @@ mod many;
 mod metrics;
 mod names;
 mod relay;
+mod repairs;
 mod server_config;
 mod session;
 mod stateless;

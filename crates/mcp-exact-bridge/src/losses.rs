@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_convert::Loss;
-use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Revision};
+use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Repair, Revision, Tolerance};
 use mcp_exact_transport::RequestContext;
 
 use crate::access::matches;
+use crate::repairs::RepairCounters;
 
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
@@ -20,6 +21,9 @@ const LOSSES_HEADER: &str = "mcp-exact-losses";
 /// Maximum length of the header `mcp-exact-losses`, in bytes.
 #[cfg(any(test, feature = "http-server"))]
 const MAX_HEADER_BYTES: usize = 1024;
+
+/// Name of the server of a repaired result, which the conversion does not know.
+const RELAYED: &str = "relayed";
 
 /// Maximum number of losses that a result lists.
 const MAX_LISTED_LOSSES: usize = 100;
@@ -139,6 +143,8 @@ pub(crate) struct LossSettings {
     pub(crate) hook: Option<LossHook>,
     /// Counters of losses; `None` if losses are not counted, because the converted values are not part of a message.
     pub(crate) counters: Option<Arc<LossCounters>>,
+    /// Policy for results that are not of their type, and where repairs are counted.
+    pub(crate) repairs: Option<Arc<RepairCounters>>,
     /// True if results list their losses in `_meta`.
     pub(crate) in_meta: bool,
     /// True if responses over HTTP list the ids of losses in a header.
@@ -197,6 +203,21 @@ impl Losses {
         Self {
             request: self.settings.in_header.then(|| request.clone()),
             ..self.clone()
+        }
+    }
+
+    /// Returns the policy for results that are not of their type.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        match &self.settings.repairs {
+            Some(_) => Tolerance::Lenient,
+            None => Tolerance::Strict,
+        }
+    }
+
+    /// Counts the repairs of a result.
+    pub(crate) fn report_repairs(&self, method: &str, repairs: &[Repair]) {
+        if let Some(counters) = &self.settings.repairs {
+            counters.report(&RELAYED.into(), method, repairs);
         }
     }
 

@@ -227,6 +227,8 @@ pub struct Metrics {
     counts: Counts,
     /// Number of losses by [`LossReport::id`](crate::LossReport::id).
     pub losses: BTreeMap<String, u64>,
+    /// Number of repairs in messages by the name of the server, empty for clients, and the name of the rule.
+    pub repairs: BTreeMap<(Arc<str>, &'static str), u64>,
     /// Servers in the order of the configuration.
     pub servers: Vec<ServerState>,
     /// Current resource usage of the bridge.
@@ -236,13 +238,17 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn new(
         counters: &Counters,
-        losses: BTreeMap<String, u64>,
+        (losses, repairs): (
+            BTreeMap<String, u64>,
+            BTreeMap<(Arc<str>, &'static str), u64>,
+        ),
         servers: Vec<ServerState>,
         usage: Usage,
     ) -> Self {
         Self {
             counts: counters.lock().clone(),
             losses,
+            repairs,
             servers,
             usage,
         }
@@ -310,6 +316,14 @@ impl fmt::Display for Metrics {
         )?;
         for (id, count) in &self.losses {
             writeln!(f, "{name}{{id=\"{}\"}} {count}", label(id))?;
+        }
+        let name = "mcp_bridge_repairs_total";
+        let help =
+            "Repairs of messages that break their schema, by server (empty: clients) and rule.";
+        head(f, name, "counter", help)?;
+        for ((server, rule), count) in &self.repairs {
+            let server = label(server);
+            writeln!(f, "{name}{{server=\"{server}\",rule=\"{rule}\"}} {count}")?;
         }
         let usage = &self.usage;
         for (name, help, value) in [

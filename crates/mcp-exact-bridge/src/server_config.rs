@@ -117,6 +117,7 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config.keeps_cache_scope = true;
     config.keeps_error_codes = true;
     config.application_acknowledges = true;
+    config.tolerance = options.tolerance;
     config.limits = options.limits.clone();
     config.request_timeout = options.request_timeout;
     config

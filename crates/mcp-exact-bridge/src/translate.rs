@@ -239,9 +239,14 @@ impl Translation {
             return text.map(object).transpose();
         }
         let (from, to) = (known_revision(self.from)?, known_revision(self.to)?);
+        let is_result = root.kind == MessageKind::Result;
+        if is_result {
+            // Params were repaired when they were received.
+            cx = cx.tolerance(self.losses.tolerance());
+        }
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
-        let is_result = root.kind == MessageKind::Result;
+        self.losses.report_repairs(root.method, cx.repairs());
         self.record_losses(root.method, cx.losses(), is_result)?;
         converted.as_deref().map(object).transpose()
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use mcp_exact_session::LossPolicy;
+use mcp_exact_session::{LossPolicy, Tolerance};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -13,6 +13,7 @@ use crate::bridge::{Bridge, BridgeError, Options};
 use crate::limits::PrincipalLimits;
 use crate::losses::{LossCounters, LossRule, LossSettings, Losses};
 use crate::names::check_server_names;
+use crate::repairs::RepairCounters;
 use crate::session::Session;
 use crate::upstream::{EVERY_LIST, Upstream};
 
@@ -42,15 +43,19 @@ pub(crate) struct LiveRules {
     state: RwLock<(Arc<Rules>, Arc<LossSettings>)>,
     /// Number of losses by id, for metrics.
     counters: Arc<LossCounters>,
+    /// Number of repairs, for metrics.
+    repairs: Arc<RepairCounters>,
 }
 
 impl LiveRules {
     pub(crate) fn new(options: &Options) -> Self {
         let counters = Arc::default();
-        let settings = settings(options, &options.rules, &counters);
+        let repairs = Arc::default();
+        let settings = settings(options, &options.rules, (&counters, &repairs));
         Self {
             state: RwLock::new((Arc::new(options.rules.clone()), settings)),
             counters,
+            repairs,
         }
     }
 
@@ -71,21 +76,32 @@ impl LiveRules {
         &self.counters
     }
 
+    /// Returns the counters of repairs.
+    pub(crate) fn repairs(&self) -> &Arc<RepairCounters> {
+        &self.repairs
+    }
+
     /// Replaces the rules.
     fn set(&self, options: &Options, rules: Rules) {
-        let settings = settings(options, &rules, &self.counters);
+        let settings = settings(options, &rules, (&self.counters, &self.repairs));
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = (Arc::new(rules), settings);
     }
 }
 
 /// Returns the settings for losses that options and rules specify.
-fn settings(options: &Options, rules: &Rules, counters: &Arc<LossCounters>) -> Arc<LossSettings> {
+fn settings(
+    options: &Options,
+    rules: &Rules,
+    (counters, repairs): (&Arc<LossCounters>, &Arc<RepairCounters>),
+) -> Arc<LossSettings> {
+    let is_lenient = options.tolerance == Tolerance::Lenient;
     Arc::new(LossSettings {
         policy: rules.losses,
         rules: rules.loss_rules.clone(),
         hook: options.on_loss.clone(),
         counters: Some(Arc::clone(counters)),
+        repairs: is_lenient.then(|| Arc::clone(repairs)),
         in_meta: options.losses_in_meta,
         in_header: options.losses_in_header,
     })

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::bridge::Options;
 use crate::relay::{self, RelayError, SubscriptionFilter};
+use crate::repairs::RepairReport;
 use crate::tasks;
 
 /// Server that clients reach through the bridge. Each client with a session has a separate connection.
@@ -186,7 +187,7 @@ impl Connection {
     /// Connects on behalf of a client. `receiver` receives the messages of the server; it can be set later.
     pub(crate) async fn open(
         upstream: &dyn Upstream,
-        options: &Options,
+        (options, repairs): (&Options, RepairReport),
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
         receiver: Option<Arc<dyn Receiver>>,
@@ -195,7 +196,10 @@ impl Connection {
         let routes = Arc::new(Routes::default());
         routes.lock().receiver = receiver;
         let handler = Arc::clone(&routes);
-        let handler = move |client: &ClientHandle, event| handler.handle(client, event);
+        let handler = move |client: &ClientHandle, event| match event {
+            ClientEvent::Repaired(repaired) => repairs.report(&repaired.method, &repaired.repairs),
+            event => handler.handle(client, event),
+        };
         let connected = upstream.connect(settings, prior, Arc::new(handler));
         let (handle, _driver) = connected.map_err(|error| unreachable_server(&error))?;
         let (info, negotiation) = handle
@@ -576,6 +580,7 @@ impl ClientSide {
         config.pass_input_required = true;
         config.request_timeout = options.request_timeout;
         config.handshake_timeout = options.connect_timeout;
+        config.tolerance = options.tolerance;
         config.limits = options.limits.clone();
         config
             .build()

@@ -1,8 +1,11 @@
 //! Lists that join the lists of all servers.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use mcp_exact_session::{IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply};
+use mcp_exact_session::{
+    IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Repair, RepairRule, Reply,
+};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -16,9 +19,6 @@ use crate::relay;
 use crate::tasks;
 use crate::translate::Translation;
 use crate::update::SERVER_ANSWER_TIMEOUT;
-
-/// Maximum number of pages that are read from a server's list.
-const MAX_PAGES: usize = 1000;
 
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,8 +226,10 @@ impl SharedState {
         }
         let mut listed: Option<ServerList> = None;
         let mut cursor: Option<Json> = None;
+        let mut given = HashSet::new();
+        let max_pages = backend.options.max_pages;
         let params = list_params(request);
-        for _ in 0..MAX_PAGES {
+        loop {
             let mut params = params.clone();
             if let Some(cursor) = cursor.take() {
                 params.insert("cursor", cursor);
@@ -249,11 +251,21 @@ impl SharedState {
             };
             let entries = page.view().find(list.member);
             let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
-            let entries = entries.unwrap_or_default();
-            cursor = page.get("nextCursor");
+            let mut entries = entries.unwrap_or_default();
+            cursor = page
+                .get("nextCursor")
+                .filter(|cursor| cursor.text() != "null");
+            let repeated = |cursor: &Json| !given.insert(cursor.text().to_owned());
+            let has_repeated = cursor.as_ref().is_some_and(repeated);
             let losses = losses::listed_in(&page);
             match &mut listed {
                 Some(listed) => {
+                    if has_repeated {
+                        // The page may be one that was read before.
+                        let known: HashSet<&str> =
+                            listed.entries.iter().map(JsonObject::text).collect();
+                        entries.retain(|entry| !known.contains(entry.text()));
+                    }
                     listed.entries.extend(entries);
                     listed.losses.extend(losses);
                 }
@@ -266,9 +278,15 @@ impl SharedState {
                     });
                 }
             }
-            if cursor.is_none() {
-                break;
-            }
+            let rule = match cursor {
+                None => break,
+                Some(_) if has_repeated => RepairRule::RepeatedCursor,
+                Some(_) if given.len() >= max_pages => RepairRule::TooManyPages,
+                Some(_) => continue,
+            };
+            let repair = Repair::of_envelope(rule, "/nextCursor");
+            backend.repairs().report(list.method, &[repair]);
+            break;
         }
         Ok(listed)
     }

@@ -1,0 +1,72 @@
+//! What was repaired in messages of servers and clients: counts by rule, and a warning once for each rule and subject.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_exact_session::{Repair, RepairRule};
+
+/// Maximum number of different repairs that are remembered, so that each is logged once.
+const MAX_REMEMBERED: usize = 1_000;
+
+/// Name of all clients, among the names of servers.
+pub(crate) const CLIENTS: &str = "";
+
+/// Counts of repairs, and what was logged.
+#[derive(Debug, Default)]
+pub(crate) struct RepairCounters(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Number of repairs by the name of the server and the rule; empty names stand for clients.
+    counts: BTreeMap<(Arc<str>, RepairRule), u64>,
+    /// Names, rules and subjects that were logged.
+    logged: HashSet<(Arc<str>, RepairRule, String)>,
+}
+
+impl RepairCounters {
+    /// Counts the repairs of a message of a peer.
+    pub(crate) fn report(&self, peer: &Arc<str>, method: &str, repairs: &[Repair]) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for repair in repairs {
+            let count = seen.counts.entry((Arc::clone(peer), repair.rule));
+            *count.or_default() += 1;
+            let subject = repair.subject.as_deref().unwrap_or(method).to_owned();
+            let is_new = seen.logged.len() < MAX_REMEMBERED
+                && seen.logged.insert((Arc::clone(peer), repair.rule, subject));
+            if is_new && peer.is_empty() {
+                tracing::warn!(method, %repair, "a message of a client was repaired");
+            } else if is_new {
+                tracing::warn!(server = &**peer, method, %repair, "a message of the server was repaired");
+            }
+        }
+    }
+
+    /// Returns the number of repairs by server and rule.
+    pub(crate) fn counted(&self) -> BTreeMap<(Arc<str>, &'static str), u64> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = seen.counts.iter();
+        let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));
+        named.collect()
+    }
+}
+
+/// Where repairs in the messages of one server are reported.
+#[derive(Debug, Clone)]
+pub(crate) struct RepairReport {
+    counters: Arc<RepairCounters>,
+    server: Arc<str>,
+}
+
+impl RepairReport {
+    pub(crate) fn new(counters: Arc<RepairCounters>, server: &str) -> Self {
+        Self {
+            counters,
+            server: server.into(),
+        }
+    }
+
+    /// Reports the repairs of a message of the server.
+    pub(crate) fn report(&self, method: &str, repairs: &[Repair]) {
+        self.counters.report(&self.server, method, repairs);
+    }
+}
