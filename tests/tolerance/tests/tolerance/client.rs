@@ -1,0 +1,235 @@
+//! Clients and hosts in front of the zoo, in memory and over HTTP, in every revision.
+
+use std::sync::{Arc, Mutex};
+
+use mcp_exact::{Client, ClientError, Connect, Host, RawJson, Revision, Tolerance, revisions};
+use mcp_exact_tests_tolerance::zoo::{CASES, Case, Peer, REVISIONS, TIDY};
+use mcp_exact_tests_tolerance::{http, in_memory};
+
+/// What a client has delivered, and the names of the rules that it has reported.
+pub type Seen = (String, Vec<String>);
+
+fn known(revision: &str) -> Revision {
+    revisions()
+        .find(|known| known.as_str() == revision)
+        .expect("a revision")
+}
+
+/// Returns the names of definitions, or the reason why there are none.
+async fn names(list: mcp_exact::List) -> String {
+    match list.all().await {
+        Ok(all) => all
+            .iter()
+            .map(mcp_exact::Definition::name)
+            .collect::<Vec<_>>()
+            .join(", "),
+        Err(error) => shorten(&error),
+    }
+}
+
+/// Returns an error as the cases write it.
+fn shorten(error: &ClientError) -> String {
+    let text = match error {
+        ClientError::Server(error) => error.message().to_owned(),
+        error => error.to_string(),
+    };
+    let known = ["the answer is no JSON"];
+    let text = known
+        .into_iter()
+        .find(|known| text.contains(known))
+        .map_or(text.clone(), str::to_owned);
+    format!("error: {text}")
+}
+
+/// Does what the case is about.
+pub async fn use_method(client: &Client, method: &str) -> String {
+    let text = |result: Result<String, ClientError>| result.unwrap_or_else(|error| shorten(&error));
+    match method {
+        "tools/list" => names(client.tools()).await,
+        "prompts/list" => names(client.prompts()).await,
+        "resources/list" => names(client.resources()).await,
+        "resources/templates/list" => names(client.resource_templates()).await,
+        "tools/call" => text(
+            client
+                .call_tool("echo", &())
+                .await
+                .map(|output| output.text()),
+        ),
+        "prompts/get" => text(
+            client
+                .prompt("greet", std::iter::empty::<(&str, &str)>())
+                .await
+                .map(|output| output.text()),
+        ),
+        "resources/read" => text(client.read("zoo://a").await.map(|output| output.text())),
+        "initialize" => client.capabilities().text().to_owned(),
+        method => panic!("no use of {method}"),
+    }
+}
+
+/// Connects, does what the case is about, and returns what was seen.
+pub async fn observe(connect: Connect, method: &str) -> Seen {
+    let rules = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&rules);
+    let connect = connect.on_repair(move |repaired| {
+        let name = repaired.repair.rule.name().to_owned();
+        reported.lock().expect("a lock").push(name);
+    });
+    let delivered = match connect.await {
+        Ok(client) => use_method(&client, method).await,
+        Err(error) => shorten(&error),
+    };
+    let rules = std::mem::take(&mut *rules.lock().expect("a lock"));
+    (delivered, rules)
+}
+
+/// Returns the cases of each revision.
+pub fn cases() -> impl Iterator<Item = (&'static str, Case)> {
+    let of = |revision: &'static str| {
+        let cases = CASES.iter().filter(move |case| case.since <= revision);
+        cases.map(move |case| (revision, *case))
+    };
+    REVISIONS.into_iter().flat_map(of)
+}
+
+/// Returns the rules of a case in a revision.
+pub fn rules(case: &Case, revision: &str) -> Vec<String> {
+    let has_batches = revision == "2025-03-26";
+    let rules = case
+        .rules
+        .iter()
+        .filter(|rule| !(has_batches && **rule == "array-of-one"));
+    rules.map(|rule| (*rule).to_owned()).collect()
+}
+
+/// Runs each case against a client, which `connect` creates.
+async fn check_all<F>(revisions: &[&str], connect: impl Fn(Peer, Revision) -> F)
+where
+    F: Future<Output = Connect>,
+{
+    let mut wrong = Vec::new();
+    for (revision, case) in cases().filter(|(revision, _)| revisions.contains(revision)) {
+        let peer = Peer::new(case, revision);
+        let seen = observe(connect(peer.clone(), known(revision)).await, case.method).await;
+        let expected = (case.delivers.to_owned(), rules(&case, revision));
+        if seen != expected {
+            wrong.push(format!(
+                "{revision} {}:\n  {expected:?}\n  {seen:?}",
+                case.name
+            ));
+        }
+        assert!(
+            peer.asked() <= 3,
+            "{} was asked {} times",
+            case.name,
+            peer.asked()
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn clients_in_memory() {
+    check_all(&REVISIONS, |peer, revision| async move {
+        Client::over(in_memory(&peer)).revision(revision)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clients_over_http() {
+    check_all(
+        &["2025-06-18", "2025-11-25", "2026-07-28"],
+        |peer, revision| async move {
+            let url = http::serve(&peer).await.expect("a port");
+            Client::connect(&url).revision(revision)
+        },
+    )
+    .await;
+}
+
+/// Cases whose answers a strict client does not take for answers, so that it would wait for the timeout.
+const UNANSWERED: [&str; 3] = ["id as text", "byte order mark", "NaN in a result"];
+
+/// What the table calls a fault is one: with `Strict`, nothing is repaired, and older revisions than that of the application
+/// deliver something else.
+#[tokio::test]
+async fn strict_clients_refuse() {
+    let mut same = Vec::new();
+    for (revision, case) in cases().filter(|(_, case)| !UNANSWERED.contains(&case.name)) {
+        if case.rules == ["array-of-one"] {
+            continue;
+        }
+        let connect = Client::over(in_memory(&Peer::new(case, revision)));
+        let connect = connect
+            .revision(known(revision))
+            .tolerance(Tolerance::Strict)
+            .max_pages(5);
+        let (delivered, reported) = observe(connect, case.method).await;
+        assert_eq!(reported, Vec::<String>::new(), "{}", case.name);
+        if revision < "2026" && delivered == case.delivers {
+            same.push(format!("{revision} {}", case.name));
+        }
+    }
+    assert_eq!(same, Vec::<String>::new());
+}
+
+/// One odd server of a host costs nothing but what is odd.
+#[tokio::test]
+async fn hosts_show_the_rest() {
+    let lists = CASES.iter().filter(|case| case.method == "tools/list");
+    for case in lists {
+        let host = Host::builder()
+            .server(
+                "odd",
+                Client::over(in_memory(&Peer::new(*case, "2025-06-18")))
+                    .revision(known("2025-06-18")),
+            )
+            .server(
+                "tidy",
+                Client::over(in_memory(&Peer::new(TIDY, "2025-11-25")))
+                    .revision(known("2025-11-25")),
+            )
+            .start()
+            .await;
+        let tools = host.tools().await;
+        let mut names: Vec<String> = tools
+            .tools
+            .iter()
+            .map(|tool| tool.definition.name())
+            .collect();
+        names.sort();
+        let mut expected: Vec<&str> = case
+            .delivers
+            .split(", ")
+            .filter(|name| !name.is_empty())
+            .collect();
+        expected.push("echo");
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{}", case.name);
+        host.close();
+    }
+}
+
+/// A text in structured content that no Unicode text can be is readable.
+#[tokio::test]
+async fn lone_surrogates_of_untyped_values() {
+    let sends = r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[],"structuredContent":{"a":"\ud83d"}}}"#;
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let case = Case {
+            sends,
+            method: "tools/call",
+            ..TIDY
+        };
+        let client = Client::over(in_memory(&Peer::new(case, revision)));
+        let client = client.revision(known(revision)).await.expect("a client");
+        let output = client.call_tool("echo", &()).await.expect("a result");
+        let structured = output
+            .structured()
+            .as_ref()
+            .map(RawJson::text)
+            .map(str::to_owned);
+        assert_eq!(structured.as_deref(), Some("{\"a\":\"\\ufffd\"}"));
+        assert_eq!(client.repairs(), 1);
+    }
+}

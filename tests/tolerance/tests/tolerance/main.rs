@@ -1,0 +1,7 @@
+//! Untidy peers at every entrance: what they send, what is delivered, what is reported. Each case fails with
+//! `Tolerance::Strict`, unless its revision is the one of the application, whose results a client does not decode.
+
+mod client;
+mod docs;
+mod gateway;
+mod server;
