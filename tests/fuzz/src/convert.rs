@@ -74,7 +74,10 @@ pub fn check_repair(name: &str, of: KnownRevision, text: &str) {
         assert_eq!(check_type(name, after, of), Ok(()), "{way}\n{after}");
         assert_eq!(repair_type(name, after, of), None, "{way}\n{after}");
         assert!(after.len() <= 16 * text.len() + 4_096, "{way}\n{after}");
-        assert!(repaired.repairs.len() <= MAX_REPAIRS && repaired.count > 0, "{way}");
+        assert!(
+            repaired.repairs.len() <= MAX_REPAIRS && repaired.count > 0,
+            "{way}"
+        );
     }
     if let Some((after, repairs)) = repair_message(text.as_bytes()) {
         assert!(!repairs.is_empty() && after.len() <= text.len(), "{way}");

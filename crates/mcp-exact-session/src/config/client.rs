@@ -41,7 +41,7 @@ pub struct ClientConfig {
     pub probe_timeout: Duration,
     /// Timeout of requests whose options do not specify a timeout.
     pub request_timeout: RequestTimeout,
-    /// Policy for what the server sends.
+    /// Policy for what the server sends: [`Tolerance::Strict`] by default, because repairs are the choice of an application.
     pub tolerance: Tolerance,
     /// Limits of each endpoint. A client accepts larger messages than a server, 32 MiB by default.
     pub limits: Limits,
@@ -59,7 +59,7 @@ impl ClientConfig {
             handshake_timeout: Duration::from_secs(60),
             probe_timeout: Duration::from_secs(5),
             request_timeout: RequestTimeout::default(),
-            tolerance: Tolerance::default(),
+            tolerance: Tolerance::Strict,
             limits: Limits {
                 // Results hold whole files and pictures.
                 message_bytes: 32 << 20,

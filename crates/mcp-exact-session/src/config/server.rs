@@ -91,7 +91,7 @@ pub struct ServerConfig {
     pub state_lifetime: Duration,
     /// Timeout of the requests that the server sends.
     pub request_timeout: RequestTimeout,
-    /// Policy for what clients send.
+    /// Policy for what clients send: [`Tolerance::Strict`] by default, because repairs are the choice of an application.
     pub tolerance: Tolerance,
     /// Limits of each endpoint.
     pub limits: Limits,
@@ -117,7 +117,7 @@ impl ServerConfig {
             keeps_error_codes: false,
             state_lifetime: Duration::from_secs(600),
             request_timeout: RequestTimeout::default(),
-            tolerance: Tolerance::default(),
+            tolerance: Tolerance::Strict,
             limits: Limits::default(),
         }
     }

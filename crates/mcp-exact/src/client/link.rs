@@ -39,7 +39,9 @@ pub(super) struct Settings(ClientConfig);
 
 impl Settings {
     pub(super) fn new(identity: Identity) -> Self {
-        Self(ClientConfig::new(identity))
+        let mut config = ClientConfig::new(identity);
+        config.tolerance = Tolerance::Lenient;
+        Self(config)
     }
 
     pub(super) fn set_identity(&mut self, identity: Identity) {

@@ -92,8 +92,10 @@ impl fmt::Debug for ServerBuilder {
 
 impl ServerBuilder {
     pub(super) fn new(name: String, version: String) -> Self {
+        let mut config = ServerConfig::new(Identity::new(name, version));
+        config.tolerance = Tolerance::Lenient;
         Self {
-            config: ServerConfig::new(Identity::new(name, version)),
+            config,
             states: States::default(),
             registrations: Vec::new(),
             visibility: Visibility::default(),

@@ -12,10 +12,7 @@ use crate::revisions::revisions;
 const SEED: u64 = 20_261_128;
 
 /// Kinds of deviations that decoding accepts, so that they are kept and are no reason for a repair.
-const KEPT: &[ViolationKind] = &[
-    ViolationKind::Enum,
-    ViolationKind::Tag,
-];
+const KEPT: &[ViolationKind] = &[ViolationKind::Enum, ViolationKind::Tag];
 
 #[test]
 fn repaired_text_is_valid_and_valid_text_is_untouched() {
@@ -25,8 +22,16 @@ fn repaired_text_is_valid_and_valid_text_is_untouched() {
         for name in of.revision.types() {
             let doc = Generator::new(of.document, rng.fork()).instance(name);
             let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
-            assert_eq!(check_type(name, &text, of.revision), Ok(()), "{name}: {text}");
-            assert_eq!(repair_type(name, &text, of.revision), None, "{name}: {text}");
+            assert_eq!(
+                check_type(name, &text, of.revision),
+                Ok(()),
+                "{name}: {text}"
+            );
+            assert_eq!(
+                repair_type(name, &text, of.revision),
+                None,
+                "{name}: {text}"
+            );
             let mutants = Mutator::new(of.document, rng.fork()).sample(name, &doc, 30);
             for mutant in mutants {
                 let text = mutant.doc.write(Style::ALL_VARIATIONS, &mut rng);
@@ -46,8 +51,17 @@ fn repaired_text_is_valid_and_valid_text_is_untouched() {
         }
     }
     println!("{valid} valid, repairs {rules:?}");
-    for rule in ["null-member", "wrong-type", "left-out", "missing-member", "neutral-schema"] {
-        assert!(rules.get(rule).is_some_and(|count| *count > 10), "{rule}: {rules:?}");
+    for rule in [
+        "null-member",
+        "wrong-type",
+        "left-out",
+        "missing-member",
+        "neutral-schema",
+    ] {
+        assert!(
+            rules.get(rule).is_some_and(|count| *count > 10),
+            "{rule}: {rules:?}"
+        );
     }
 }
 
@@ -57,7 +71,10 @@ fn check_repaired(name: &str, before: &str, after: &str, of: KnownRevision) {
     assert_eq!(check_type(name, after, of), Ok(()), "{context}");
     assert_eq!(repair_type(name, after, of), None, "{context}");
     let found = violations(name, after, of).expect("it decodes");
-    let minded = found.listed().iter().find(|found| !KEPT.contains(&found.kind));
+    let minded = found
+        .listed()
+        .iter()
+        .find(|found| !KEPT.contains(&found.kind));
     // A mutant has one deviation, which the repair has removed or decoding does not mind.
     assert!(minded.is_none(), "{context}\n{minded:?}");
 }
@@ -70,9 +87,16 @@ fn repairs_are_linear() {
         let text = format!(r#"{{"tools":[{}]}}"#, vec![item; count].join(","));
         let repaired = repair_type("ListToolsResult", &text, KnownRevision::V2025_06_18);
         let repaired = repaired.expect("a repair");
-        assert_eq!((repaired.count, repaired.repairs.len()), (2 * count, MAX_REPAIRS));
+        assert_eq!(
+            (repaired.count, repaired.repairs.len()),
+            (2 * count, MAX_REPAIRS)
+        );
         assert!(repaired.text.len() < text.len());
     }
-    let deep = format!(r#"{{"tools":{}null{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"tools":{}null{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     let _ = repair_type("ListToolsResult", &deep, KnownRevision::V2025_06_18);
 }
