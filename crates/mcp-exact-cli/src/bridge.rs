@@ -341,6 +341,16 @@ impl<'a> Setup<'a> {
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
         options.seal = config.create_seal()?;
+        let timeout = config.timeout.map(Duration::from_secs);
+        if let Some(limit) = arguments.settings.given_timeout().or(timeout) {
+            options.connect_timeout = limit;
+            options.request_timeout.idle = limit;
+            options.request_timeout.total = options.request_timeout.total.max(limit);
+        }
+        let size = arguments.settings.message_bytes().or(config.message_bytes);
+        if let Some(size) = size {
+            options.limits.message_bytes = size;
+        }
         if let Some(seconds) = config.answer_within {
             options.answer_within = Duration::from_secs(seconds);
         }

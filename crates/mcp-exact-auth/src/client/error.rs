@@ -18,6 +18,15 @@ pub enum OAuthError {
         /// Description of the problem, and a hint.
         reason: String,
     },
+    /// The server asks for a token, but its URL is plain HTTP to another host, where anyone on the network path could read the
+    /// token.
+    #[error(
+        "the server at `{url}` asks for a token, and tokens are sent over https alone; use its https URL (`OAuth::allow_private_addresses` allows plain HTTP in a trusted network)"
+    )]
+    Insecure {
+        /// URL of the server's endpoint.
+        url: String,
+    },
     /// A document or endpoint could not be reached, or the server reported a temporary problem. A later attempt may
     /// succeed.
     #[error("{what} at `{url}` could not be had: {reason}; try again later")]

@@ -89,6 +89,8 @@ struct FlowState {
 pub(crate) struct Flow {
     /// Options of the application.
     options: OAuth,
+    /// True if tokens may be sent to the endpoint; false for plain HTTP to another host.
+    sends_tokens: bool,
     /// URL of the MCP endpoint.
     endpoint: Url,
     /// HTTP client for metadata and token requests.
@@ -123,11 +125,8 @@ impl Flow {
         };
         let url = locate::parse_url(endpoint)
             .ok_or_else(|| bad("it is no absolute URL of HTTP without a user name"))?;
-        if url.scheme() != "https" && !super::gate::is_loopback(&url) && !options.allows_private {
-            return Err(bad(
-                "tokens are sent over https alone; `allow_private_addresses` allows plain HTTP in a trusted network",
-            ));
-        }
+        let is_secure = url.scheme() == "https" || super::gate::is_loopback(&url);
+        let sends_tokens = is_secure || options.allows_private;
         if let Some(metadata_url) = &options.metadata_url {
             let parsed = locate::parse_url(metadata_url);
             if !parsed.is_some_and(|url| url.scheme() == "https" && url.path().len() > 1) {
@@ -155,6 +154,7 @@ impl Flow {
             ),
             stored_records: Records(Arc::clone(&options.store)),
             options,
+            sends_tokens,
             endpoint: url,
             key,
             state: tokio::sync::Mutex::default(),
@@ -165,6 +165,13 @@ impl Flow {
             nonces: Mutex::default(),
             last_error: Mutex::default(),
         }))
+    }
+
+    /// Returns the error for an endpoint that asks for a token although none may be sent to it; `None` if tokens may be sent.
+    pub(crate) fn insecurity(&self) -> Option<OAuthError> {
+        (!self.sends_tokens).then(|| OAuthError::Insecure {
+            url: locate::url_for_logs(self.endpoint.as_str()),
+        })
     }
 
     /// Returns the URL of the MCP endpoint.

@@ -27,7 +27,8 @@ impl OAuth {
     /// Wraps the HTTP client of a transport, for the endpoint of one server.
     ///
     /// # Errors
-    /// Returns an error if the URL is neither https nor loopback, or the URL of the client's metadata is invalid.
+    /// Returns an error if one of the URLs is invalid. A server at a URL that is neither https nor loopback is used without a
+    /// token: if it asks for one, the request fails with [`OAuthError::Insecure`].
     pub fn client(
         self,
         endpoint: &str,
@@ -71,6 +72,13 @@ impl OAuthClient {
         request: Request<Bytes>,
     ) -> Result<HttpResponse, HttpClientError> {
         let target = request.uri().to_string();
+        if let Some(error) = self.flow.insecurity() {
+            let response = self.send_with_token(&request, &target, None).await?;
+            return match response.status() {
+                StatusCode::UNAUTHORIZED => Err(error.into()),
+                _ => Ok(response),
+            };
+        }
         let is_of_server = locate::parse_url(&target)
             .is_some_and(|url| url.origin() == self.flow.endpoint().origin());
         // Ending a session does not start an authorization.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use base64::Engine as _;
@@ -10,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{KeyRing, ServerAddress, ServerEntry, expand_variables};
 use mcp_exact_bridge::{
-    AccessRule, LossRule, Prefix, PrincipalLimits, Seal, SharedUpstream, Upstream,
+    AccessRule, ConfiguredUpstream, LossRule, Prefix, PrincipalLimits, Seal, SharedUpstream,
+    Upstream, UpstreamSettings,
 };
 use serde::Deserialize;
 
@@ -47,6 +49,10 @@ pub struct Config {
     pub drain: Option<u64>,
     /// Time limit in seconds for a client's response to a request that a server sends during a call.
     pub answer_within: Option<u64>,
+    /// Time limit in seconds for a connection to a server, and for an answer of a server.
+    pub timeout: Option<u64>,
+    /// Maximum size of a message, in bytes.
+    pub message_bytes: Option<usize>,
     /// Patterns of methods that are relayed although the specification does not define them.
     pub extension_methods: Vec<String>,
     /// Authorization server whose tokens clients must present; without one, clients are not authenticated.
@@ -163,6 +169,13 @@ struct Server {
     oauth: Option<ServerOAuth>,
     /// True if sessions of one principal share connections to the server.
     shared: bool,
+    /// The only revision that is offered to the server.
+    revision: Option<String>,
+    /// Time limit in seconds for a connection to the server, and for an answer of the server.
+    timeout: Option<u64>,
+    /// Maximum size of a message of the server, in bytes.
+    #[serde(rename = "message-bytes")]
+    message_bytes: Option<usize>,
 }
 
 /// Empty credentials of a server, in a build without OAuth.
@@ -195,6 +208,7 @@ impl From<Server> for ServerEntry {
         entry.headers = server.headers;
         entry.kind = server.kind;
         entry.disabled = server.disabled;
+        entry.revision = server.revision;
         entry
     }
 }
@@ -228,6 +242,8 @@ impl Config {
             let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
+                timeout: server.timeout,
+                message_bytes: server.message_bytes,
             };
             options.insert(name.clone(), dealing);
             entries.insert(name, server.into());
@@ -348,6 +364,8 @@ impl Config {
                 self.audit_arguments != other.audit_arguments,
             ),
             ("drain", self.drain != other.drain),
+            ("timeout", self.timeout != other.timeout),
+            ("message-bytes", self.message_bytes != other.message_bytes),
             ("answer-within", self.answer_within != other.answer_within),
             ("auth", self.auth != other.auth),
             ("sessions", self.sessions != other.sessions),
@@ -376,6 +394,23 @@ struct ServerOptions {
     oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections to the server.
     is_shared: bool,
+    /// Time limit in seconds for a connection to the server, and for an answer of the server.
+    timeout: Option<u64>,
+    /// Maximum size of a message of the server, in bytes.
+    message_bytes: Option<usize>,
+}
+
+impl ServerOptions {
+    /// Returns the settings of the server in the type of the bridge library.
+    fn settings(&self, entry: &ServerEntry) -> anyhow::Result<UpstreamSettings> {
+        let mut settings = UpstreamSettings::default();
+        let timeout = self.timeout.map(Duration::from_secs);
+        settings.revision = entry.pinned_revision()?;
+        settings.request_timeout = timeout;
+        settings.connect_timeout = timeout;
+        settings.message_bytes = self.message_bytes;
+        Ok(settings)
+    }
 }
 
 /// Options of the gateway by server name.
@@ -431,8 +466,13 @@ fn with_credentials(
     Ok(endpoint)
 }
 
-/// Returns a server as an upstream, which shares its connections if `is_shared` is true.
-fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
+/// Returns a server with its settings as an upstream, which shares its connections if `is_shared` is true.
+fn create_upstream(
+    upstream: impl Upstream,
+    settings: UpstreamSettings,
+    is_shared: bool,
+) -> Arc<dyn Upstream> {
+    let server = ConfiguredUpstream { upstream, settings };
     if is_shared {
         Arc::new(SharedUpstream(server))
     } else {
@@ -452,17 +492,19 @@ fn configured_servers(
         }
         let options = options.remove(&name).unwrap_or_default();
         let is_shared = options.is_shared;
+        let settings = options.settings(&entry);
+        let settings = settings.with_context(|| format!("server {name:?}"))?;
         let address = entry.address();
         let upstream: Arc<dyn Upstream> =
             match address.with_context(|| format!("server {name:?}"))? {
                 ServerAddress::Command(_) if options.oauth.is_some() => {
                     bail!("server {name:?}: `oauth` is for servers with a `url`")
                 }
-                ServerAddress::Command(command) => create_upstream(command, is_shared),
+                ServerAddress::Command(command) => create_upstream(command, settings, is_shared),
                 ServerAddress::Http(endpoint) => {
                     let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
                     let endpoint = endpoint.with_context(|| format!("server {name:?}"))?;
-                    create_upstream(endpoint, is_shared)
+                    create_upstream(endpoint, settings, is_shared)
                 }
                 _ => bail!("server {name:?}: its transport is not known here"),
             };

@@ -36,9 +36,12 @@ pub struct Settings {
     /// Offer this revision only; without it all revisions, the newest first.
     #[arg(long, short, value_name = "R", global = false)]
     revision: Option<String>,
-    /// Seconds to wait for a response; each progress notification restarts the time.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    /// Seconds to wait for the connection, and for each response, which each progress notification restarts; 60 without it.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// Largest message of the server, in bytes; 32 MiB without it.
+    #[arg(long, value_name = "BYTES")]
+    message_bytes: Option<usize>,
     /// Print each message to standard error, with direction, revision and violations.
     #[arg(long)]
     trace: bool,
@@ -61,6 +64,9 @@ pub struct Settings {
     #[command(flatten)]
     authorization: authorization::Authorization,
 }
+
+/// Time to wait for the connection and for each response, unless the command line sets another one.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a future to completion on a runtime of this thread.
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -111,7 +117,12 @@ impl Settings {
         };
         let connect = connect
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
+            .connect_timeout(self.request_timeout())
             .idle_timeout(self.request_timeout());
+        let connect = match self.message_bytes {
+            Some(size) => connect.message_bytes(size),
+            None => connect,
+        };
         let connect = match &self.revision {
             Some(id) => connect.revision(Self::revision(id)?),
             None => connect,
@@ -161,7 +172,18 @@ impl Settings {
 
     /// Returns the timeout of a request.
     pub fn request_timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout)
+        self.given_timeout().unwrap_or(DEFAULT_TIMEOUT)
+    }
+
+    /// Returns the timeout that the command line sets, if it sets one.
+    pub fn given_timeout(&self) -> Option<Duration> {
+        self.timeout.map(Duration::from_secs)
+    }
+
+    /// Returns the largest message of the server that the command line sets, if it sets one.
+    #[cfg(feature = "bridge")]
+    pub fn message_bytes(&self) -> Option<usize> {
+        self.message_bytes
     }
 
     /// Returns the compiled revision with this identifier.
@@ -235,10 +257,13 @@ impl Settings {
             let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
             endpoint = endpoint.header(name, value);
         }
-        if self.trace {
-            let client = trace::TracingClient::new(HyperClient::default());
-            endpoint = endpoint.client(Arc::new(client));
-        }
+        // A server that does not accept the connection is given up before the negotiation is.
+        let client = HyperClient::new(self.request_timeout().min(Duration::from_secs(10)));
+        endpoint = if self.trace {
+            endpoint.client(Arc::new(trace::TracingClient::new(client)))
+        } else {
+            endpoint.client(Arc::new(client))
+        };
         Ok(endpoint)
     }
 
@@ -291,6 +316,18 @@ fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
 /// Converts an error of the client, and adds a hint about the remedy.
 pub fn add_hint(error: ClientError) -> anyhow::Error {
     match &error {
+        ClientError::TooLarge { error, .. } => {
+            anyhow!("{error}; allow more by --message-bytes")
+        }
+        ClientError::NoMessage(_) => anyhow!("{error}; --trace shows what it sends"),
+        #[cfg(feature = "oauth")]
+        ClientError::Authorization(reason) => match &**reason {
+            mcp_exact::auth::client::OAuthError::Insecure { url } => anyhow!(
+                "the server at `{url}` asks for a token, and tokens are sent over https alone; use its https URL, or give \
+                 a token that others may read by --header"
+            ),
+            _ => anyhow!("{error}"),
+        },
         ClientError::Lost => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }

@@ -15,6 +15,8 @@ mod jsonl;
 mod messages;
 #[cfg(feature = "oauth")]
 mod oauth;
+#[cfg(feature = "client")]
+mod peers;
 mod program;
 mod proxy;
 mod revisions;

@@ -2,6 +2,7 @@
 
 mod choices;
 mod client;
+mod insecure;
 mod processes;
 mod resource;
 mod secrets;

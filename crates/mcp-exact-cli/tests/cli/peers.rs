@@ -1,0 +1,250 @@
+//! Untidy servers at the command line: what the person reads, and the options that are named.
+
+#[cfg(feature = "http")]
+mod http {
+    use std::path::Path;
+
+    use mcp_exact_tests_support::http_peer::{HttpPeer, PeerReply, legacy_reply};
+
+    use crate::program::{ProgramOutput, run};
+
+    /// Calls the tool `echo` of a server with further options.
+    fn call(peer: &HttpPeer, options: &[&str]) -> ProgramOutput {
+        let mut arguments = vec!["call"];
+        arguments.extend(options);
+        arguments.extend(["echo", "--", &peer.url]);
+        run(Path::new("."), &arguments, b"")
+    }
+
+    /// Starts a server that responds to `method` in its own way.
+    fn peer(method: &'static str, reply: PeerReply) -> HttpPeer {
+        HttpPeer::start(move |request| match request.method() {
+            of if of == method => reply.clone(),
+            _ => legacy_reply(request, "2025-06-18"),
+        })
+    }
+
+    /// Failures of the probe, and of `notifications/initialized`, keep no server out.
+    #[test]
+    fn odd_handshakes_are_passed_over() {
+        for (method, reply) in [
+            ("server/discover", PeerReply::new(500, "", "")),
+            (
+                "server/discover",
+                PeerReply::new(403, "text/html", "<title>No</title>"),
+            ),
+            ("server/discover", PeerReply::new(204, "", "")),
+            ("server/discover", PeerReply::Cut),
+            ("notifications/initialized", PeerReply::new(404, "", "")),
+        ] {
+            let ended = call(&peer(method, reply), &[]);
+            assert_eq!(
+                (ended.code, ended.out.trim()),
+                (0, "echoed"),
+                "{}",
+                ended.err
+            );
+        }
+    }
+
+    /// The error gives the server's reason, and is worded as the client's where it is the client's.
+    #[test]
+    fn reasons_are_shown() {
+        for (method, reply, expected) in [
+            (
+                "initialize",
+                PeerReply::json(403, &serde_json::json!({ "detail": "no tenant" })),
+                "error: the server refuses to start: the server answered with HTTP status 403: no tenant; --trace shows the \
+                 messages, and `mcp-exact doctor` looks for the cause\n",
+            ),
+            (
+                "tools/call",
+                PeerReply::new(502, "text/html", "<title>502 Bad Gateway</title>"),
+                "error: the server answered with HTTP status 502: the page \"502 Bad Gateway\"\n",
+            ),
+            (
+                "tools/call",
+                PeerReply::error(200, &serde_json::Value::Null, -32000, "no tenant"),
+                "error: the server answered with an error: no tenant (-32000)\n",
+            ),
+            (
+                "tools/call",
+                PeerReply::new(302, "", "").with_header("Location", "/login"),
+                "error: the server redirects to /login (HTTP status 302); connect to that URL instead\n",
+            ),
+        ] {
+            let ended = call(&peer(method, reply), &[]);
+            assert_eq!((ended.code, ended.err.as_str()), (2, expected));
+        }
+    }
+
+    /// A message above the limit is refused with its size and the option that raises the limit.
+    #[test]
+    fn size_of_messages_has_an_option() {
+        let content = serde_json::json!([{ "type": "text", "text": "x".repeat(6 << 20) }]);
+        let peer = HttpPeer::start(move |request| match request.method() {
+            "tools/call" => PeerReply::result(request, serde_json::json!({ "content": content })),
+            _ => legacy_reply(request, "2025-06-18"),
+        });
+        let ended = call(&peer, &[]);
+        assert_eq!(
+            (ended.code, ended.out.len()),
+            (0, (6 << 20) + 1),
+            "{}",
+            ended.err
+        );
+        let ended = call(&peer, &["--message-bytes", "100000"]);
+        let size = ended
+            .err
+            .split_once(" has ")
+            .and_then(|(_, rest)| rest.split_once(" bytes, "));
+        let size: usize = size
+            .and_then(|(size, _)| size.parse().ok())
+            .expect(&ended.err);
+        assert!(size > 6 << 20, "{}", ended.err);
+        let end = "more than the 100000 bytes that `message_bytes` of this side allows a message; allow more by \
+                   --message-bytes\n";
+        assert!(
+            ended
+                .err
+                .starts_with("error: the answer of the server has "),
+            "{}",
+            ended.err
+        );
+        assert!(ended.err.ends_with(end), "{}", ended.err);
+    }
+
+    /// `--timeout` holds for the handshake, over all its attempts.
+    #[test]
+    fn timeout_holds_for_the_handshake() {
+        let silent = HttpPeer::start(|_| PeerReply::Silence);
+        let ended = call(&silent, &["--timeout", "1"]);
+        let expected = "error: the server did not respond in time; is it an MCP server?; --trace shows the messages, and \
+                        `mcp-exact doctor` looks for the cause\n";
+        assert_eq!((ended.code, ended.err.as_str()), (2, expected));
+        assert_eq!(silent.methods(), ["server/discover", "initialize"]);
+    }
+
+    /// `--trace` shows bodies that are no messages, and where a redirect leads.
+    #[test]
+    fn trace_shows_bodies() {
+        let html = PeerReply::new(500, "text/html", "<title>Oops</title>\nat line 3\u{1b}[2J");
+        let ended = call(&peer("tools/call", html), &["--trace"]);
+        assert!(
+            ended.err.contains("body: <title>Oops</title> at line 3"),
+            "{}",
+            ended.err
+        );
+        assert!(!ended.err.contains('\u{1b}'), "{}", ended.err);
+        let moved = PeerReply::new(301, "", "").with_header("Location", "/login");
+        let ended = call(&peer("tools/call", moved), &["--trace"]);
+        assert!(
+            ended
+                .err
+                .contains("301 Moved Permanently, Location: /login"),
+            "{}",
+            ended.err
+        );
+    }
+
+    /// An entry of the gateway's file pins the revision of its server.
+    #[cfg(feature = "bridge")]
+    #[test]
+    fn entries_of_the_gateway_pin_revisions() {
+        let peer = HttpPeer::start(|request| {
+            let version = request.body["params"]["protocolVersion"].as_str();
+            legacy_reply(request, version.unwrap_or("2025-06-18"))
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let explain = |entry: &str| {
+            let text = format!("[servers.odd]\nurl = \"{}\"\n{entry}", peer.url);
+            std::fs::write(folder.path().join("bridge.toml"), text).expect("written");
+            run(
+                folder.path(),
+                &["bridge", "explain", "--config", "bridge.toml"],
+                b"",
+            )
+        };
+        let ended = explain("revision = \"2025-03-26\"\ntimeout = 5\nmessage-bytes = 100000\n");
+        assert!(
+            ended.out.contains("of revision 2025-03-26"),
+            "{}{}",
+            ended.out,
+            ended.err
+        );
+        assert_eq!(peer.count("server/discover"), 0);
+        let ended = explain("revision = \"2025-01-01\"\n");
+        assert!(
+            ended
+                .err
+                .contains("the revision \"2025-01-01\" is not known; use one of 2024-11-05"),
+            "{}",
+            ended.err
+        );
+    }
+}
+
+#[cfg(unix)]
+mod stdio {
+    use std::path::Path;
+
+    use crate::program::run;
+
+    /// What the server has written instead of a message is shown when it does not answer.
+    #[test]
+    fn text_that_is_no_message_is_shown() {
+        let script = "echo 'Listening on port 3000'; cat > /dev/null";
+        let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
+        let ended = run(Path::new("."), &arguments, b"");
+        let expected = "error: the server did not respond in time, and sent what is no message: Listening on port 3000; \
+                        --trace shows the messages, and `mcp-exact doctor` looks for the cause\n";
+        assert_eq!((ended.code, ended.err.as_str()), (2, expected));
+        // In a session, too.
+        let script = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"tools/call"'*) echo '{"value":NaN}' ;;
+    *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+        let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
+        let ended = run(Path::new("."), &arguments, b"");
+        let expected = "error: the server did not answer in time, and sent what is no message: {\"value\":NaN}; --trace shows \
+                        what it sends\n";
+        assert_eq!((ended.code, ended.err.as_str()), (2, expected));
+    }
+
+    /// A server without handshake that answers its probe late is used: it starts only when `initialize` has been sent.
+    #[test]
+    fn slow_server_of_the_newest_revision_is_used() {
+        let script = r#"
+identify() { id=$(printf %s "$1" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'); }
+answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+read -r probe
+read -r initialize
+identify "$probe"
+answer '"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
+identify "$initialize"
+answer '"error":{"code":-32602,"message":"_meta is missing"}'
+while read -r line; do
+  identify "$line"
+  case "$line" in
+    *'"tools/list"'*) answer '"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}' ;;
+    *) answer '"result":{"resultType":"complete","content":[{"type":"text","text":"started"}]}' ;;
+  esac
+done
+"#;
+        let arguments = ["call", "--timeout", "2", "echo", "--", "sh", "-c", script];
+        let ended = run(Path::new("."), &arguments, b"");
+        assert_eq!(
+            (ended.code, ended.out.trim()),
+            (0, "started"),
+            "{}",
+            ended.err
+        );
+    }
+}
