@@ -29,7 +29,7 @@ pub struct CallOptions {
     ///
     /// If the tool has the annotation `idempotentHint` and the server has ended the session of the `tools/call` (HTTP
     /// 404), the call is sent again in the next session. Without this definition, and for tools without the annotation,
-    /// a call is never repeated.
+    /// only a call that the server has refused with its session is sent again, because the server has not processed it.
     pub repeatable_tool: Option<JsonObject>,
 }
 

@@ -140,8 +140,9 @@ impl HttpEndpoint {
     ///
     /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close), which
     /// also ends the session on the server. If the server ends a session, the client starts a new session. Requests in
-    /// flight then end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except list and read requests, which
-    /// are sent again.
+    /// flight then end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except list and read requests, and the
+    /// request that the server has refused because it does not know the session: these are sent again, once. Requests
+    /// that are made meanwhile wait for the new session.
     ///
     /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
