@@ -135,7 +135,7 @@ impl Future for Request {
                     let outcome = ready!(Pin::new(pending).poll(cx));
                     this.state = RequestState::Done;
                     let result = into_result(outcome)
-                        .map_err(|error| this.link.authorization().explain(error))
+                        .map_err(|error| this.link.explain(error))
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
                     tracing::debug!("<- {}: result", this.label);
                     tracing::trace!("<- {}: {result}", this.label);
@@ -226,7 +226,8 @@ impl<T> ClientCall<T> {
     /// Allows the client to send the call again in the next session if the server ends the session of the call (HTTP
     /// 404); the server may then execute the call twice. `tool` is the definition of the called tool as
     /// [listed](Client::tools) by the server; without the annotation `idempotentHint`, the call is not repeated. Other
-    /// tool calls are never repeated; list and read requests always are.
+    /// tool calls are repeated only if the server has refused them with the session, and so has not executed them; list
+    /// and read requests always are.
     pub fn allow_repeat(self, tool: &JsonObject) -> Self {
         self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());

@@ -221,6 +221,20 @@ impl Connect {
         self
     }
 
+    /// Sets the time limit for the negotiation with the server, including the start of its process and the fallbacks to older
+    /// revisions. The default is one minute.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.settings.set_connect_timeout(limit);
+        self
+    }
+
+    /// Sets the maximum size of a message of the server, in bytes; 32 MiB by default. An answer above the limit ends its
+    /// request with [`ClientError::TooLarge`]. [`limits`](Self::limits) sets this limit, too.
+    pub fn message_bytes(mut self, size: usize) -> Self {
+        self.settings.set_message_bytes(size);
+        self
+    }
+
     /// Adds vendor or extension methods that the client may send with [`Client::request`].
     pub fn methods(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings

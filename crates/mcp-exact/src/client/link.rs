@@ -56,6 +56,14 @@ impl Settings {
         self.0.offer.oldest = Some(revision);
     }
 
+    pub(super) fn set_connect_timeout(&mut self, limit: Duration) {
+        self.0.handshake_timeout = limit;
+    }
+
+    pub(super) fn set_message_bytes(&mut self, size: usize) {
+        self.0.limits.message_bytes = size;
+    }
+
     pub(super) fn set_idle_timeout(&mut self, limit: Duration) {
         self.0.request_timeout.idle = limit;
     }
@@ -208,6 +216,15 @@ impl ClientLink {
         let weak = Arc::downgrade(&link);
         link.events.link.get_or_init(|| weak);
         Ok(link)
+    }
+
+    /// Adds what is known of the cause to the error of a request: the error of the authorization, or what the server has sent
+    /// instead of a message.
+    pub(super) fn explain(&self, error: ClientError) -> ClientError {
+        match (&error, self.handle.first_malformed()) {
+            (ClientError::TimedOut, Some(text)) => ClientError::NoMessage(text),
+            _ => self.authorization.explain(error),
+        }
     }
 
     pub(super) fn authorization(&self) -> &Authorization {

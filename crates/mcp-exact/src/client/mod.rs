@@ -91,6 +91,21 @@ pub enum ClientError {
     /// The server answered with an error.
     #[error("the server answered with an error: {0}")]
     Server(PeerError),
+    /// The server gave no usable answer, such as an HTTP status or a page in place of a message. The text says what the server
+    /// has sent.
+    #[error("{0}")]
+    Answer(PeerError),
+    /// The answer of the server exceeds a limit of this client, a field of [`Limits`](crate::Limits).
+    #[error("{error}; raise it by `Connect::limits`")]
+    TooLarge {
+        /// Name of the limit, such as `message_bytes`.
+        limit: String,
+        /// Description with the size of the answer.
+        error: PeerError,
+    },
+    /// The server did not answer in time, and sent what is no message.
+    #[error("the server did not answer in time, and sent what is no message: {0}")]
+    NoMessage(String),
     /// The tool failed (`isError`).
     #[error("the tool failed: {}", .0.text())]
     Tool(Box<ToolOutput>),
@@ -422,11 +437,22 @@ pub(crate) fn arguments_object<A: Serialize + ?Sized>(
     }
 }
 
+impl ClientError {
+    /// Tells an error of the server from one of this client about the answer of the server.
+    fn from_peer_error(error: PeerError) -> Self {
+        match error.exceeded_limit() {
+            Some(limit) => Self::TooLarge { limit, error },
+            None if error.is_local() => Self::Answer(error),
+            None => Self::Server(error),
+        }
+    }
+}
+
 /// Returns the result of a request, or the reason why it failed.
 fn into_result(outcome: Outcome) -> Result<JsonObject, ClientError> {
     match outcome {
         Outcome::Result(result) => Ok(result.into_object()),
-        Outcome::Error(error) => Err(ClientError::Server(error)),
+        Outcome::Error(error) => Err(ClientError::from_peer_error(error)),
         Outcome::TimedOut => Err(ClientError::TimedOut),
         Outcome::Cancelled | Outcome::Lost | Outcome::Closed => Err(ClientError::Lost),
     }

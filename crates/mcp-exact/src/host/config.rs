@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::client::{Client, ClientError, Connect};
 use crate::decode;
-use crate::link::Json;
+use crate::link::{Json, Revision};
 use crate::transport::ServerCommand;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport};
 
@@ -59,6 +59,9 @@ pub struct ServerEntry {
     pub headers: BTreeMap<String, String>,
     /// True if the server must not be connected.
     pub disabled: bool,
+    /// The only revision that is offered to the server; all of them if it is missing.
+    #[serde(alias = "protocolVersion")]
+    pub revision: Option<String>,
 }
 
 impl fmt::Debug for ServerEntry {
@@ -115,10 +118,35 @@ impl ServerEntry {
 
     /// Creates the client builder for the server.
     pub(super) fn connect(&self) -> Result<Connect, ClientError> {
-        Ok(match self.address()? {
+        let connect = match self.address()? {
             ServerAddress::Command(command) => Client::spawn(command),
             ServerAddress::Http(endpoint) => Client::http(endpoint),
+        };
+        Ok(match self.pinned_revision()? {
+            Some(revision) => connect.revision(revision),
+            None => connect,
         })
+    }
+
+    /// Returns the only revision that is offered to the server; `None` if all of them are.
+    ///
+    /// # Errors
+    /// [`ClientError::Config`] if the revision is not known.
+    pub fn pinned_revision(&self) -> Result<Option<Revision>, ClientError> {
+        let Some(id) = &self.revision else {
+            return Ok(None);
+        };
+        let found = crate::revisions().find(|revision| revision.as_str() == id);
+        let unknown = || {
+            let known: Vec<_> = crate::revisions()
+                .map(|revision| revision.to_string())
+                .collect();
+            let known = known.join(", ");
+            ClientError::Config(format!(
+                "the revision {id:?} is not known; use one of {known}"
+            ))
+        };
+        found.map(Some).ok_or_else(unknown)
     }
 
     /// Returns the address of the server; `variable` looks up environment variables.
@@ -233,6 +261,29 @@ mod tests {
             .to_string();
         assert!(
             error.ends_with("it needs an object `mcpServers` of servers by name"),
+            "{error}"
+        );
+    }
+
+    /// An entry may pin the revision of its server; an unknown revision is an error that lists the known ones.
+    #[test]
+    fn entries_may_pin_a_revision() {
+        let pinned = |member: &str| {
+            let file = format!(r#"{{"mcpServers":{{"a":{{"command":"x"{member}}}}}}}"#);
+            let servers = ServerEntry::parse_all(&file).expect("a configuration");
+            servers["a"].as_ref().expect("an entry").pinned_revision()
+        };
+        assert_eq!(pinned(""), Ok(None));
+        for name in ["revision", "protocolVersion"] {
+            let found = pinned(&format!(r#","{name}":"2025-06-18""#)).expect("known");
+            assert_eq!(
+                found.map(|revision| revision.to_string()).as_deref(),
+                Some("2025-06-18")
+            );
+        }
+        let error = pinned(r#","revision":"2025-01-01""#).expect_err("unknown");
+        assert!(
+            error.to_string().contains("use one of 2024-11-05, "),
             "{error}"
         );
     }

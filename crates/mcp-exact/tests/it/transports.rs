@@ -1,6 +1,7 @@
 //! Servers over HTTP, for clients of every revision.
 
 use std::future::IntoFuture as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -242,15 +243,28 @@ async fn list_changes_are_notified_over_http() {
     }
 }
 
-/// A call in a session that the server has ended is sent again only if the caller allows it and the tool declares
+/// A call that runs when the server ends its session is sent again only if the caller allows it and the tool declares
 /// `idempotentHint`: "calling the tool repeatedly with the same arguments will have no additional effect" (`server/tools`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_idempotent_calls_are_repeated() {
+    let is_first = Arc::new(AtomicBool::new(true));
+    // The first call of each row runs until its session ends.
+    let tool = || {
+        let is_first = Arc::clone(&is_first);
+        move |cx: Cx| {
+            let waits = is_first.swap(false, Ordering::Relaxed);
+            async move {
+                cx.progress(1, 2)?;
+                if waits {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Error>("done")
+            }
+        }
+    };
     let server = Server::builder("test", "1.0.0")
-        .tool(Tool::new("idempotent").idempotent(true), || async {
-            "done"
-        })
-        .tool("plain", || async { "done" })
+        .tool(Tool::new("idempotent").idempotent(true), tool())
+        .tool("plain", tool())
         .build()
         .expect("a server");
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -279,8 +293,15 @@ async fn only_idempotent_calls_are_repeated() {
             .await
             .expect("a client");
         let tools = client.tools().all().await.expect("tools");
-        service.end_sessions();
+        is_first.store(true, Ordering::Relaxed);
+        let ending = service.clone();
         let call = client.call::<_, String>(called, &());
+        let goes_on = AtomicBool::new(true);
+        let call = call.on_progress(move |_| {
+            if goes_on.swap(false, Ordering::Relaxed) {
+                ending.end_sessions();
+            }
+        });
         let tool = tools.iter().find(|tool| Some(&*tool.name()) == allowed);
         let answer = match tool {
             Some(tool) => call.allow_repeat(tool.object()).await,
