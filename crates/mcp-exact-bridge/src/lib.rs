@@ -105,7 +105,7 @@ pub use hooks::{Call, Decision, Hook, HookFuture, Hooks, Message, MessageDecisio
 pub use limits::PrincipalLimits;
 pub use losses::{LossHook, LossReport, LossRule};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
-pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState};
+pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, RepairCounts, ServerState};
 pub use names::Prefix;
 pub use update::{Rules, ServerUpdate, Update};
 pub use upstream::{SharedUpstream, Upstream};

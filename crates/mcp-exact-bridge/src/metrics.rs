@@ -218,6 +218,9 @@ pub struct ServerState {
     pub waiting_calls: usize,
 }
 
+/// Number of repairs by the name of a server, empty for clients, and the name of a rule.
+pub type RepairCounts = BTreeMap<(Arc<str>, &'static str), u64>;
+
 /// Counters of a bridge since its creation, and its current resource usage. `Display` writes the Prometheus text
 /// format.
 #[derive(Debug, Clone)]
@@ -228,7 +231,7 @@ pub struct Metrics {
     /// Number of losses by [`LossReport::id`](crate::LossReport::id).
     pub losses: BTreeMap<String, u64>,
     /// Number of repairs in messages by the name of the server, empty for clients, and the name of the rule.
-    pub repairs: BTreeMap<(Arc<str>, &'static str), u64>,
+    pub repairs: RepairCounts,
     /// Servers in the order of the configuration.
     pub servers: Vec<ServerState>,
     /// Current resource usage of the bridge.
@@ -238,10 +241,7 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn new(
         counters: &Counters,
-        (losses, repairs): (
-            BTreeMap<String, u64>,
-            BTreeMap<(Arc<str>, &'static str), u64>,
-        ),
+        (losses, repairs): (BTreeMap<String, u64>, RepairCounts),
         servers: Vec<ServerState>,
         usage: Usage,
     ) -> Self {

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_exact_session::{Repair, RepairRule};
 
+use crate::metrics::RepairCounts;
+
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
 
@@ -42,7 +44,7 @@ impl RepairCounters {
     }
 
     /// Returns the number of repairs by server and rule.
-    pub(crate) fn counted(&self) -> BTreeMap<(Arc<str>, &'static str), u64> {
+    pub(crate) fn counted(&self) -> RepairCounts {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = seen.counts.iter();
         let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use mcp_exact::Tolerance;
 use mcp_exact::transport::http::server::{
     Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
 };
@@ -336,6 +337,11 @@ impl<'a> Setup<'a> {
         };
         let mut options = Options::default();
         options.rules = create_rules(&config, arguments.losses);
+        if config.strict {
+            options.tolerance = Tolerance::Strict;
+        } else {
+            options.tolerance = arguments.settings.tolerance();
+        }
         options.losses_in_meta = config.losses_in_meta;
         options.losses_in_header = config.losses_in_header;
         options.servers_may_change = !servers.is_empty();

@@ -145,17 +145,17 @@ pub(crate) fn parse(
     }
 }
 
-/// Returns the only answer of an array, in a revision without batches.
-pub(crate) fn only_answer(parsed: ParsedFrame) -> Result<ParsedFrame, ParsedFrame> {
+/// Returns the only answer of an array, in a revision without batches, and true; otherwise the unchanged frame.
+pub(crate) fn only_answer(parsed: ParsedFrame) -> (ParsedFrame, bool) {
     let ParsedFrame::Batch(mut items) = parsed else {
-        return Err(parsed);
+        return (parsed, false);
     };
     let is_answer = matches!(&items[..], [Ok(Ok(Message::Result(_) | Message::Error(_)))]);
     match items.pop() {
-        Some(Ok(only)) if is_answer => Ok(ParsedFrame::Single(only)),
+        Some(Ok(only)) if is_answer => (ParsedFrame::Single(only), true),
         last => {
             items.extend(last);
-            Err(ParsedFrame::Batch(items))
+            (ParsedFrame::Batch(items), false)
         }
     }
 }

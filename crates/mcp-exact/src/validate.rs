@@ -59,11 +59,18 @@ mod checks {
                 return Ok(());
             };
             let mut value: serde_json::Value = call.arguments().parse()?;
+            let error = match validator.validate(&value) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    Error::invalid_arguments(error.instance_path().to_string(), error.to_string())
+                }
+            };
             // Schemas that are derived do not name the null that stands for absence.
             crate::schema::without_absent(&mut value, schema);
-            validator.validate(&value).map_err(|error| {
-                Error::invalid_arguments(error.instance_path().to_string(), error.to_string())
-            })
+            if validator.is_valid(&value) {
+                return Ok(());
+            }
+            Err(error)
         }
 
         /// Validates the structured content of a result ("Servers MUST provide structured results that conform",

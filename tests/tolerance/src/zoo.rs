@@ -109,16 +109,18 @@ impl Peer {
 
     /// Replaces the placeholders of a message.
     fn fill(&self, text: &str, id: &str) -> String {
-        let (new, list) = match self.has_sessions() {
-            true => ("", ""),
-            false => (
+        let (new, list) = if self.has_sessions() {
+            ("", "")
+        } else {
+            (
                 r#""resultType":"complete","#,
                 r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            ),
+            )
         };
-        let handshake = match self.has_sessions() {
-            true => format!(r#""protocolVersion":"{}","#, self.revision),
-            false => format!(r#"{list}"supportedVersions":["{}"],"#, self.revision),
+        let handshake = if self.has_sessions() {
+            format!(r#""protocolVersion":"{}","#, self.revision)
+        } else {
+            format!(r#"{list}"supportedVersions":["{}"],"#, self.revision)
         };
         text.replace("$ID", id)
             .replace("$HANDSHAKE", &handshake)

@@ -39,6 +39,8 @@ pub struct Config {
     pub losses_in_meta: bool,
     /// True if HTTP responses list the ids of losses in a header.
     pub losses_in_header: bool,
+    /// True if what clients and servers send is refused if it breaks its schema, instead of being repaired.
+    pub strict: bool,
     /// True if `/metrics` is served.
     pub metrics: bool,
     /// File of the audit log; `-` is standard error.
@@ -357,6 +359,7 @@ impl Config {
                 "losses-in-header",
                 self.losses_in_header != other.losses_in_header,
             ),
+            ("strict", self.strict != other.strict),
             ("metrics", self.metrics != other.metrics),
             ("audit", self.audit != other.audit),
             (

@@ -1,5 +1,6 @@
 //! `mcp-exact inspect`: prints the identity, tools, resources and prompts of a server, as tables or JSON.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
@@ -37,13 +38,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
-        let description = ServerDescription::request_from(&client).await?;
+        let description = ServerDescription::request_from(&client).await;
         let text = if arguments.json {
             serde_json::to_string_pretty(&description.to_json()?)? + "\n"
         } else {
             description.to_text()
         };
         client.close();
+        for (method, reason) in &description.failed {
+            let word = Painter::stderr().paint(Style::Red, "not shown");
+            let reason = without_control_characters(reason);
+            let _ = writeln!(io::stderr(), "{word}: `{method}` failed: {reason}");
+        }
         io::stdout().lock().write_all(text.as_bytes())?;
         Ok(Outcome::Valid)
     })
@@ -69,25 +75,47 @@ struct ServerDescription {
     templates: Vec<Definition>,
     /// Entries of `prompts/list`.
     prompts: Vec<Definition>,
+    /// Methods of the lists that could not be read, with the reason.
+    failed: Vec<(&'static str, String)>,
 }
 
 impl ServerDescription {
     /// Requests the lists of a connected server, and combines them with the negotiated data.
-    async fn request_from(client: &Client) -> anyhow::Result<Self> {
+    async fn request_from(client: &Client) -> Self {
         let capabilities = client.capabilities();
         let has = |name: &str| capabilities.get(name).is_some();
         let revision = client.revision().to_string();
-        Ok(Self {
+        let mut failed = Vec::new();
+        Self {
             lifecycle: mcp_exact_revisions::find(&revision).map(|spec| spec.lifecycle()),
             revision,
             info: client.server_info(),
             instructions: client.instructions(),
-            tools: list_all(has("tools"), client.tools()).await?,
-            resources: list_all(has("resources"), client.resources()).await?,
-            templates: list_all(has("resources"), client.resource_templates()).await?,
-            prompts: list_all(has("prompts"), client.prompts()).await?,
+            tools: list_all(has("tools"), "tools/list", client.tools(), &mut failed).await,
+            resources: list_all(
+                has("resources"),
+                "resources/list",
+                client.resources(),
+                &mut failed,
+            )
+            .await,
+            templates: list_all(
+                has("resources"),
+                "resources/templates/list",
+                client.resource_templates(),
+                &mut failed,
+            )
+            .await,
+            prompts: list_all(
+                has("prompts"),
+                "prompts/list",
+                client.prompts(),
+                &mut failed,
+            )
+            .await,
             capabilities,
-        })
+            failed,
+        }
     }
 
     /// Returns the description as JSON.
@@ -98,6 +126,8 @@ impl ServerDescription {
                 .map(|definition| Ok(definition.object().parse()?));
             parsed.collect()
         };
+        let failed = self.failed.iter().map(|(method, reason)| (*method, reason));
+        let failed: BTreeMap<_, _> = failed.collect();
         Ok(json!({
             "revision": self.revision,
             "lifecycle": self.lifecycle.map(lifecycle_name),
@@ -108,6 +138,7 @@ impl ServerDescription {
             "resources": objects(&self.resources)?,
             "resourceTemplates": objects(&self.templates)?,
             "prompts": objects(&self.prompts)?,
+            "failed": failed,
         }))
     }
 
@@ -194,16 +225,25 @@ impl ServerDescription {
 }
 
 /// Returns all entries of a list, or no entries if its capability is not declared or the server does not implement the
-/// list method.
-async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
+/// list method. A failure is added to `failed`, so that the other lists are shown.
+async fn list_all(
+    is_declared: bool,
+    method: &'static str,
+    list: List,
+    failed: &mut Vec<(&'static str, String)>,
+) -> Vec<Definition> {
     /// JSON-RPC error code of an unknown method.
     const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     match list.all().await {
-        Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => Ok(Vec::new()),
-        result => result.map_err(add_hint),
+        Ok(all) => all,
+        Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => Vec::new(),
+        Err(error) => {
+            failed.push((method, add_hint(error).to_string()));
+            Vec::new()
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use clap::Args;
 use mcp_exact::transport::ServerCommand;
 #[cfg(feature = "http")]
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
-use mcp_exact::{Client, ClientError, Connect, LogMessage, Revision};
+use mcp_exact::{Client, ClientError, Connect, LogMessage, RepairedMessage, Revision, Tolerance};
 
 use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
@@ -42,6 +42,9 @@ pub struct Settings {
     /// Largest message of the server, in bytes; 32 MiB without it.
     #[arg(long, value_name = "BYTES")]
     message_bytes: Option<usize>,
+    /// Refuse what breaks the schema of the protocol, instead of repairing it.
+    #[arg(long)]
+    strict: bool,
     /// Print each message to standard error, with direction, revision and violations.
     #[arg(long)]
     trace: bool,
@@ -118,7 +121,8 @@ impl Settings {
         let connect = connect
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
             .connect_timeout(self.request_timeout())
-            .idle_timeout(self.request_timeout());
+            .idle_timeout(self.request_timeout())
+            .tolerance(self.tolerance());
         let connect = match self.message_bytes {
             Some(size) => connect.message_bytes(size),
             None => connect,
@@ -150,6 +154,7 @@ impl Settings {
                 let answers = Arc::clone(&sampling);
                 async move { answers.answer_sampling(request).await }
             })
+            .on_repair(print_repair)
             .on_log(|message| print_log_message(&message)))
     }
 
@@ -167,6 +172,15 @@ impl Settings {
         match self.root.iter().find(|root| !root.starts_with("file://")) {
             Some(root) => bail!("`{root}` is no URI of a file; write a root as `file:///folder`"),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the policy for what the server sends.
+    pub fn tolerance(&self) -> Tolerance {
+        if self.strict {
+            Tolerance::Strict
+        } else {
+            Tolerance::Lenient
         }
     }
 
@@ -339,6 +353,14 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ),
         _ => anyhow!("{error}"),
     }
+}
+
+/// Prints a repair of a message of the server to standard error.
+fn print_repair(repair: &RepairedMessage) {
+    let painter = Painter::stderr();
+    let word = painter.paint(Style::Yellow, "repaired");
+    let repair = without_control_characters(&repair.to_string());
+    let _ = writeln!(io::stderr(), "{word}: {repair}");
 }
 
 /// Prints a log message of the server to standard error.

@@ -23,3 +23,5 @@ mod revisions;
 mod show;
 #[cfg(all(feature = "telemetry", unix))]
 mod telemetry;
+#[cfg(all(feature = "client", unix))]
+mod tolerance;

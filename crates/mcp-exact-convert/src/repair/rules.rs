@@ -63,8 +63,8 @@ pub const RULES: &[RuleInfo] = &[
         effect: "`null` of an optional member counts as absence, except where the schema gives `null` a meaning",
         reports: &[
             "Azure/data-api-builder#3599",
-            "mokemokechicken/mcp-js#117",
-            "aallam/mcp.el#85",
+            "r33drichards/mcp-js#117",
+            "lizqwerscott/mcp.el#85",
         ],
     },
     RuleInfo {
@@ -73,7 +73,7 @@ pub const RULES: &[RuleInfo] = &[
         effect: "`null` of a required list counts as the empty list, as Go writes a nil slice",
         reports: &[
             "aldinokemal/go-whatsapp-web-multidevice#625",
-            "smart-mcp-proxy/mcpproxy-go#953",
+            "googleapis/mcp-toolbox#3147",
         ],
     },
     RuleInfo {
@@ -131,13 +131,13 @@ pub const RULES: &[RuleInfo] = &[
         rule: RepairRule::EmptyResult,
         name: "empty-result",
         effect: "`null` or `[]` as a whole result counts as `{}`",
-        reports: &["php-mcp/schema#2"],
+        reports: &["lightpanda-io/browser#2683"],
     },
     RuleInfo {
         rule: RepairRule::EmptyParams,
         name: "empty-params",
         effect: "`[]` as params counts as `{}`",
-        reports: &["php-mcp/schema#2"],
+        reports: &["laravel/mcp#136"],
     },
     RuleInfo {
         rule: RepairRule::ByteOrderMark,

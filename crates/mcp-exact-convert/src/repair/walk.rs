@@ -421,7 +421,7 @@ impl Walk {
 fn fits(text: &str, value: u16) -> Result<(), String> {
     match read(Reader::of_checked(text), 0, value, TreeSelection::Nothing) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("{}", error.detail())),
+        Err(error) => Err(error.detail().to_string()),
     }
 }
 

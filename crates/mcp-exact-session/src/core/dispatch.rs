@@ -142,14 +142,12 @@ pub(crate) trait Endpoint: Sized {
         if has_batches || self.core_ref().tolerance == Tolerance::Strict {
             return parsed;
         }
-        match tolerance::only_answer(parsed) {
-            Ok(answer) => {
-                let repair = Repair::of_envelope(RepairRule::ArrayOfOne, "");
-                self.core().push_repairs("", vec![repair]);
-                answer
-            }
-            Err(parsed) => parsed,
+        let (parsed, is_repaired) = tolerance::only_answer(parsed);
+        if is_repaired {
+            let repair = Repair::of_envelope(RepairRule::ArrayOfOne, "");
+            self.core().push_repairs("", vec![repair]);
         }
+        parsed
     }
 
     /// Reports a document that is no message.

@@ -239,9 +239,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns the revision that a request outside of a session is read in.
     fn revision_named_by(&self, call: &Call) -> Option<&'static RevisionSpec> {
-        let named = match rules::is_initialize(&call.method) {
-            true => call.param("protocolVersion"),
-            false => call.meta(meta::PROTOCOL_VERSION),
+        let named = if rules::is_initialize(&call.method) {
+            call.param("protocolVersion")
+        } else {
+            call.meta(meta::PROTOCOL_VERSION)
         };
         let named = named.and_then(JsonRef::as_str);
         let known = named.and_then(|named| mcp_exact_revisions::find(&named));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_exact::{
-    CacheHint, Client, ClientError, JsonObject, PeerError, RawRequest, Server, revisions,
+    CacheHint, Client, ClientError, JsonObject, PeerError, RawRequest, Server, Tolerance, revisions,
 };
 use tokio::sync::mpsc;
 
@@ -140,10 +140,10 @@ fn page(tool: &str, more: &str) -> JsonObject {
     ))
 }
 
-/// An endless list ends with an error instead of exhausting the memory or the time of the client, with and without
-/// caching.
+/// An endless list ends with what was read instead of exhausting the memory or the time of the client, with and without
+/// caching; with `Tolerance::Strict`, it is an error.
 #[tokio::test]
-async fn endless_lists_end_with_an_error() {
+async fn endless_lists_end() {
     for ttl_ms in [0, 3_600_000] {
         let server = paged_server(move |_| {
             let more = format!(r#""nextCursor":"x","ttlMs":{ttl_ms},"#);
@@ -151,22 +151,29 @@ async fn endless_lists_end_with_an_error() {
         });
         let client = Client::in_memory(&server).await.expect("a client");
         for _ in 0..2 {
-            let error = client.tools().all().await.expect_err("no end");
-            assert!(matches!(error, ClientError::Result(_)), "{error}");
+            let tools = client.tools().all().await.expect("what was read");
+            assert_eq!(tools.len(), 1);
         }
+        let strict = Client::in_memory(&server).tolerance(Tolerance::Strict);
+        let error = strict.await.expect("a client").tools().all().await;
+        let error = error.expect_err("no end");
+        assert!(matches!(error, ClientError::Result(_)), "{error}");
     }
-    let count = AtomicUsize::new(0);
-    let server = paged_server(move |_| {
-        let cursor = count.fetch_add(1, Ordering::SeqCst);
-        let more = format!(r#""nextCursor":"{cursor}","ttlMs":0,"#);
-        Ok(page("tool", &more))
-    });
-    let client = Client::in_memory(&server).await.expect("a client");
-    let error = client.tools().all().await.expect_err("no end");
-    assert_eq!(
-        error.to_string(),
-        "the result cannot be read: the list has more than 10000 pages"
-    );
+    for (max_pages, expected) in [(None, 100), (Some(7), 7)] {
+        let count = AtomicUsize::new(0);
+        let server = paged_server(move |_| {
+            let cursor = count.fetch_add(1, Ordering::SeqCst);
+            let more = format!(r#""nextCursor":"{cursor}","ttlMs":0,"#);
+            Ok(page("tool", &more))
+        });
+        let mut connect = Client::in_memory(&server);
+        if let Some(pages) = max_pages {
+            connect = connect.max_pages(pages);
+        }
+        let client = connect.await.expect("a client");
+        let tools = client.tools().all().await.expect("what was read");
+        assert_eq!((tools.len(), client.repairs()), (expected, 1));
+    }
 }
 
 /// "If a cursor becomes invalid […], the client SHOULD discard all cached pages and re-fetch from the beginning"

@@ -55,7 +55,7 @@ async fn protocol_errors_stay_protocol_errors() {
             assert_eq!(code(unknown), Some(-32602));
             let wrong = client.request(
                 "tools/call",
-                Some(object(r#"{"name":"add","arguments":[]}"#)),
+                Some(object(r#"{"name":"add","arguments":[1]}"#)),
             );
             assert_eq!(code(wrong.await.expect_err("an error")), Some(-32602));
         },
