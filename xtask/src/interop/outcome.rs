@@ -20,10 +20,6 @@ pub(super) enum RequiredOutcome {
     /// The two sides have no revision in common: the client reports that and exits with an error code. Exit code 101 (a
     /// panic) and signals count as failures.
     Refusal,
-    /// A restarted server answers requests of the earlier session with this status, which does not indicate that the
-    /// session has ended (`basic/transports`, "Session Management", requires 404): the example client reports the
-    /// status.
-    LostSession(u16),
 }
 
 /// Session in which every required step succeeds.
@@ -128,18 +124,11 @@ impl RequiredOutcome {
         Self::Refusal
     }
 
-    /// Creates the required outcome of our client with a server that is restarted during a session and then answers
-    /// requests of this session with the HTTP status `status` instead of 404.
-    pub(super) fn for_lost_session(status: u16) -> Self {
-        Self::LostSession(status)
-    }
-
     /// Returns the verdict for a run that has the required outcome.
     pub(super) fn success_verdict(&self) -> &'static str {
         match self {
             Self::Session(_) => "ok",
             Self::Refusal => "ok, refused",
-            Self::LostSession(_) => "ok, as expected: the server does not answer 404",
         }
     }
 }
@@ -229,27 +218,7 @@ impl Outcome {
                     .unwrap_or("it ended with success");
                 vec![format!("no revision is common, and still: {end}")]
             }
-            RequiredOutcome::LostSession(status) => self.lost_session_failures(*status),
         }
-    }
-
-    /// Returns one line for each expected line that our client has not printed after the server answered requests of
-    /// the earlier session with the HTTP status `status`.
-    fn lost_session_failures(&self, status: u16) -> Vec<String> {
-        let words = [
-            "call: Lost".to_owned(),
-            format!("tools/list: the server answers with HTTP status {status}"),
-        ];
-        let has = |start: &String| self.text.lines().any(|line| line.starts_with(&**start));
-        let mut failures: Vec<String> = words
-            .iter()
-            .filter(|start| !has(start))
-            .map(|start| format!("expected `{start}`; correct `ended_session` in peers.toml"))
-            .collect();
-        if !failures.is_empty() {
-            failures.extend(self.abort_reason.clone());
-        }
-        failures
     }
 
     /// Returns the deviations from a required session.
@@ -371,23 +340,6 @@ mod tests {
             Reports::Text,
             &[],
         );
-    }
-
-    /// After a restart, our client must report the lost call and the HTTP status of its next request.
-    #[test]
-    fn lost_session_reports_the_status() {
-        let run = |stdout: &str| {
-            let ended = ProcessResult {
-                status: Some(ExitStatus::default()),
-                stdout: stdout.into(),
-                stderr: String::new(),
-            };
-            Outcome::parse_output(&ended).failures(&RequiredOutcome::for_lost_session(400))
-        };
-        let lost = "call: Lost\ntools/list: the server answers with HTTP status 400 (-32603)\n";
-        assert_eq!(run(lost), [""; 0]);
-        let works = "call: Lost\ntools/list: 3 of them\n\nrevision 2025-06-18\n";
-        assert_eq!(run(works).len(), 1);
     }
 
     /// A failed step is reported as a failure with its name and the reason.

@@ -103,10 +103,7 @@ fn pairs_with_faults(
                     }
                     Fault::RestartServer => {
                         command.push("--restart".into());
-                        match server.ended_session {
-                            Some(status) => RequiredOutcome::for_lost_session(status),
-                            None => RequiredOutcome::for_restarted_server(revision),
-                        }
+                        RequiredOutcome::for_restarted_server(revision)
                     }
                 };
                 pairs.push(Pair {

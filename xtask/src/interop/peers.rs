@@ -180,8 +180,6 @@ pub(super) struct Mode {
     /// True if a client resumes the stream of a call automatically after its connection was cut.
     #[serde(default)]
     pub(super) resumes: bool,
-    /// HTTP status for requests of an ended session, if it differs from 404.
-    pub(super) ended_session: Option<u16>,
 }
 
 impl Peers {
