@@ -72,12 +72,13 @@ fn notifications_are_converted() {
     );
 }
 
-/// `notifications/cancelled` is converted whichever side sends it, and if the sender is not specified.
+/// `notifications/cancelled` of a client is converted, also if the sender is not specified. That of a server is refused: up
+/// to 2025-11-25 it cancels a request of the server, and from 2026-07-28 on it may only end `subscriptions/listen`.
 #[test]
-fn cancellations_of_both_sides_are_converted() {
+fn cancellations_of_clients_are_converted() {
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-    for direction in ["", " --direction client", " --direction server"] {
+    for direction in ["", " --direction client"] {
         check(
             &format!("--from 2026-07-28 --to 2025-11-25{direction}"),
             cancelled,
@@ -87,6 +88,14 @@ fn cancellations_of_both_sides_are_converted() {
             "#]],
         );
     }
+    check(
+        "--from 2026-07-28 --to 2025-11-25 --direction server",
+        cancelled,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/params": a server's `notifications/cancelled` ends `subscriptions/listen` in one revision, and cancels a request of the server in the other
+        "#]],
+    );
 }
 
 /// A result is converted only if `--method` specifies the method of its request.
