@@ -16,6 +16,9 @@ enum Reaction {
     Silence,
 }
 
+/// Function that reacts to a probe.
+type ReactionToProbe = Box<dyn Fn(&Value) -> Reaction>;
+
 /// Returns the failure of a POST with this status and body.
 fn status(code: u16, body: &str) -> Reaction {
     Reaction::Failure(TransportFailure::Status {
@@ -131,7 +134,7 @@ fn every_failed_probe_leads_to_initialize() {
         })
     };
     let internal = error(json!(1), -32603, "x").to_string();
-    let reactions: Vec<(&str, Box<dyn Fn(&Value) -> Reaction>)> = vec![
+    let reactions: Vec<(&str, ReactionToProbe)> = vec![
         ("403", Box::new(|_| status(403, "forbidden"))),
         ("404", Box::new(|_| status(404, ""))),
         ("409", Box::new(|_| status(409, ""))),
