@@ -4,6 +4,10 @@
 //! With equal revisions, everything that the bridge does not own arrives unchanged: unknown members, numbers, order,
 //! spelling. With different revisions, the bridge's loss report explains every difference. The bridge owns ids,
 //! progress tokens, and the members of `_meta` in which each side identifies itself.
+#![allow(
+    clippy::print_stdout,
+    reason = "what a revision lacks is worth reading"
+)]
 
 #[path = "../convert/checker.rs"]
 mod checker;
