@@ -185,12 +185,13 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns true if a session is negotiated in a revision whose sessions have ids over HTTP, unless the server has assigned
-    /// no id.
+    /// Returns true if a session is negotiated whose server has assigned an id over HTTP. If it is unknown whether it has, the
+    /// revision decides. Servers of 2024-11-05 assign ids over Streamable HTTP, too, although only later revisions define them.
     fn has_http_session(&self) -> bool {
         let http = self.core.binding == Binding::StreamableHttp;
-        let has_id = self.has_session_id.unwrap_or(true);
-        http && has_id && self.spec().is_some_and(RevisionSpec::has_session_ids)
+        let by_revision =
+            |spec: &RevisionSpec| self.has_session_id.unwrap_or(spec.has_session_ids());
+        http && self.spec().is_some_and(by_revision)
     }
 
     /// Handles an error status for the probe.
