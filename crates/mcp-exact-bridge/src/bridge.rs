@@ -87,7 +87,7 @@ pub struct Options {
     pub waiting_calls: usize,
     /// Policy for what clients and servers send.
     pub tolerance: Tolerance,
-    /// Maximum number of pages that are read from one list of a server in front of which there are others.
+    /// Maximum number of pages that the bridge reads from one list of a server, if it joins the lists of several servers.
     pub max_pages: usize,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
     /// and pictures.

@@ -206,7 +206,7 @@ impl Losses {
         }
     }
 
-    /// Returns the policy for results that are not of their type.
+    /// Returns the policy for results that do not match their schema.
     pub(crate) fn tolerance(&self) -> Tolerance {
         match &self.settings.repairs {
             Some(_) => Tolerance::Lenient,

@@ -185,7 +185,7 @@ pub(super) fn run_all(
     Ok(summary)
 }
 
-/// Runs a job; its output goes to a file.
+/// Runs a job and writes what it prints to the file `output`.
 fn run_job(mut job: Job, output: &PathBuf) -> anyhow::Result<(Summary, Duration)> {
     let file =
         File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
