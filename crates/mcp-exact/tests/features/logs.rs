@@ -159,7 +159,7 @@ async fn events_become_log_messages() {
     for log in logs.iter() {
         assert_eq!(
             (log.level, log.logger.as_deref()),
-            (Level::Warning, Some("logs"))
+            (Level::Warning, Some(module_path!()))
         );
         let data: serde_json::Value = log.data.parse().expect("an object");
         let expected = serde_json::json!({
