@@ -1,5 +1,4 @@
 //! Compiler errors for authors of servers: each names the problem and the solution.
-#![cfg(feature = "macros")]
 
 /// Each program in `tests/ui` fails to compile with the recorded errors. The test runs with one toolchain only, because
 /// compiler versions differ in their wording.
