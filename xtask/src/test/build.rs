@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// Arguments that select all packages with one set of features: whoever builds with them shares all artefacts.
-pub(crate) const WHOLE_WORKSPACE: [&str; 3] = ["--workspace", "--features", "mcp-exact-cli/full"];
+pub(crate) use xtask_start::WHOLE_WORKSPACE;
 
 /// Test program that cargo has built.
 #[derive(Debug, Clone, PartialEq, Eq)]

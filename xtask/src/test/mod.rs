@@ -9,7 +9,6 @@ mod changed;
 mod run;
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::bail;
 
@@ -53,14 +52,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         println!("no package is changed");
         return Ok(());
     }
-    let begun = Instant::now();
     let mut programs = build::build(root, arguments.locked)?;
     programs.retain(|program| selection.contains(&program.package));
-    println!(
-        "built in {} s; running {} programs",
-        begun.elapsed().as_secs(),
-        programs.len()
-    );
+    println!("running {} programs", programs.len());
     let mut summary = run::Summary::default();
     for round in 0..arguments.rounds.max(1) {
         let jobs = if round == 0 {
