@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::extra::report_additional;
+use crate::order::duplicate;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::validate::{Path, Validate, ViolationKind, Violations};
@@ -182,7 +183,9 @@ pub(crate) fn check_members(
     let mut seen = vec![false; rules.len()];
     let walked = for_each_member(text, |name, value| {
         if let Some(at) = rules.iter().position(|rule| rule.name == name) {
-            seen[at] = true;
+            if std::mem::replace(&mut seen[at], true) {
+                report_duplicate(&path.member(name), to);
+            }
             check_value(&rules[at].value, value, &path.member(name), to);
         } else if closed {
             report_additional(&path.member(name), to);
@@ -238,9 +241,14 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
     match rule {
         DocumentValue::Object(inner) => {
+            let mut names = Vec::new();
             let _ = for_each_member(text, |name, value| {
-                check_value(inner, value, &path.member(name), to)
+                names.push(name.to_owned());
+                check_value(inner, value, &path.member(name), to);
             });
+            if let Some(name) = duplicate(names.len(), &|at| &names[at]) {
+                report_duplicate(&path.member(name), to);
+            }
         }
         DocumentValue::Array(inner) => {
             let _ = for_each_item(text, |at, value| {
@@ -249,6 +257,13 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
         }
         _ => {}
     }
+}
+
+/// Reports a member that an object has twice.
+fn report_duplicate(path: &Path<'_>, to: &mut Violations) {
+    to.report(path, ViolationKind::Duplicate, || {
+        "the member is there twice".to_owned()
+    });
 }
 
 /// Calls `f` with the name and the JSON text of each member of an object.

@@ -38,6 +38,8 @@ pub enum ViolationKind {
     Required,
     /// An object has an unknown member, although its schema allows none.
     AdditionalProperties,
+    /// A member that the schema defines is there twice inside a JSON Schema document.
+    Duplicate,
 }
 
 impl ViolationKind {
@@ -55,6 +57,7 @@ impl ViolationKind {
             Self::Const => "const",
             Self::Required => "required",
             Self::AdditionalProperties => "additionalProperties",
+            Self::Duplicate => "duplicate",
         }
     }
 }
