@@ -111,9 +111,14 @@ impl<'i> Comparison<'i> {
         }
         for (status, candidates) in [(Status::Named, named), (Status::Unnamed, unnamed)] {
             for candidates in candidates.into_values() {
-                if let Some((_, place, pair)) = candidates.into_iter().min() {
-                    self.renamed_definitions.insert(pair, (status, place));
-                }
+                let Some((_, _, pair)) = candidates.iter().min() else {
+                    continue;
+                };
+                let of_pair = candidates.iter().filter(|(_, _, of)| of == pair);
+                let places: BTreeSet<&str> = of_pair.map(|(_, place, _)| &**place).collect();
+                let places: Vec<&str> = places.into_iter().collect();
+                self.renamed_definitions
+                    .insert(*pair, (status, places.join(", ")));
             }
         }
     }

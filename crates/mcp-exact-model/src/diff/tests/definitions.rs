@@ -99,12 +99,12 @@ fn names_can_be_reused() {
     assert_eq!(diff.notes, [reused]);
 }
 
-/// An anonymous type that has a name in the newer revision is reported as named, with its former location.
+/// An anonymous type that has a name in the newer revision is reported as named, with its former locations.
 #[test]
 fn anonymous_types_become_named() {
-    let call = || {
+    let holder = |name| {
         definition(
-            "Call",
+            name,
             Shape::Struct(vec![required_member("params", reference("CallParams"))]),
         )
     };
@@ -114,8 +114,16 @@ fn anonymous_types_become_named() {
         optional_member("task", string()),
     ]);
     let diff = compare(
-        vec![call(), anonymous_definition("CallParams", old)],
-        vec![call(), definition("CallParams", new)],
+        vec![
+            holder("Call"),
+            holder("Send"),
+            anonymous_definition("CallParams", old),
+        ],
+        vec![
+            holder("Call"),
+            holder("Send"),
+            definition("CallParams", new),
+        ],
     );
     let [named] = diff.definitions.as_slice() else {
         panic!("{:#?}", diff.definitions)
@@ -124,7 +132,7 @@ fn anonymous_types_become_named() {
         (named.name.as_str(), named.status),
         ("CallParams", Status::Named)
     );
-    assert_eq!(named.before.as_deref(), Some("Call.params"));
+    assert_eq!(named.before.as_deref(), Some("Call.params, Send.params"));
     assert_eq!(change_lines(named), ["task member-added additive"]);
 }
 
