@@ -82,13 +82,9 @@ fn upstream_urls(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
 pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     let mut files = Files::new();
     let mut revisions = Vec::new();
-    let urls = upstream_urls(root)?;
     for revision in &schemas.revisions {
-        let bytes = schemas.bytes(revision)?;
-        let lowered = schemas.lower_bytes(revision, &bytes)?;
+        let lowered = schemas.lower_bytes(revision, &schemas.bytes(revision)?)?;
         files.extend(codegen::emit(&lowered, revision)?);
-        let url = urls.get(&revision.id).map_or("", String::as_str);
-        files.extend(codegen::embed(&lowered.ir, revision, &bytes, url)?);
         revisions.push(lowered);
     }
     let mut extensions = Vec::new();
@@ -102,6 +98,20 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         let lowered = codegen::lower_extension(extension, base, schemas.tables())?;
         files.extend(codegen::emit(&lowered, &listed.revision)?);
         extensions.push(lowered);
+    }
+    let urls = upstream_urls(root)?;
+    for (revision, lowered) in schemas.revisions.iter().zip(&revisions) {
+        let of_revision = schemas.extensions.iter().zip(&extensions);
+        let of_revision = of_revision.filter(|(listed, _)| listed.extends == revision.id);
+        let of_revision: Vec<&RustIr> = of_revision.map(|(_, lowered)| &lowered.ir).collect();
+        let models = (&lowered.ir, &*of_revision);
+        let url = urls.get(&revision.id).map_or("", String::as_str);
+        files.extend(codegen::embed(
+            models,
+            revision,
+            &schemas.bytes(revision)?,
+            url,
+        )?);
     }
     let represented: Vec<RustIr> = revisions
         .into_iter()

@@ -18,13 +18,37 @@ pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 /// Contents of the file of a revision.
 #[derive(Serialize)]
 struct EmbeddedFile<'i> {
+    /// The revision.
+    #[serde(flatten)]
+    model: Model<'i>,
+    /// Extensions of the revision.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extensions: Vec<Model<'i>>,
+    /// Location of the definitions in the official schema file.
+    source: SourceLocation<'i>,
+}
+
+/// Definitions of a revision or an extension.
+#[derive(Serialize)]
+struct Model<'i> {
     /// Intermediate representation of the revision.
     #[serde(flatten)]
     ir: &'i Ir,
     /// Dispatch among the variants of each union, for tools that select a variant without the types.
     dispatch: BTreeMap<&'i str, &'i Dispatch>,
-    /// Location of the definitions in the official schema file.
-    source: SourceLocation<'i>,
+}
+
+impl<'i> Model<'i> {
+    /// Creates the model of a revision or an extension.
+    fn new(ir: &'i RustIr) -> Self {
+        let unions = ir.unions.iter();
+        Self {
+            ir: &ir.ir,
+            dispatch: unions
+                .map(|(name, union)| (name.as_str(), &union.dispatch))
+                .collect(),
+        }
+    }
 }
 
 /// Location of the definitions in the official schema file.
@@ -36,21 +60,23 @@ struct SourceLocation<'i> {
     lines: BTreeMap<&'i str, usize>,
 }
 
-/// Generates the file of a revision; none for a draft. `schema` contains the schema file, and `url` is its upstream
-/// URL.
+/// Generates the file of a revision with its extensions; none for a draft. `schema` contains the schema file, and `url` is
+/// its upstream URL.
 ///
 /// # Errors
 /// Returns an error if the intermediate representation cannot be written as JSON, which is a defect of the generator.
-pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
+pub fn embed(
+    (ir, extensions): (&RustIr, &[&RustIr]),
+    revision: &Revision,
+    schema: &[u8],
+    url: &str,
+) -> Result<Files> {
     let mut files = Files::new();
     if !revision.is_draft() {
         let text = String::from_utf8_lossy(schema);
-        let unions = ir.unions.iter();
         let embedded = EmbeddedFile {
-            ir: &ir.ir,
-            dispatch: unions
-                .map(|(name, union)| (name.as_str(), &union.dispatch))
-                .collect(),
+            model: Model::new(ir),
+            extensions: extensions.iter().map(|ir| Model::new(ir)).collect(),
             source: SourceLocation {
                 url,
                 lines: definition_lines(&text),

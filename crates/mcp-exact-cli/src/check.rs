@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use mcp_exact_wire::Definition;
 use serde::Serialize;
 
 use crate::message::{self, Direction, MessageContext, Part};
@@ -80,7 +79,7 @@ pub struct Arguments {
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     /// Values of a definition.
-    Definition(&'static Definition),
+    Definition(&'a str),
     /// JSON-RPC messages.
     Message(MessageContext<'a>),
     /// Parts of messages with this method and sender.
@@ -133,7 +132,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         message::check_method(entry, method)?;
     }
     let subject = match (&arguments.definition, arguments.part, method) {
-        (Some(name), ..) => Subject::Definition(entry.definition(name)?),
+        (Some(name), ..) => {
+            entry.check_name(name)?;
+            Subject::Definition(name)
+        }
         (None, Some(part), Some(method)) => Subject::Part(part, method, arguments.direction),
         (None, ..) => Subject::Message(MessageContext {
             direction: arguments.direction,
@@ -187,7 +189,7 @@ fn check_file(
         wants_unknown: arguments.unknown,
     };
     let verdict = match subject {
-        Subject::Definition(definition) => checker.check_definition(definition, &bytes),
+        Subject::Definition(name) => checker.check_named(name, &bytes),
         Subject::Message(known) => message::check(checker, known, &bytes),
         Subject::Part(part, method, direction) => {
             message::check_part(checker, part, method, direction, &bytes)

@@ -10,11 +10,12 @@ mod sender;
 use std::collections::{HashMap, HashSet};
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
-use serde_json::{Map, Value};
+use mcp_exact_wire::{DecodeError, Json, Kind};
 
 use crate::message::{self, Direction, MessageContext};
 use crate::registry::{Entry, Registry};
 use crate::rules::{self, Rule};
+use crate::value::Value;
 use crate::verdict::Checker;
 
 /// Member of `_meta` with the protocol revision of a request.
@@ -52,9 +53,9 @@ pub struct Conversation {
     /// True after `notifications/initialized`.
     has_initialized: bool,
     /// Capabilities that the client has declared in `initialize`.
-    client_capabilities: Value,
+    client_capabilities: Json,
     /// Capabilities that the server has declared in the result of `initialize` or `server/discover`.
-    server_capabilities: Value,
+    server_capabilities: Json,
     /// Requests that are not answered.
     pending: HashMap<RequestKey, PendingRequest>,
     /// Keys of requests that are answered.
@@ -76,7 +77,7 @@ struct PendingRequest {
     /// Revision of the request, if known.
     revision: Option<&'static str>,
     /// Capabilities of the client that `_meta` of the request declares.
-    capabilities: Value,
+    capabilities: Json,
     /// True if `_meta` of the request contains a log level.
     wants_logs: bool,
     /// Progress token of the request, as JSON.
@@ -170,8 +171,8 @@ impl Conversation {
             pinned,
             negotiated: None,
             has_initialized: false,
-            client_capabilities: Value::Null,
-            server_capabilities: Value::Null,
+            client_capabilities: Json::null(),
+            server_capabilities: Json::null(),
             pending: HashMap::new(),
             answered: HashSet::new(),
             tokens: HashMap::new(),
@@ -197,14 +198,15 @@ impl Conversation {
     /// Without `from`, the sender is determined from the method or, for a response, from the request. If neither is
     /// known, a message with a method is attributed to the client, and any other message to the server.
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
-        let value: Value = match serde_json::from_str(text) {
-            Ok(value) => value,
-            Err(error) => return self.check_invalid_json(from, text, &error),
+        let json: Json = match mcp_exact_wire::from_str(text) {
+            Ok(json) => json,
+            Err(error) => return self.check_invalid_json(from, &error),
         };
-        let from = from.unwrap_or_else(|| self.find_sender(&value));
-        match value {
-            Value::Array(items) => self.check_batch(from, text, &items),
-            Value::Object(object) => self.check_single(from, text, &object),
+        let value = Value::of(&json);
+        let from = from.unwrap_or_else(|| self.find_sender(value));
+        match value.kind() {
+            Kind::Array => self.check_batch(from, value),
+            Kind::Object => self.check_single(from, value),
             _ => {
                 let message = "it is no object";
                 self.checked_message(
@@ -231,52 +233,43 @@ impl Conversation {
         }
     }
 
-    /// Checks a text that serde_json cannot parse. Only text that the decoder of mcp-exact rejects, too, is a
-    /// violation, because numbers that serde_json cannot represent are valid JSON.
-    fn check_invalid_json(
-        &self,
-        from: Option<Direction>,
-        text: &str,
-        error: &serde_json::Error,
-    ) -> CheckedMessage {
+    /// Checks a text that is no JSON.
+    fn check_invalid_json(&self, from: Option<Direction>, error: &DecodeError) -> CheckedMessage {
         let from = from.unwrap_or(Direction::Server);
-        let breaches = match mcp_exact_wire::from_str::<mcp_exact_wire::Json>(text) {
-            Ok(_) => Vec::new(),
-            Err(_) => {
-                let rule = match from {
-                    Direction::Server => &rules::STDOUT_CLEAN,
-                    Direction::Client => &rules::VERSION,
-                };
-                vec![Breach::new(rule, format!("it is not JSON: {error}"))]
-            }
+        let rule = match from {
+            Direction::Server => &rules::STDOUT_CLEAN,
+            Direction::Client => &rules::VERSION,
         };
-        self.checked_message(from, "not a message", breaches)
+        let breach = Breach::new(
+            rule,
+            format!("it is not JSON, from byte {} on", error.offset()),
+        );
+        self.checked_message(from, "not a message", vec![breach])
     }
 
     /// Checks that the revision allows the batch, and checks each of its messages.
-    fn check_batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
+    fn check_batch(&mut self, from: Direction, batch: Value<'_>) -> CheckedMessage {
         let mut breaches = Vec::new();
         let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
         if !has_batches {
             let message = "it is a batch, which this revision does not have";
             breaches.push(Breach::new(&rules::VERSION, message));
         }
+        let items = batch.items();
         if items.is_empty() {
             breaches.push(Breach::new(&rules::VERSION, "it is an empty batch"));
         }
-        // Items keep their text, so that numbers are unchanged.
-        let texts: Vec<&serde_json::value::RawValue> =
-            serde_json::from_str(text).unwrap_or_default();
         let mut labels = Vec::new();
-        for (index, (item, text)) in items.iter().zip(texts).enumerate() {
-            let Value::Object(object) = item else {
+        for (index, item) in items.iter().enumerate() {
+            let item = Value::of(item);
+            if !item.is_object() {
                 breaches.push(Breach::new(
                     &rules::VERSION,
                     format!("item {index} is no object"),
                 ));
                 continue;
-            };
-            let part = self.check_single(from, text.get(), object);
+            }
+            let part = self.check_single(from, item);
             labels.push(part.label);
             breaches.extend(part.breaches.into_iter().map(|breach| Breach {
                 pointer: format!("/{index}{}", breach.pointer),
@@ -287,17 +280,12 @@ impl Conversation {
     }
 
     /// Checks a request, a notification or a response.
-    fn check_single(
-        &mut self,
-        from: Direction,
-        text: &str,
-        object: &Map<String, Value>,
-    ) -> CheckedMessage {
-        let method = object.get("method").and_then(Value::as_str);
-        match (method, object.get("id")) {
-            (Some(method), Some(id)) => self.check_request(from, text, object, method, id),
-            (Some(method), None) => self.check_notification(from, text, object, method),
-            (None, _) => self.check_response(from, text, object),
+    fn check_single(&mut self, from: Direction, message: Value<'_>) -> CheckedMessage {
+        let method = message.get("method").as_str();
+        match (method, message.get("id").existing()) {
+            (Some(method), Some(id)) => self.check_request(from, message, &method, id),
+            (Some(method), None) => self.check_notification(from, message, &method),
+            (None, _) => self.check_response(from, message),
         }
     }
 
@@ -312,13 +300,13 @@ impl Conversation {
     }
 
     /// Returns the revision that a client's request specifies, in the params of `initialize` or in `_meta`.
-    fn named_revision(&self, method: &str, params: &Value) -> Option<&'static str> {
-        let meta = &params["_meta"][VERSION_KEY];
+    fn named_revision(&self, method: &str, params: Value<'_>) -> Option<&'static str> {
         let named = match method {
-            "initialize" => &params["protocolVersion"],
-            _ => meta,
+            "initialize" => params.get("protocolVersion"),
+            _ => params.get("_meta").get(VERSION_KEY),
         };
-        let named = named.as_str().and_then(mcp_exact_revisions::find);
+        let named = named.as_str();
+        let named = named.and_then(|named| mcp_exact_revisions::find(&named));
         let is_discover = |spec: &&RevisionSpec| spec.lifecycle() == Lifecycle::Discover;
         match method {
             // A server responds also to an unknown revision.
@@ -337,7 +325,12 @@ impl Conversation {
 
     /// Returns the revision of a request or notification, if known: the revision of the command line, the revision that
     /// the message specifies, the negotiated revision, or that of an unanswered request.
-    fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
+    fn revision_of(
+        &self,
+        from: Direction,
+        method: &str,
+        params: Value<'_>,
+    ) -> Option<&'static str> {
         let named = match from {
             Direction::Client => self.named_revision(method, params),
             Direction::Server => None,
@@ -404,28 +397,27 @@ impl Conversation {
     fn check_request(
         &mut self,
         from: Direction,
-        text: &str,
-        object: &Map<String, Value>,
+        request: Value<'_>,
         method: &str,
-        id: &Value,
+        id: Value<'_>,
     ) -> CheckedMessage {
-        let params = object.get("params").unwrap_or(&Value::Null);
+        let params = request.get("params");
         let revision = self.revision_of(from, method, params);
-        let mut breaches = self.check_call_schema(from, revision, text);
+        let mut breaches = self.check_call_schema(from, revision, request.text());
         let spec = revision.and_then(mcp_exact_revisions::find);
         if from == Direction::Server {
             breaches.extend(self.check_server_request(spec, method));
         }
-        let meta = &params["_meta"];
+        let meta = params.get("_meta");
         if method == "initialize" {
-            self.client_capabilities = params["capabilities"].clone();
+            self.client_capabilities = params.get("capabilities").to_json();
         }
-        let token = meta.get("progressToken").map(Value::to_string);
+        let token = meta.get("progressToken").existing().map(Value::key);
         if let Some(token) = &token {
             self.tokens
                 .insert((from, token.clone()), ProgressToken::default());
         }
-        let key = (from, id.to_string());
+        let key = (from, id.key());
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         if self.pending.contains_key(&key) || (!is_stateless && self.answered.contains(&key)) {
             let rule = if is_stateless {
@@ -436,7 +428,7 @@ impl Conversation {
             breaches.push(Breach {
                 rule,
                 pointer: "/id".to_owned(),
-                message: format!("the id {id} was used before"),
+                message: format!("the id {} was used before", id.text()),
             });
         }
         self.answered.remove(&key);
@@ -445,8 +437,8 @@ impl Conversation {
             PendingRequest {
                 method: method.to_owned(),
                 revision,
-                capabilities: meta[CAPABILITIES_KEY].clone(),
-                wants_logs: !meta[LOG_LEVEL_KEY].is_null(),
+                capabilities: meta.get(CAPABILITIES_KEY).to_json(),
+                wants_logs: !meta.get(LOG_LEVEL_KEY).is_null(),
                 token,
             },
         );
@@ -472,7 +464,10 @@ impl Conversation {
             "elicitation/create" => "elicitation",
             _ => return None,
         };
-        if self.client_capabilities.get(capability).is_none() {
+        if !Value::of(&self.client_capabilities)
+            .get(capability)
+            .exists()
+        {
             let message =
                 format!("{method} needs `{capability}`, which the client did not declare");
             return Some(Breach::new(&rules::NEGOTIATED, message));
@@ -488,13 +483,12 @@ impl Conversation {
     fn check_notification(
         &mut self,
         from: Direction,
-        text: &str,
-        object: &Map<String, Value>,
+        notification: Value<'_>,
         method: &str,
     ) -> CheckedMessage {
-        let params = object.get("params").unwrap_or(&Value::Null);
+        let params = notification.get("params");
         let revision = self.revision_of(from, method, params);
-        let mut breaches = self.check_call_schema(from, revision, text);
+        let mut breaches = self.check_call_schema(from, revision, notification.text());
         let spec = revision.and_then(mcp_exact_revisions::find);
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         match method {
@@ -520,8 +514,8 @@ impl Conversation {
     }
 
     /// Checks that a progress notification refers to an unanswered request, and that its value increases.
-    fn check_progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
-        let token = params.get("progressToken")?.to_string();
+    fn check_progress(&mut self, from: Direction, params: Value<'_>) -> Option<Breach> {
+        let token = params.get("progressToken").existing()?.key();
         let key = (from.peer(), token.clone());
         let Some(known) = self.tokens.get_mut(&key) else {
             let message = format!("no request had the progress token {token}");
@@ -531,7 +525,7 @@ impl Conversation {
             let message = format!("the request with the progress token {token} is answered");
             return Some(Breach::new(&rules::PROGRESS_STOPS, message));
         }
-        let value = params.get("progress")?.as_f64()?;
+        let value = params.get("progress").as_number()?.as_f64();
         let before = known.last_progress.replace(value);
         before.filter(|before| value <= *before).map(|before| {
             let message = format!("the progress is {value} after {before}");
@@ -547,8 +541,8 @@ impl Conversation {
             return (!is_wanted && self.options.is_ordered)
                 .then(|| Breach::new(&rules::LOG_SILENT, message));
         }
-        let is_known = self.server_capabilities.is_object();
-        (is_known && self.server_capabilities.get("logging").is_none()).then(|| {
+        let declared = Value::of(&self.server_capabilities);
+        (declared.is_object() && !declared.get("logging").exists()).then(|| {
             let message = "the server did not declare `logging`";
             Breach::new(&rules::LOG_CAPABILITY, message)
         })
@@ -559,9 +553,9 @@ impl Conversation {
         &self,
         from: Direction,
         is_stateless: bool,
-        params: &Value,
+        params: Value<'_>,
     ) -> Option<Breach> {
-        let id = params.get("requestId")?.to_string();
+        let id = params.get("requestId").existing()?.key();
         if is_stateless && from == Direction::Server {
             let listen = self.pending.get(&(Direction::Client, id.clone()));
             let is_listen = listen.is_some_and(|pending| pending.method == "subscriptions/listen");
@@ -575,8 +569,8 @@ impl Conversation {
     }
 
     /// Checks that the subscription to which a notification belongs was acknowledged before.
-    fn check_subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
-        let id = params["_meta"].get(SUBSCRIPTION_KEY)?.to_string();
+    fn check_subscription(&mut self, method: &str, params: Value<'_>) -> Option<Breach> {
+        let id = params.get("_meta").get(SUBSCRIPTION_KEY).existing()?.key();
         if method == "notifications/subscriptions/acknowledged" {
             self.acknowledged.insert(id);
             return None;

@@ -6,15 +6,18 @@
 
 mod dispatch;
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 
+use mcp_exact_wire::{Kind, MAX_DEPTH, Number};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
 pub use dispatch::Dispatch;
 use dispatch::SelectedVariant;
+
+use crate::value::Value;
 
 /// Representation of a revision, and the tables by which values of its unions are assigned to variants.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,6 +27,9 @@ pub struct Model {
     pub ir: Ir,
     /// Dispatch table of each union, by the name of the union's definition.
     dispatch: BTreeMap<String, Dispatch>,
+    /// Extensions of the revision.
+    #[serde(default)]
+    pub extensions: Vec<Model>,
 }
 
 /// Function that returns true if a text has a string format, such as `uri`; returns true for unknown formats.
@@ -67,7 +73,7 @@ impl Model {
     pub fn inspect(
         &self,
         definition: &str,
-        value: &Value,
+        value: Value<'_>,
         format: FormatCheck,
     ) -> Option<Inspection> {
         let definition = self.ir.get(definition)?;
@@ -75,6 +81,7 @@ impl Model {
             model: self,
             format,
             pointer: String::new(),
+            depth: 0,
             inspection: Inspection::default(),
         };
         inspector.inspect_definition(definition, value);
@@ -90,6 +97,8 @@ struct Inspector<'i> {
     format: FormatCheck,
     /// JSON pointer of the value that is being inspected.
     pointer: String,
+    /// Number of tokens of the JSON pointer.
+    depth: u32,
     /// Deviations and unknown members found so far.
     inspection: Inspection,
 }
@@ -115,37 +124,63 @@ impl<'i> Inspector<'i> {
         self.pointer.push('/');
         self.pointer
             .push_str(&token.replace('~', "~0").replace('/', "~1"));
+        self.depth += 1;
         let result = f(self);
+        self.depth -= 1;
         self.pointer.truncate(length);
         result
     }
 
+    /// Adds a deviation if an object or array of a known type is nested deeper than the decoders read.
+    fn is_too_deep(&mut self) -> bool {
+        let is_too_deep = self.depth >= MAX_DEPTH;
+        if is_too_deep {
+            self.report("depth", format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        is_too_deep
+    }
+
+    /// Adds a deviation for each member that an object has again, of those whose name `is_checked`.
+    fn report_duplicates(&mut self, value: Value<'_>, is_checked: impl Fn(&str) -> bool) {
+        let mut seen = HashSet::new();
+        for (name, _) in value.members().filter(|(name, _)| is_checked(name)) {
+            if !seen.insert(name.clone()) {
+                self.at_token(&name, |this| {
+                    this.report("duplicate", "the object has this member twice".to_owned());
+                });
+            }
+        }
+    }
+
     /// Inspects a value as a value of a definition.
-    fn inspect_definition(&mut self, definition: &'i Definition, value: &Value) {
+    fn inspect_definition(&mut self, definition: &'i Definition, value: Value<'_>) {
         match &definition.shape {
-            Shape::Struct(members) | Shape::Document(members) => match value {
-                Value::Object(object) => {
-                    let open = matches!(definition.shape, Shape::Document(_));
-                    self.inspect_members(definition, members, object, open);
+            Shape::Document(members) if value.is_object() => {
+                let is_member = |name: &str| members.iter().any(|member| member.name == name);
+                self.report_duplicates(value, is_member);
+                self.inspect_members(definition, members, value, true);
+            }
+            Shape::Struct(members) if value.is_object() => {
+                if !self.is_too_deep() {
+                    self.report_duplicates(value, |_| true);
+                    self.inspect_members(definition, members, value, false);
                 }
-                _ => self.report_wrong_type("an object"),
-            },
-            Shape::Enum(values) => match value {
-                Value::String(text) if !values.contains(text) => {
+            }
+            Shape::Struct(_) | Shape::Document(_) => self.report_wrong_type("an object"),
+            Shape::Enum(values) => match value.as_str() {
+                Some(text) if !values.iter().any(|value| *value == text) => {
                     self.report("enum", format!("{text:?} is not a value of this revision"));
                 }
-                Value::String(_) => {}
-                _ => self.report_wrong_type("a string"),
+                Some(_) => {}
+                None => self.report_wrong_type("a string"),
             },
-            Shape::Constant(constant) => {
-                self.inspect_constant(&Value::from(constant.as_str()), value)
-            }
+            Shape::Constant(constant) => self.inspect_constant(constant, value),
             Shape::Union(variants) => self.inspect_union(definition, variants, value),
             Shape::Alias(alias) => self.inspect_value(alias, value),
             // Request ids and progress tokens are the only types of the runtime crate.
             Shape::StringOrInteger => {
-                let is_whole = value.as_number().is_some_and(is_whole);
-                if !value.is_string() && !is_whole {
+                let is_whole = value.as_number().is_some_and(|number| number.is_integer());
+                if value.as_str().is_none() && !is_whole {
                     self.report_wrong_type("a string or an integer");
                 }
             }
@@ -157,22 +192,24 @@ impl<'i> Inspector<'i> {
         &mut self,
         definition: &'i Definition,
         members: &'i [Member],
-        object: &Map<String, Value>,
+        object: Value<'_>,
         open: bool,
     ) {
         for member in members {
-            if member.required && !object.contains_key(&member.name) {
+            if member.required && !object.get(&member.name).exists() {
                 self.report("required", format!("missing member `{}`", member.name));
             }
         }
-        for (name, value) in object {
-            match members.iter().find(|member| member.name == *name) {
-                Some(member) => self.at_token(name, |this| match &member.value {
-                    MemberValue::ConstString(constant) => {
-                        this.inspect_constant(&Value::from(constant.as_str()), value);
-                    }
+        for (name, value) in object.members() {
+            match members.iter().find(|member| member.name == name) {
+                Some(member) => self.at_token(&name, |this| match &member.value {
+                    MemberValue::ConstString(constant) => this.inspect_constant(constant, value),
                     MemberValue::ConstInteger(constant) => {
-                        this.inspect_constant(&Value::from(*constant), value);
+                        let number = value.as_number();
+                        if number.is_none_or(|number| number.compare(*constant) != Ordering::Equal)
+                        {
+                            this.report("const", format!("expected the constant {constant}"));
+                        }
                     }
                     MemberValue::Type(wanted) => this.inspect_value(wanted, value),
                 }),
@@ -181,10 +218,10 @@ impl<'i> Inspector<'i> {
                 None => {
                     let missing_members = members.iter().map(|member| &member.name);
                     let missing_members = missing_members
-                        .filter(|name| !object.contains_key(*name))
+                        .filter(|name| !object.get(name).exists())
                         .cloned();
                     let missing_members = missing_members.collect();
-                    self.at_token(name, |this| {
+                    self.at_token(&name, |this| {
                         this.inspection.unknown.push(UnknownMember {
                             pointer: this.pointer.clone(),
                             definition: definition.name.clone(),
@@ -197,21 +234,14 @@ impl<'i> Inspector<'i> {
     }
 
     /// Adds a deviation unless the value equals the constant.
-    fn inspect_constant(&mut self, constant: &Value, value: &Value) {
-        let is_equal = match (constant.as_f64(), value.as_f64()) {
-            (Some(a), Some(b)) => a == b,
-            _ => constant == value,
-        };
-        if !is_equal {
-            let words = constant
-                .as_str()
-                .map_or_else(|| constant.to_string(), str::to_owned);
-            self.report("const", format!("expected the constant {words}"));
+    fn inspect_constant(&mut self, constant: &str, value: Value<'_>) {
+        if value.as_str().as_deref() != Some(constant) {
+            self.report("const", format!("expected the constant {constant}"));
         }
     }
 
     /// Inspects a value as a value of the type `wanted`.
-    fn inspect_value(&mut self, wanted: &'i Type, value: &Value) {
+    fn inspect_value(&mut self, wanted: &'i Type, value: Value<'_>) {
         match wanted {
             Type::Json => {}
             Type::JsonObject => {
@@ -219,26 +249,26 @@ impl<'i> Inspector<'i> {
                     self.report_wrong_type("an object");
                 }
             }
-            Type::String(wanted) => match (value, &wanted.format) {
-                (Value::String(text), Some(format)) if !(self.format)(format, text) => {
+            Type::String(wanted) => match (value.as_str(), &wanted.format) {
+                (Some(text), Some(format)) if !(self.format)(format, &text) => {
                     let message = format!("the string is not of the format `{format}`");
                     self.report("format", message);
                 }
-                (Value::String(_), _) => {}
-                _ => self.report_wrong_type("a string"),
+                (Some(_), _) => {}
+                (None, _) => self.report_wrong_type("a string"),
             },
             Type::Boolean => {
-                if !value.is_boolean() {
+                if value.kind() != Kind::Boolean {
                     self.report_wrong_type("true or false");
                 }
             }
             Type::Integer(bounds) => match value.as_number() {
-                Some(number) if is_whole(number) => self.inspect_bounds(*bounds, value),
+                Some(number) if number.is_integer() => self.inspect_bounds(*bounds, &number, value),
                 _ => self.report_wrong_type("an integer"),
             },
-            Type::Number(bounds) => match value {
-                Value::Number(_) => self.inspect_bounds(*bounds, value),
-                _ => self.report_wrong_type("a number"),
+            Type::Number(bounds) => match value.as_number() {
+                Some(number) => self.inspect_bounds(*bounds, &number, value),
+                None => self.report_wrong_type("a number"),
             },
             Type::Ref { name, .. } => {
                 if let Some(definition) = self.model.ir.get(name) {
@@ -249,23 +279,29 @@ impl<'i> Inspector<'i> {
                 items,
                 min_items,
                 max_items,
-            } => match value {
-                Value::Array(list) => {
+            } => {
+                if value.kind() != Kind::Array {
+                    self.report_wrong_type("an array");
+                } else if !self.is_too_deep() {
+                    let list = value.items();
                     self.inspect_length(list.len(), *min_items, *max_items);
                     for (index, item) in list.iter().enumerate() {
-                        self.at_token(&index.to_string(), |this| this.inspect_value(items, item));
+                        self.at_token(&index.to_string(), |this| {
+                            this.inspect_value(items, Value::of(item));
+                        });
                     }
                 }
-                _ => self.report_wrong_type("an array"),
-            },
-            Type::Map(values) => match value {
-                Value::Object(object) => {
-                    for (name, value) in object {
-                        self.at_token(name, |this| this.inspect_value(values, value));
+            }
+            Type::Map(values) => {
+                if !value.is_object() {
+                    self.report_wrong_type("an object");
+                } else if !self.is_too_deep() {
+                    self.report_duplicates(value, |_| true);
+                    for (name, value) in value.members() {
+                        self.at_token(&name, |this| this.inspect_value(values, value));
                     }
                 }
-                _ => self.report_wrong_type("an object"),
-            },
+            }
             Type::Nullable(inner) => {
                 if !value.is_null() {
                     self.inspect_value(inner, value);
@@ -292,36 +328,36 @@ impl<'i> Inspector<'i> {
     }
 
     /// Adds a deviation if a number is outside its bounds.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "bounds of the protocol are small"
-    )]
-    fn inspect_bounds(&mut self, bounds: Bounds, value: &Value) {
-        let Some(number) = value.as_f64() else {
-            return;
-        };
-        if let Some(minimum) = bounds.minimum.filter(|minimum| number < *minimum as f64) {
+    fn inspect_bounds(&mut self, bounds: Bounds, number: &Number, value: Value<'_>) {
+        let value = value.text();
+        let is = |order: Ordering| move |bound: &i64| number.compare(*bound) == order;
+        if let Some(minimum) = bounds.minimum.filter(is(Ordering::Less)) {
             self.report("minimum", format!("{value} is less than {minimum}"));
         }
-        if let Some(maximum) = bounds.maximum.filter(|maximum| number > *maximum as f64) {
+        if let Some(maximum) = bounds.maximum.filter(is(Ordering::Greater)) {
             self.report("maximum", format!("{value} is greater than {maximum}"));
         }
     }
 
     /// Inspects a value as the union variant that the dispatch table selects.
-    fn inspect_union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
+    fn inspect_union(
+        &mut self,
+        definition: &'i Definition,
+        variants: &'i [Type],
+        value: Value<'_>,
+    ) {
         let dispatch = self.model.dispatch.get(&definition.name);
         match dispatch.map_or(SelectedVariant::None, |dispatch| dispatch.select(value)) {
             SelectedVariant::Variant(index) => self.inspect_value(&variants[index], value),
             SelectedVariant::FirstItem(inner) => {
-                self.at_token("0", |this| this.report_no_variant(definition, *inner))
+                self.at_token("0", |this| this.report_no_variant(definition, *inner));
             }
             other => self.report_no_variant(definition, other),
         }
     }
 
     /// Adds a deviation that states why no variant was selected.
-    fn report_no_variant(&mut self, definition: &Definition, selected: SelectedVariant<'_, '_>) {
+    fn report_no_variant(&mut self, definition: &Definition, selected: SelectedVariant<'_>) {
         match selected {
             SelectedVariant::Unrecognized(tag) => {
                 self.report("tag", format!("{tag:?} is not known to this revision"));
@@ -336,11 +372,6 @@ impl<'i> Inspector<'i> {
             }
         }
     }
-}
-
-/// Returns true if a number has no fractional part; `1.0` has none.
-fn is_whole(number: &serde_json::Number) -> bool {
-    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
 }
 
 // The tests need packages of the workspace, which the packaged crate lacks; `cargo xtask test` enables the feature.

@@ -149,8 +149,8 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     match (&question.definition, question.direction) {
         (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
         (Some(name), None) => {
-            let definition = entry.definition(name).map_err(|unknown| unknown.problem)?;
-            Ok(Checker::new(entry).check_definition(definition, bytes))
+            entry.check_name(name).map_err(|unknown| unknown.problem)?;
+            Ok(Checker::new(entry).check_named(name, bytes))
         }
         (None, direction) => {
             let known = MessageContext {

@@ -39,6 +39,7 @@ mod server_address;
 #[cfg(feature = "sessions")]
 mod sessions;
 mod show;
+mod value;
 mod verdict;
 
 use std::io::{self, ErrorKind, Write};

@@ -111,6 +111,10 @@ fn check_single(
         None => CallKind::Notification,
     };
     let method: String = from_str(method.text())?;
+    if let Some(definition) = extension_definition(checker.entry, direction, kind, &method) {
+        let verdict = checker.check_named(definition, bytes);
+        return Ok(verdict.with_scope(Scope::Message));
+    }
     Ok(match checker.entry.find(union_name(direction, kind)) {
         Some(union) => {
             let mut verdict = check_as_union(checker, direction, kind, bytes, &method, union);
@@ -133,6 +137,22 @@ fn check_single(
     })
 }
 
+/// Returns the definition of a message of an extension; none for a method that the revision defines.
+fn extension_definition<'e>(
+    entry: &'e Entry,
+    direction: Direction,
+    kind: CallKind,
+    method: &str,
+) -> Option<&'e str> {
+    if methods_of_kind(entry, direction, kind).contains(&method) {
+        return None;
+    }
+    let is_request = kind == CallKind::Request;
+    let mut methods = entry.extension_methods();
+    let found = methods.find(|found| found.method == method && found.request == is_request);
+    found.map(|found| &*found.definition)
+}
+
 /// Checks the result in a response against the result definition of the method `answered`.
 fn check_response(
     checker: Checker<'_>,
@@ -150,7 +170,16 @@ fn check_response(
     let Some(name) = answered.and_then(|method| result_definition(checker.entry, method)) else {
         return envelope.with_scope(Scope::Response);
     };
-    let part = checker.check_named(&name, result.text().as_bytes());
+    let mut part = checker.check_named(&name, result.text().as_bytes());
+    if !part.is_accepted() {
+        // A result of an extension may take the place of that of the method.
+        let mut others = checker.entry.extension_results();
+        let check = |name: &str| checker.check_named(name, result.text().as_bytes());
+        if let Some(other) = others.find_map(|name| Some(check(name)).filter(Verdict::is_accepted))
+        {
+            part = other;
+        }
+    }
     let mut verdict = envelope.with_scope(Scope::Message);
     // The envelope accepts any object as the result.
     verdict
@@ -162,10 +191,8 @@ fn check_response(
 
 /// Returns the name of the definition of the result of a method.
 pub fn result_definition(entry: &Entry, method: &str) -> Option<String> {
-    let methods = &entry.model().ok()?.ir.methods;
-    let found = methods
-        .iter()
-        .find(|found| found.request && found.method == method);
+    let mut methods = entry.models().flat_map(|model| &model.ir.methods);
+    let found = methods.find(|found| found.request && found.method == method);
     found?.result.clone()
 }
 
@@ -244,7 +271,12 @@ fn sender_of(entry: &Entry, kind: CallKind, method: &str) -> Option<Direction> {
         (false, true) => Some(Direction::Server),
         // Methods that both sides send have the same type for both in every revision.
         (true, true) => Some(Direction::Client),
-        (false, false) => None,
+        // Schemas of extensions do not say who sends a method; the revision's requests come from clients.
+        (false, false) => match kind {
+            CallKind::Request => Some(Direction::Client),
+            CallKind::Notification => Some(Direction::Server),
+        }
+        .filter(|side| extension_definition(entry, *side, kind, method).is_some()),
     }
 }
 
@@ -254,6 +286,7 @@ pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
     let all: Vec<&str> = all
         .flat_map(|&(direction, kind)| methods_of_kind(entry, direction, kind))
         .copied()
+        .chain(entry.extension_methods().map(|method| &*method.method))
         .collect();
     if all.contains(&method) {
         return Ok(());

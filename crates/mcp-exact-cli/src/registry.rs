@@ -6,8 +6,8 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use anyhow::Context;
-use mcp_exact_model::Ir;
 use mcp_exact_model::render::SchemaSource;
+use mcp_exact_model::{Ir, Method};
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Definition;
 
@@ -142,6 +142,43 @@ impl Entry {
         }
         let model = self.revision.model()?;
         Ok(self.model.get_or_init(|| model))
+    }
+
+    /// Returns the model of the revision, and those of its extensions.
+    pub fn models(&self) -> impl Iterator<Item = &Model> {
+        let model = self.model().into_iter();
+        model.flat_map(|model| std::iter::once(model).chain(&model.extensions))
+    }
+
+    /// Returns the methods of the revision's extensions, whose schemas do not say who sends them.
+    pub fn extension_methods(&self) -> impl Iterator<Item = &Method> {
+        let extensions = self.models().skip(1);
+        extensions.flat_map(|model| &model.ir.methods)
+    }
+
+    /// Returns the names of the results of extensions that answer methods of the revision: results that answer no method of
+    /// their own extension.
+    pub fn extension_results(&self) -> impl Iterator<Item = &str> {
+        let is_result = |model: &Model, found: &mcp_exact_model::Definition| {
+            let answers = |method: &Method| method.result.as_deref() == Some(&*found.name);
+            found.official
+                && found.name.ends_with("Result")
+                && !model.ir.methods.iter().any(answers)
+        };
+        self.models().skip(1).flat_map(move |model| {
+            let definitions = model.ir.definitions.iter();
+            let results = definitions.filter(move |found| is_result(model, found));
+            results.map(|found| &*found.name)
+        })
+    }
+
+    /// Checks that the revision or an extension of it has the definition with this name.
+    pub fn check_name(&self, name: &str) -> Result<(), UnknownName> {
+        let is_official = |model: &Model| model.ir.get(name).is_some_and(|found| found.official);
+        if self.models().skip(1).any(is_official) {
+            return Ok(());
+        }
+        self.definition(name).map(drop)
     }
 
     /// Returns the definition with this name; the error contains similar names.

@@ -10,6 +10,7 @@ use crate::inspection::{Deviation, Inspection, UnknownMember};
 use crate::names::suggest;
 use crate::place::offset_of;
 use crate::registry::Entry;
+use crate::value::Value;
 
 /// Result of checking a document.
 #[derive(Debug, Clone)]
@@ -94,8 +95,8 @@ impl<'a> Checker<'a> {
         verdict
     }
 
-    /// Checks a document as a value of the definition with this name, which need not have a Rust type, such as a union
-    /// of results that another definition contains.
+    /// Checks a document as a value of the definition with this name, which need not have a Rust type: a union of results
+    /// that another definition contains, or a definition of an extension.
     pub fn check_named(self, name: &str, bytes: &[u8]) -> Verdict {
         if let Some(definition) = self.entry.find(name) {
             return self.check_definition(definition, bytes);
@@ -105,9 +106,21 @@ impl<'a> Checker<'a> {
             Ok(json) => verdict.encoded = Some(json.text().to_owned()),
             Err(error) => return Verdict::from_error(Scope::Definition, &error),
         }
-        if let Some(inspection) = inspect(self.entry, name, bytes) {
-            verdict.unknown = unknown_member_findings(&inspection);
-            verdict.add_deviations(&inspection, bytes);
+        match inspect(self.entry, name, bytes) {
+            Some(inspection) => {
+                verdict.unknown = unknown_member_findings(&inspection);
+                verdict.add_deviations(&inspection, bytes);
+            }
+            // What nothing has checked is not accepted.
+            None => {
+                verdict.count = 1;
+                verdict.findings.push(Finding {
+                    pointer: String::new(),
+                    kind: "anyOf",
+                    message: format!("this program lacks the definition `{name}`; build it again"),
+                    offset: None,
+                });
+            }
         }
         verdict
     }
@@ -202,10 +215,12 @@ impl Verdict {
     }
 }
 
-/// Inspects text as a value of a definition; `None` if serde_json cannot parse the text.
+/// Inspects text as a value of a definition of a revision or of its extensions; `None` if it is no JSON, or if none of
+/// them has the definition.
 fn inspect(entry: &Entry, name: &str, bytes: &[u8]) -> Option<Inspection> {
-    let value = serde_json::from_slice(bytes).ok()?;
-    entry.model().ok()?.inspect(name, &value, has_format)
+    let json: Json = mcp_exact_wire::from_slice(bytes).ok()?;
+    let mut models = entry.models();
+    models.find_map(|model| model.inspect(name, Value::of(&json), has_format))
 }
 
 /// Returns true if a text has the string format, or if the format is unknown.

@@ -2,36 +2,41 @@
 //! 2026-07-28.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
-use serde_json::{Map, Value};
 
 use super::{
     Breach, CheckedMessage, Conversation, MAX_STORED_REQUESTS, PendingRequest, RequestKey,
 };
 use crate::message::{Direction, MessageContext};
 use crate::rules;
+use crate::value::Value;
 
 impl Conversation {
     /// Checks a response against the schema and against the request that it answers.
     pub(super) fn check_response(
         &mut self,
         from: Direction,
-        text: &str,
-        object: &Map<String, Value>,
+        response: Value<'_>,
     ) -> CheckedMessage {
-        let id = object.get("id").unwrap_or(&Value::Null);
-        let key = (from.peer(), id.to_string());
+        let text = response.text();
+        let id = response.get("id");
+        let key = (from.peer(), id.key());
+        let (result, error) = (response.get("result"), response.get("error"));
         let Some(pending) = self.pending.remove(&key) else {
             let mut breaches =
                 self.check_schema(self.negotiated(), MessageContext::default(), text);
             breaches.extend(self.check_unexpected_response(from, id, &key));
-            let is_error = object.contains_key("error");
+            let is_error = error.exists();
             if is_error && id.is_null() {
                 // JSON-RPC 2.0, section 5.1: the id is null if the id of the request could not be detected. Schemas
                 // before 2025-11-25 require an id, but MCP has its messages follow JSON-RPC.
                 breaches.retain(|breach| breach.pointer != "/id");
             }
             let label = if is_error { "error" } else { "result" };
-            return self.checked_message(from, &format!("{label} for the id {id}"), breaches);
+            return self.checked_message(
+                from,
+                &format!("{label} for the id {}", id.text()),
+                breaches,
+            );
         };
         if let Some(token) = &pending.token
             && let Some(token) = self.tokens.get_mut(&(from.peer(), token.clone()))
@@ -40,15 +45,15 @@ impl Conversation {
         }
         self.store_completed_request(key);
         let mut revision = self.pinned.or(pending.revision);
-        let (result, error) = (object.get("result"), object.get("error"));
+        let (result, error) = (result.existing(), error.existing());
         if pending.method == "initialize"
             && let Some(result) = result
         {
-            let named = result["protocolVersion"].as_str();
+            let named = result.get("protocolVersion").as_str();
             self.negotiated = named
-                .and_then(mcp_exact_revisions::find)
+                .and_then(|named| mcp_exact_revisions::find(&named))
                 .map(RevisionSpec::id);
-            self.server_capabilities = result["capabilities"].clone();
+            self.server_capabilities = result.get("capabilities").to_json();
             revision = self.pinned.or(self.negotiated);
         }
         let known = MessageContext {
@@ -61,7 +66,7 @@ impl Conversation {
             if pending.method == "server/discover"
                 && let Some(result) = result
             {
-                self.server_capabilities = result["capabilities"].clone();
+                self.server_capabilities = result.get("capabilities").to_json();
             }
             breaches.extend(error.and_then(check_error_code));
             breaches.extend(
@@ -96,7 +101,7 @@ impl Conversation {
     fn check_unexpected_response(
         &self,
         from: Direction,
-        id: &Value,
+        id: Value<'_>,
         key: &RequestKey,
     ) -> Option<Breach> {
         // An error without an id means that a message could not be parsed.
@@ -104,14 +109,15 @@ impl Conversation {
             return None;
         }
         if self.answered.contains(key) {
-            let message = format!("the request with the id {id} is answered already");
+            let message = format!("the request with the id {} is answered already", id.text());
             return Some(Breach::new(&rules::VERSION, message));
         }
         let spelt = |(sender, other): &&RequestKey| {
             let bare = |text: &str| text.trim_matches('"').to_owned();
-            *sender == from.peer() && bare(other) == bare(&id.to_string())
+            *sender == from.peer() && bare(other) == bare(&key.1)
         };
         let other = self.pending.keys().chain(&self.answered).find(spelt);
+        let id = id.text();
         let message = match other {
             Some((_, other)) => format!("the id is {id}; that of the request is {other}"),
             None => format!("no request has the id {id}"),
@@ -128,8 +134,8 @@ impl Conversation {
 const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
 
 /// Checks that the code of an error is neither retired nor reserved by the specification.
-fn check_error_code(error: &Value) -> Option<Breach> {
-    let code = error.get("code")?.as_i64()?;
+fn check_error_code(error: Value<'_>) -> Option<Breach> {
+    let code = error.get("code").as_number()?.as_i64()?;
     let (rule, message) = match code {
         -32002 | -32042 => (&rules::RETIRED_CODES, format!("the code {code} is retired")),
         -32099..=-32020 if !DEFINED_CODES.contains(&code) => {
@@ -147,8 +153,8 @@ fn check_error_code(error: &Value) -> Option<Breach> {
 
 /// Checks that the request allows the input requests in its result: its method supports them, and it has declared their
 /// capabilities.
-fn check_input_required(pending: &PendingRequest, result: &Value) -> Vec<Breach> {
-    if result["resultType"] != "input_required" {
+fn check_input_required(pending: &PendingRequest, result: Value<'_>) -> Vec<Breach> {
+    if result.get("resultType").as_str().as_deref() != Some("input_required") {
         return Vec::new();
     }
     let mut breaches = Vec::new();
@@ -156,16 +162,16 @@ fn check_input_required(pending: &PendingRequest, result: &Value) -> Vec<Breach>
         let message = format!("{} cannot ask for input", pending.method);
         breaches.push(Breach::new(&rules::INPUT_METHODS, message));
     }
-    let asked = result["inputRequests"].as_object();
-    for (name, request) in asked.into_iter().flatten() {
-        let method = request["method"].as_str().unwrap_or_default();
-        let capability = match method {
+    let declared = Value::of(&pending.capabilities);
+    for (name, request) in result.get("inputRequests").members() {
+        let method = request.get("method").as_str().unwrap_or_default();
+        let capability = match &*method {
             "elicitation/create" => "elicitation",
             "sampling/createMessage" => "sampling",
             "roots/list" => "roots",
             _ => continue,
         };
-        if pending.capabilities.get(capability).is_none() {
+        if !declared.get(capability).exists() {
             breaches.push(Breach {
                 rule: &rules::INPUT_DECLARED,
                 pointer: format!("/result/inputRequests/{name}"),

@@ -3,27 +3,37 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use mcp_exact_wire::Kind;
 
 use super::Conversation;
 use crate::message::Direction;
+use crate::value::Value;
 
 impl Conversation {
     /// Returns the sender of a message, which the method or the answered request determines.
-    pub(super) fn find_sender(&self, value: &Value) -> Direction {
-        let first = match value {
-            Value::Array(items) => items.first().unwrap_or(&Value::Null),
-            value => value,
-        };
-        let Some(method) = first.get("method").and_then(Value::as_str) else {
-            let id = first.get("id").unwrap_or(&Value::Null).to_string();
+    pub(super) fn find_sender(&self, value: Value<'_>) -> Direction {
+        match value.kind() {
+            Kind::Array => {
+                let items = value.items();
+                let first = items.first().map(Value::of);
+                self.find_sender_of_single(first.unwrap_or_default())
+            }
+            _ => self.find_sender_of_single(value),
+        }
+    }
+
+    /// Returns the sender of a message that is no batch.
+    fn find_sender_of_single(&self, message: Value<'_>) -> Direction {
+        let Some(method) = message.get("method").as_str() else {
+            let id = message.get("id").key();
             let asked = [Direction::Client, Direction::Server];
             let asked = asked
                 .into_iter()
                 .find(|side| self.pending.contains_key(&(*side, id.clone())));
             return asked.unwrap_or(Direction::Client).peer();
         };
-        if let Some(side) = self.find_sender_of_shared_method(method, &first["params"]) {
+        let method = &*method;
+        if let Some(side) = self.find_sender_of_shared_method(method, message.get("params")) {
             return side;
         }
         let sides = mcp_exact_revisions::all().iter().flat_map(|spec| {
@@ -47,18 +57,18 @@ impl Conversation {
 
     /// Returns the sender of a notification whose method both sides send, which the request that the notification names
     /// determines.
-    fn find_sender_of_shared_method(&self, method: &str, params: &Value) -> Option<Direction> {
+    fn find_sender_of_shared_method(&self, method: &str, params: Value<'_>) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
         match method {
             "notifications/progress" => {
-                let token = params["progressToken"].to_string();
+                let token = params.get("progressToken").key();
                 let asked = both
                     .into_iter()
                     .find(|side| self.tokens.contains_key(&(*side, token.clone())));
                 Some(asked.unwrap_or(Direction::Client).peer())
             }
             "notifications/cancelled" => {
-                let id = params["requestId"].to_string();
+                let id = params.get("requestId").key();
                 both.into_iter()
                     .find(|side| self.pending.contains_key(&(*side, id.clone())))
             }

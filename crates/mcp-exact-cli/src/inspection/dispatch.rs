@@ -4,8 +4,10 @@
 //! serialised form of the tables; the decoder contains the same tables as code. The types are defined again here,
 //! because this executable does not depend on the generator.
 
+use mcp_exact_wire::Kind;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+
+use crate::value::Value;
 
 /// Table that assigns a value of a union to one of its variants, which are identified by their indexes.
 ///
@@ -66,67 +68,67 @@ enum Tag {
 }
 
 /// Result of assigning a value to a variant of a union.
-pub enum SelectedVariant<'d, 'v> {
+pub enum SelectedVariant<'d> {
     /// The variant with this index.
     Variant(usize),
     /// The discriminant has this value, which the revision does not define.
-    Unrecognized(&'v str),
+    Unrecognized(String),
     /// The value matches no variant, for the reason that is given as kind and message of the deviation.
     Mismatch(&'static str, String),
     /// The discriminant with this name is not a string.
     NonStringTag(&'d str),
     /// The first item of an array matches no variant, for the contained reason.
-    FirstItem(Box<SelectedVariant<'d, 'v>>),
+    FirstItem(Box<SelectedVariant<'d>>),
     /// The value matches no variant.
     None,
 }
 
 impl Dispatch {
     /// Returns the variant to which a value is assigned.
-    pub fn select<'d, 'v>(&'d self, value: &'v Value) -> SelectedVariant<'d, 'v> {
-        let of_kind = match value {
-            Value::Null => self.null,
-            Value::Bool(_) => self.boolean,
-            Value::Number(_) => self.number,
-            Value::String(_) => self.string,
-            Value::Array(items) => match (&self.items, self.arrays.as_slice(), items.first()) {
-                (Some(by_item), _, Some(first)) => {
-                    let selected = match first.as_object() {
-                        Some(object) => by_item.select(false, object),
-                        None => SelectedVariant::Mismatch("type", "expected an object".to_owned()),
-                    };
-                    return match selected {
-                        SelectedVariant::Variant(_) => selected,
-                        other => SelectedVariant::FirstItem(Box::new(other)),
-                    };
-                }
-                (_, [first, ..], _) => Some(*first),
-                (_, [], _) => None,
-            },
-            Value::Object(object) => {
+    pub fn select(&self, value: Value<'_>) -> SelectedVariant<'_> {
+        let of_kind = match value.kind() {
+            Kind::Null => self.null,
+            Kind::Boolean => self.boolean,
+            Kind::Number => self.number,
+            Kind::String => self.string,
+            Kind::Array => return self.select_array(value),
+            Kind::Object => {
                 return match &self.objects {
-                    Some(by_member) => by_member.select(self.open, object),
+                    Some(by_member) => by_member.select(self.open, value),
                     None => SelectedVariant::None,
                 };
             }
         };
         of_kind.map_or(SelectedVariant::None, SelectedVariant::Variant)
     }
+
+    /// Returns the variant to which an array is assigned, by its first item if several variants are arrays.
+    fn select_array(&self, value: Value<'_>) -> SelectedVariant<'_> {
+        let items = value.items();
+        let (Some(by_item), Some(first)) = (&self.items, items.first().map(Value::of)) else {
+            let first = self.arrays.first().copied();
+            return first.map_or(SelectedVariant::None, SelectedVariant::Variant);
+        };
+        let selected = if first.is_object() {
+            by_item.select(false, first)
+        } else {
+            SelectedVariant::Mismatch("type", "expected an object".to_owned())
+        };
+        match selected {
+            SelectedVariant::Variant(_) => selected,
+            other => SelectedVariant::FirstItem(Box::new(other)),
+        }
+    }
 }
 
 impl ObjectDispatch {
     /// Returns the variant to which an object is assigned; if `open` is true, an unknown value of the discriminant is
     /// [`SelectedVariant::Unrecognized`].
-    fn select<'d, 'v>(
-        &'d self,
-        open: bool,
-        object: &'v Map<String, Value>,
-    ) -> SelectedVariant<'d, 'v> {
-        let has = |probe: &(String, Option<String>)| {
-            object.get(&probe.0).is_some_and(|value| {
-                let inner = probe.1.as_ref();
-                inner.is_none_or(|inner| value.get(inner.as_str()).is_some())
-            })
+    fn select(&self, open: bool, object: Value<'_>) -> SelectedVariant<'_> {
+        let has = |(name, inner): &(String, Option<String>)| {
+            let value = object.get(name);
+            let has_inner = |inner: &String| value.get(inner).exists();
+            value.exists() && inner.as_ref().is_none_or(has_inner)
         };
         let has: Vec<bool> = self.probes.iter().map(has).collect();
         for &(a, b) in &self.exclusive {
@@ -138,17 +140,17 @@ impl ObjectDispatch {
                 );
             }
         }
-        let tag = match self.tag.as_ref().and_then(|name| object.get(name)) {
-            None => None,
-            Some(Value::String(tag)) => Some(tag.as_str()),
-            Some(_) => {
-                return SelectedVariant::NonStringTag(self.tag.as_deref().unwrap_or_default());
-            }
+        let name = self.tag.as_deref();
+        let value = name.and_then(|name| object.get(name).existing());
+        let tag = match (value.map(Value::as_str), name) {
+            (None, _) => None,
+            (Some(Some(tag)), _) => Some(tag),
+            (Some(None), name) => return SelectedVariant::NonStringTag(name.unwrap_or_default()),
         };
         let mut is_known = false;
         for case in &self.cases {
             let fits = match &case.tag {
-                Tag::Is(value) => tag == Some(value.as_str()),
+                Tag::Is(value) => tag.as_deref() == Some(value.as_str()),
                 Tag::Absent => tag.is_none(),
                 Tag::Any => !is_known,
             };
@@ -157,8 +159,8 @@ impl ObjectDispatch {
                 return SelectedVariant::Variant(case.variant);
             }
         }
-        match (tag, &self.tag) {
-            (Some(tag), _) if !is_known && open => SelectedVariant::Unrecognized(tag),
+        match (tag, name) {
+            (Some(tag), _) if !is_known && open => SelectedVariant::Unrecognized(tag.into_owned()),
             (None, Some(name)) => {
                 SelectedVariant::Mismatch("required", format!("missing member `{name}`"))
             }

@@ -11,6 +11,7 @@ mod convert;
 mod convert_jsonl;
 mod convert_message;
 mod diff;
+mod exactness;
 mod jsonl;
 mod messages;
 #[cfg(feature = "oauth")]

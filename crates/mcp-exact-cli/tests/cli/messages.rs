@@ -243,7 +243,7 @@ fn recordings_pair_responses_with_requests() {
             out: log.jsonl:12: server result for the id 2
             out:   the request with the id 2 is answered already (RPC.version-2.0)
             out: log.jsonl:13: server not a message
-            out:   it is not JSON: expected ident at line 1 column 2 (STD.stdout-clean)
+            out:   it is not JSON, from byte 0 on (STD.stdout-clean)
             out: log.jsonl: 14 messages, 8 with findings, 2025-06-18, 2 requests without response
         "#]],
     );

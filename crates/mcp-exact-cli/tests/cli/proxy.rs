@@ -45,7 +45,7 @@ fn proxy_keeps_bytes_and_exit_code() {
     assert_eq!(ended.out.as_bytes(), plain.stdout);
     expect![[r#"
         mcp-exact: server not a message
-          it is not JSON: expected ident at line 1 column 2 (STD.stdout-clean)
+          it is not JSON, from byte 0 on (STD.stdout-clean)
     "#]]
     .assert_eq(&ended.err);
     let log = fs::read_to_string(folder.path().join("log.jsonl")).expect("a recording");
