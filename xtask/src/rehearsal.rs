@@ -1,8 +1,9 @@
 //! `cargo xtask nightly rehearsal`: rehearses the publication of a new revision in a copy of the workspace.
 //!
 //! Takes invented revisions through `cargo xtask schema add` and `schema remove`: one with an extension of it, and one for each
-//! shape of `shapes.rs` that a next revision could bring. Then it takes the historic versions of the draft in a clone, or those
-//! in `schema/history/`. Outside of `target/`, nothing is written.
+//! shape of `shapes.rs` that a next revision could bring. A draft stays while all tests of the workspace run: servers, clients
+//! and the gateway speak released revisions alone. Then it takes the historic versions of the draft in a clone, or those in
+//! `schema/history/`. Outside of `target/`, nothing is written.
 
 mod shapes;
 
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::schema::add::Status;
 use crate::schema::history::{self, add_and_remove};
+use crate::schema::kept;
 use crate::scratch::Scratch;
 
 /// Identifier of the invented revisions.
@@ -29,7 +31,9 @@ const EXTENSION: &str = "ext-rehearsal";
 pub fn run(root: &Path, clone: Option<&Path>) -> anyhow::Result<()> {
     let scratch = Scratch::new(root)?;
     let newest = newest_schema(root)?;
-    let rehearsed = rehearse(&scratch, &newest).and_then(|()| add_shapes(root, &scratch, &newest));
+    let rehearsed = rehearse(&scratch, &newest)
+        .and_then(|()| test_with_draft(root, &scratch))
+        .and_then(|()| add_shapes(root, &scratch, &newest));
     scratch.restore()?;
     rehearsed?;
     history::run(
@@ -61,6 +65,24 @@ fn add_shapes(root: &Path, scratch: &Scratch, newest: &Value) -> anyhow::Result<
     }
     println!("\n{}", lines.join("\n"));
     Ok(())
+}
+
+/// Adds the newest draft that is kept, and runs all tests with it.
+fn test_with_draft(root: &Path, scratch: &Scratch) -> anyhow::Result<()> {
+    let copy = scratch.root();
+    let drafts = kept::versions(&root.join("schema"))?;
+    let draft = drafts.last().context("schema/history has no draft")?;
+    let file = copy.join("target/draft.json");
+    fs::write(&file, &draft.bytes)?;
+    let xtask = ["run", "--quiet", "--package", "xtask", "--"];
+    let file = file.display().to_string();
+    let add = [
+        "schema", "add", "draft", "--from", &file, "--status", "draft",
+    ];
+    cargo(copy, &[&xtask, &add[..]].concat())?;
+    cargo(copy, &[&xtask, &["test"][..]].concat())?;
+    cargo(copy, &[&xtask, &["schema", "remove", "draft"][..]].concat())?;
+    scratch.check_unchanged("`schema remove`")
 }
 
 /// Adds a revision and an extension of it, checks the packages that list revisions, and removes both.
@@ -100,6 +122,7 @@ fn rehearse(scratch: &Scratch, newest: &Value) -> anyhow::Result<()> {
     println!("rehearsal: {REVISION} and {EXTENSION} came and went");
     Ok(())
 }
+
 /// Returns the schema of the newest released revision.
 fn newest_schema(root: &Path) -> anyhow::Result<Value> {
     let folder = root.join("schema");

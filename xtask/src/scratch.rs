@@ -1,10 +1,11 @@
 //! Copy of the workspace, in which commands that change files are rehearsed.
 //!
 //! The copy has a fixed path below `target/` and a target folder of its own: nothing that is built there reaches the
-//! workspace, and the next rehearsal builds only what has changed.
+//! workspace, and the next rehearsal builds only what has changed. The first one takes the dependencies that the workspace
+//! has built.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,6 +32,15 @@ impl Scratch {
             files,
         };
         scratch.restore()?;
+        let (built, own) = (root.join("target/debug"), scratch.root.join("target/debug"));
+        if built.exists() && !own.exists() {
+            let lock = fs::read_to_string(root.join("Cargo.lock")).context("no Cargo.lock")?;
+            // A copy that was interrupted has another name.
+            let partial = scratch.root.join("target/partial");
+            copy_dependencies(&built, &partial, &member_names(&lock)?)
+                .and_then(|()| Ok(fs::rename(&partial, &own)?))
+                .with_context(|| format!("cannot copy dependencies to {}", own.display()))?;
+        }
         Ok(scratch)
     }
 
@@ -132,6 +142,62 @@ fn tracked_files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
         .collect()
 }
 
+/// Returns the names of the workspace's packages, which have no source in the lock file, as cargo writes crates.
+fn member_names(lock: &str) -> anyhow::Result<BTreeSet<String>> {
+    #[derive(serde::Deserialize)]
+    struct Lock {
+        package: Vec<Package>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Package {
+        name: String,
+        source: Option<String>,
+    }
+    let lock: Lock = toml::from_str(lock)?;
+    let members = lock.package.into_iter().filter(|one| one.source.is_none());
+    Ok(members.map(|one| one.name.replace('-', "_")).collect())
+}
+
+/// Copies what cargo has built of packages outside the workspace; the files of `members` depend on their path. Times are
+/// kept, by which cargo knows that nothing has changed.
+fn copy_dependencies(from: &Path, to: &Path, members: &BTreeSet<String>) -> anyhow::Result<()> {
+    for folder in [".fingerprint", "build", "deps"] {
+        fs::create_dir_all(to.join(folder))?;
+        for entry in fs::read_dir(from.join(folder))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let stem = name.split('.').next().unwrap_or_default();
+            let stem = stem.rsplit_once('-').map_or(stem, |(stem, _)| stem);
+            let package = stem.strip_prefix("lib").unwrap_or(stem).replace('-', "_");
+            // A file in `deps` without an extension is an executable: a test, which no other package needs.
+            let is_executable = folder == "deps" && !name.contains('.');
+            if !members.contains(&package) && !is_executable {
+                copy_with_times(&entry.path(), &to.join(folder).join(name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file or folder; files keep the time of their last change.
+fn copy_with_times(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy_with_times(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::copy(from, to)?;
+    let modified = fs::metadata(from)?.modified()?;
+    File::options()
+        .append(true)
+        .open(to)?
+        .set_modified(modified)?;
+    Ok(())
+}
+
 /// Adds the files below the directory `folder` of `root` to `found`, without those of target folders at the root.
 fn list_files(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries = fs::read_dir(root.join(folder));
@@ -164,6 +230,43 @@ fn remove_empty_folders(root: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The dependencies are copied with their times; what the workspace's packages have built is not, nor are tests.
+    #[test]
+    fn dependencies_are_copied() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let kept = [
+            ".fingerprint/serde-0123456789abcdef/lib-serde",
+            "build/libc-0123456789abcdef/out/a.rs",
+            "deps/libserde_json-0123456789abcdef.rlib",
+        ];
+        let left = [
+            ".fingerprint/mcp-exact-wire-0123456789abcdef/lib",
+            "deps/libmcp_exact_wire-0123456789abcdef.rlib",
+            "deps/it-0123456789abcdef",
+        ];
+        for path in kept.iter().chain(&left) {
+            let file = from.join(path);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(&file, path).expect("a file");
+        }
+        let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        let file = File::options().append(true).open(from.join(kept[2]));
+        file.and_then(|file| file.set_modified(long_ago))
+            .expect("a time");
+        let lock = "[[package]]\nname = \"mcp-exact-wire\"\n[[package]]\nname = \"serde\"\nsource = \"a\"\n";
+        let members = member_names(lock).expect("a lock file");
+        copy_dependencies(&from, &to, &members).expect("copied");
+        for path in kept {
+            assert_eq!(fs::read_to_string(to.join(path)).expect(path), path);
+        }
+        for path in left {
+            assert!(!to.join(path).exists(), "{path}");
+        }
+        let modified = fs::metadata(to.join(kept[2])).and_then(|data| data.modified());
+        assert_eq!(modified.expect("a time"), long_ago);
+    }
 
     /// Changed, added and removed files are found and restored; files of the target folder are ignored.
     #[test]
