@@ -49,11 +49,12 @@ pub fn run(root: &Path, clone: Option<&Path>) -> anyhow::Result<()> {
 
 /// Adds each shape as a released revision, or checks that the generator refuses it with pointer and remedy.
 fn add_shapes(root: &Path, scratch: &Scratch, newest: &Value) -> anyhow::Result<()> {
+    let generator = shapes::Generator::new(root)?;
     let mut lines = Vec::new();
     for shape in shapes::ALL {
         let bytes = shape.schema(newest)?;
-        let line = match shapes::generate(root, REVISION, &bytes)? {
-            Ok(_) => {
+        let line = match generator.run(REVISION, &bytes) {
+            Ok(()) => {
                 let added = add_and_remove(scratch, REVISION, &bytes, Status::Release);
                 let time = added.with_context(|| format!("{} was not added", shape.name))?;
                 format!("added {:5.1} s {}", time.as_secs_f64(), shape.name)

@@ -241,9 +241,12 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
     match rule {
         DocumentValue::Object(inner) => {
+            let is_typed = !matches!(inner, DocumentValue::Any);
             let mut names = Vec::new();
             let _ = for_each_member(text, |name, value| {
-                names.push(name.to_owned());
+                if is_typed {
+                    names.push(name.to_owned());
+                }
                 check_value(inner, value, &path.member(name), to);
             });
             if let Some(name) = duplicate(names.len(), &|at| &names[at]) {

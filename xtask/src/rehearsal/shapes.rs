@@ -33,35 +33,46 @@ impl Shape {
     }
 }
 
-/// Runs the generator over a schema and the conversions to its predecessor; `Err` within `Ok` is the reason of a refusal.
-///
-/// # Errors
-/// Returns an error if the official schemas cannot be read.
-pub fn generate(root: &Path, id: &str, bytes: &[u8]) -> anyhow::Result<Result<RustIr, String>> {
-    let schemas = Schemas::read(&root.join("schema"))?;
-    let revision = Revision {
-        id: id.to_owned(),
-        status: "release".to_owned(),
-        sha256: codegen::sha256(bytes),
-    };
-    let lowered = match schemas.lower_bytes(&revision, bytes) {
-        Ok(lowered) => lowered,
-        Err(error) => return Ok(Err(format!("{error:#}"))),
-    };
-    let mut all = Vec::new();
-    for revision in schemas.revisions.iter().filter(|one| !one.is_draft()) {
-        all.push(schemas.ir(revision)?);
+/// The generator with the released revisions, which a new one is converted to and from.
+pub struct Generator {
+    /// The official schemas.
+    schemas: Schemas,
+    /// Released revisions.
+    released: Vec<RustIr>,
+}
+
+impl Generator {
+    /// Reads the official schemas of the workspace `root`.
+    ///
+    /// # Errors
+    /// Returns an error if a schema cannot be read or used.
+    pub fn new(root: &Path) -> anyhow::Result<Self> {
+        let schemas = Schemas::read(&root.join("schema"))?;
+        let released = schemas.revisions.iter().filter(|one| !one.is_draft());
+        let released: anyhow::Result<_> = released.map(|revision| schemas.ir(revision)).collect();
+        Ok(Self {
+            released: released?,
+            schemas,
+        })
     }
-    let emitted = codegen::emit(&lowered, &revision);
-    all.push(lowered.ir);
-    let released: Vec<&RustIr> = all.iter().collect();
-    let refused = emitted
-        .map(drop)
-        .and_then(|()| codegen::conversions(&released, &schemas.conversions).map(drop));
-    if let Err(error) = refused {
-        return Ok(Err(error.to_string()));
+
+    /// Runs the generator over the schema of a revision `id`, and generates its conversions; the error is the reason of a
+    /// refusal.
+    ///
+    /// # Errors
+    /// As described.
+    pub fn run(&self, id: &str, bytes: &[u8]) -> Result<(), codegen::Error> {
+        let revision = Revision {
+            id: id.to_owned(),
+            status: "release".to_owned(),
+            sha256: codegen::sha256(bytes),
+        };
+        let lowered = codegen::lower(&revision, bytes, self.schemas.tables())?;
+        codegen::emit(&lowered, &revision)?;
+        let released = self.released.iter().chain([&lowered.ir]);
+        let released: Vec<&RustIr> = released.collect();
+        codegen::conversions(&released, &self.schemas.conversions).map(drop)
     }
-    Ok(all.pop().ok_or_else(|| "no revision".to_owned()))
 }
 
 /// Adds a member to a definition.
@@ -301,11 +312,13 @@ mod tests {
     fn shapes_are_absorbed_or_refused() {
         let root = crate::workspace_root();
         let newest = super::super::newest_schema(&root).expect("a released revision");
+        let generator = Generator::new(&root).expect("official schemas");
         let mut text = String::new();
         for shape in ALL {
             let bytes = shape.schema(&newest).expect("definitions");
-            let outcome = generate(&root, "2099-01-01", &bytes).expect("official schemas");
-            let outcome = outcome.map_or_else(|refusal| refusal, |_| "absorbed".to_owned());
+            let outcome = generator.run("2099-01-01", &bytes);
+            let outcome =
+                outcome.map_or_else(|refusal| refusal.to_string(), |()| "absorbed".into());
             text += &format!("{}: {outcome}\n", shape.name);
         }
         expect![[r#"

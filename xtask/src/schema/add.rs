@@ -20,6 +20,7 @@ use super::rollback::Rollback;
 use super::source::Source;
 use super::{extension, failure};
 use crate::codegen::{Schemas, generate};
+use crate::test::WHOLE_WORKSPACE;
 
 /// Arguments of `cargo xtask schema add`.
 #[derive(Debug, Args)]
@@ -136,7 +137,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let tests: &[&[&str]] = match arguments.status {
         // A draft has no conversions, and leaves those of the released revisions as they are.
         Status::Draft => &[AGREEMENT],
-        Status::Release => &[AGREEMENT, CONVERSIONS],
+        Status::Release => &[AGREEMENT_OF_RELEASE, CONVERSIONS],
     };
     build_and_test(root, id, tests)?;
     rollback.keep();
@@ -266,8 +267,17 @@ pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow
     Ok(lines)
 }
 
-/// Arguments of the tests that hold types against schemas.
-pub(super) const AGREEMENT: &[&str] = &["--package", "mcp-exact-tests-agreement"];
+/// Arguments of the tests that hold types against schemas; with the features of the whole workspace, dependencies that
+/// `cargo xtask test` has built are not built again.
+pub(super) const AGREEMENT: &[&str] = &[
+    WHOLE_WORKSPACE[0],
+    WHOLE_WORKSPACE[1],
+    WHOLE_WORKSPACE[2],
+    "--test",
+    "agreement",
+];
+/// Arguments of the same tests without endpoints, which need not compile with a new released revision yet.
+const AGREEMENT_OF_RELEASE: &[&str] = &["--package", "mcp-exact-tests-agreement"];
 /// Arguments of the tests of conversions, without those that need endpoints: an endpoint learns a new method or lifecycle later.
 const CONVERSIONS: &[&str] = &[
     "--package",

@@ -78,15 +78,42 @@ pub fn is_selected_by_its_discriminator(schema: &Schema, definition: &str, doc: 
     found
 }
 
-/// Returns true if an object of a known type, or a map with typed values, has a duplicate member (rule R4).
+/// Returns true if an object of a known type, or a map with typed values, has a duplicate member (rule R4). In JSON Schema
+/// documents, the members are known that the protocol's schema defines.
 pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    is_any_typed(schema, definition, doc, |typed, doc| match doc {
-        Doc::Object(members) if is_typed_object(schema, typed) => {
-            let names: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-            names.len() < members.len()
-        }
-        _ => false,
-    })
+    let mut found = false;
+    schema.walk(definition, doc, &mut |place| {
+        found |= match place {
+            VisitedValue::Typed { schema: typed, doc } => {
+                is_typed_object(schema, typed) && has_duplicates(doc, |_| true)
+            }
+            VisitedValue::Text { at, doc } => has_duplicates_in_document(schema, &at, doc),
+            VisitedValue::Union { .. } => false,
+        };
+    });
+    found
+}
+
+/// Returns true if a JSON Schema document has a defined member twice, or a map with typed values in it any member.
+fn has_duplicates_in_document(schema: &Schema, at: &SchemaAt, doc: &Doc) -> bool {
+    let at = schema.resolve(at);
+    let values = at.schema.get("additionalProperties");
+    let is_map = values.is_some_and(|values| !is_open(values));
+    let is_defined = |name: &str| at.schema["properties"].get(name).is_some();
+    let children = schema.children(&at, doc);
+    let mut inside = children.iter();
+    has_duplicates(doc, |name| is_map || is_defined(name))
+        || inside.any(|(_, at, doc)| has_duplicates_in_document(schema, at, doc))
+}
+
+/// Returns true if an object has a member twice whose name `counts`.
+fn has_duplicates(doc: &Doc, counts: impl Fn(&str) -> bool) -> bool {
+    let Doc::Object(members) = doc else {
+        return false;
+    };
+    let names = members.iter().map(|(name, _)| name.as_str());
+    let names: Vec<&str> = names.filter(|name| counts(name)).collect();
+    names.iter().collect::<BTreeSet<_>>().len() < names.len()
 }
 
 /// Returns true if a string of a known type, or the name of a typed member, has a lone surrogate (rule R5).
@@ -205,7 +232,7 @@ fn is_any_typed(
     let mut found = false;
     schema.walk(definition, doc, &mut |place| match place {
         VisitedValue::Typed { schema, doc } => found |= predicate(schema, doc),
-        VisitedValue::Union { .. } => {}
+        VisitedValue::Union { .. } | VisitedValue::Text { .. } => {}
     });
     found
 }

@@ -67,6 +67,13 @@ pub enum VisitedValue<'d> {
         /// The value.
         doc: &'d Doc,
     },
+    /// JSON Schema document, whose text the types keep; only the members that the protocol's schema defines are checked.
+    Text {
+        /// Position of the schema of the document.
+        at: SchemaAt,
+        /// The document.
+        doc: &'d Doc,
+    },
     /// Value of a type that is not a union.
     Typed {
         /// Schema of the value.
@@ -179,7 +186,8 @@ impl Schema {
     /// Visits the typed values in the value `doc`, whose schema has the position `at`.
     fn walk_at<'d>(&self, at: &SchemaAt, doc: &'d Doc, see: &mut dyn FnMut(VisitedValue<'d>)) {
         if self.is_kept_as_text(at) {
-            return;
+            let at = self.resolve(at);
+            return see(VisitedValue::Text { at, doc });
         }
         let at = self.resolve(at);
         let Some(members) = self.variants(&at) else {
