@@ -347,7 +347,7 @@ impl<'s> Generator<'s> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "oracle"))]
 mod tests {
     use serde_json::json;
 

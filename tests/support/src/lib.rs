@@ -9,8 +9,9 @@ mod edit;
 pub mod generate;
 pub mod http_peer;
 pub mod mutate;
-#[cfg(test)]
+#[cfg(all(test, feature = "oracle"))]
 mod official;
+#[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod rng;
 pub mod schema;
@@ -21,6 +22,7 @@ mod values;
 
 pub use generate::Generator;
 pub use mutate::{Mutant, MutationKind, Mutator, with_unknown_members};
+#[cfg(feature = "oracle")]
 pub use oracle::Oracle;
 pub use rng::Rng;
 pub use schema::definition_names;

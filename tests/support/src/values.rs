@@ -338,7 +338,7 @@ pub(crate) fn strings_violating_format(format: &str) -> &'static [&'static str] 
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "oracle"))]
 mod tests {
     use serde_json::json;
 
