@@ -10,6 +10,10 @@ use mcp_exact::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
+use mcp_exact_revisions::Side;
+
+use crate::common::spec;
+
 /// Form that asks for a confirmation.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "the form is never filled in")]
@@ -114,7 +118,8 @@ async fn roots_can_be_replaced() {
             client.set_roots([root("file:///a")]).expect("declared");
             let roots = client.call_tool("roots", &()).await.expect("roots");
             assert_eq!(roots.text(), r#"["file:///a"]"#);
-            let has_notification = client.revision().as_str() < "2026-07-28";
+            let has_notification = spec(client.revision())
+                .sends_notification(Side::Client, "notifications/roots/list_changed");
             let notified = client.notify("notifications/roots/list_changed", None);
             assert_eq!(notified.is_ok(), has_notification, "{notified:?}");
         },

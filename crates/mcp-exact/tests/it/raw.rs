@@ -7,6 +7,7 @@ use mcp_exact::{
 };
 
 use crate::common::object;
+use crate::common::spec;
 
 /// Creates a server whose handler uses the types of 2025-06-18 for clients of every revision.
 fn raw_server() -> ServerBuilder {
@@ -44,8 +45,7 @@ async fn raw_servers_answer_every_revision() {
             let output = client.call_tool("echo", &()).await.expect("a result");
             let text = format!("echo of {}", client.revision());
             assert!(output.text().starts_with(&text), "{}", output.text());
-            // Structured content exists since 2025-06-18, audio since 2025-03-26.
-            let is_older = client.revision().as_str() < "2025-06-18";
+            let is_older = !spec(client.revision()).has_structured_output();
             assert_eq!(output.structured().is_none(), is_older);
             assert!(output.blocks().len() >= 2, "{output:?}");
             let error = client.prompt("any", []).await.expect_err("no prompts");

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_exact_revisions::Side;
+
 use crate::common::object;
+use crate::common::spec;
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
     Caller, Client, ClientChange, ClientError, Cx, Input, ListedDefinition, Partial, Problem,
@@ -300,7 +303,7 @@ async fn hidden_resources_are_not_notified() {
         let updated = |uri: &str| ClientChange::Resource(uri.to_owned());
         let told = [updated("x://later"), updated("x://a")];
         assert_eq!(*changes.lock().expect("a lock"), told, "{revision}");
-        if revision.as_str() < "2026-07-28" {
+        if spec(revision).sends_request(Side::Client, "resources/unsubscribe") {
             let params = object(r#"{"uri":"x://later"}"#);
             let ended = client.request("resources/unsubscribe", Some(params)).await;
             ended.expect("an answer");

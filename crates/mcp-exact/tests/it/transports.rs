@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use crate::common::object;
+use crate::common::spec;
 
 /// Form that asks for a confirmation.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
@@ -203,7 +204,7 @@ async fn mirrored_arguments_are_compared() {
 async fn list_changes_are_notified_over_http() {
     let server = server();
     let listening = start_server(&server).await;
-    for revision in revisions().filter(|revision| revision.as_str() >= "2025-03-26") {
+    for revision in revisions().filter(|revision| spec(*revision).has_streamable_http()) {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let client = connect(&listening.url)
             .revision(revision)

@@ -8,3 +8,8 @@ use mcp_exact::JsonObject;
 pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
 }
+
+/// Returns the properties of a revision.
+pub fn spec(revision: mcp_exact::Revision) -> &'static mcp_exact_revisions::RevisionSpec {
+    mcp_exact_revisions::find(revision.as_str()).expect("a revision of the table")
+}

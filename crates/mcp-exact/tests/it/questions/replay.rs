@@ -9,6 +9,8 @@ use mcp_exact::{Cx, Error, Level, Progress, revisions};
 
 use super::{Confirm, Counter, Name, builder, connect, newest};
 
+use crate::common::spec;
+
 /// Concurrent input requests are sent together, from 2026-07-28 on in one result.
 #[tokio::test]
 async fn joined_input_requests_are_sent_together() {
@@ -156,7 +158,7 @@ async fn replay_repeats_no_progress_or_logs() {
         })
         .build()
         .expect("a server");
-    for revision in revisions().filter(|revision| revision.as_str() >= "2025-06-18") {
+    for revision in revisions().filter(|revision| spec(*revision).has_elicitation()) {
         let logs = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&logs);
         let client = connect(&server)

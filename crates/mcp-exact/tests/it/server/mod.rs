@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::object;
+use crate::common::spec;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct Add {
@@ -133,7 +134,7 @@ async fn structured_results_reach_every_revision() {
                 .call_tool("add", &Add { a: 1, b: 2 })
                 .await
                 .expect("a result");
-            let structured = client.revision().as_str() >= "2025-06-18";
+            let structured = spec(client.revision()).has_structured_output();
             assert_eq!(output.structured().is_some(), structured);
             assert_eq!(output.text(), r#"{"sum":3}"#);
             let tools = client.tools().all().await.expect("tools");
@@ -231,11 +232,7 @@ async fn resources_are_read_by_uri() {
                 .read("file:///missing")
                 .await
                 .expect_err("no such file");
-            let code = if client.revision().as_str() < "2026-07-28" {
-                -32002
-            } else {
-                -32602
-            };
+            let code = spec(client.revision()).resource_not_found_code();
             assert!(matches!(error, ClientError::Server(error) if error.code() == Some(code)));
             let error = client
                 .read("other://x")
