@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::message::{self, Direction, MessageContext, Part};
 use crate::output::{Painter, Style, is_standard_stream, without_control_characters};
 use crate::registry::{Entry, Registry};
+use crate::terminal::{stderr, stdout};
 use crate::verdict::{Checker, Finding, Verdict};
 use crate::{Outcome, print_error};
 
@@ -238,7 +239,7 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
 pub fn print_line(line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    io::stdout().lock().write_all(&text)
+    stdout().lock().write_all(&text)
 }
 
 /// Prints a verdict as text; with `--print`, also prints the encoded value.
@@ -260,11 +261,11 @@ fn print_verdict(
     };
     let text = format_verdict(name, verdict, unknown, bytes, painter);
     if !arguments.print {
-        return io::stdout().lock().write_all(text.as_bytes());
+        return stdout().lock().write_all(text.as_bytes());
     }
-    io::stderr().lock().write_all(text.as_bytes())?;
+    stderr().lock().write_all(text.as_bytes())?;
     match &verdict.encoded {
-        Some(encoded) => writeln!(io::stdout().lock(), "{encoded}"),
+        Some(encoded) => writeln!(stdout().lock(), "{encoded}"),
         None => Ok(()),
     }
 }

@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::check::{check_standard_input_once, print_line, read_file};
 use crate::jsonl::decode_utf8;
 use crate::message::Direction;
+use crate::terminal::{stderr, stdout};
 use crate::{Outcome, print_error};
 use job::{Answer, InvalidOptions, Job, JobOptions, Kind};
 
@@ -180,9 +181,9 @@ fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
     for words in losses.chain(note).chain(answer.error.clone()) {
         text.push_str(&format!("{name}: {words}\n"));
     }
-    io::stderr().lock().write_all(text.as_bytes())?;
+    stderr().lock().write_all(text.as_bytes())?;
     match &answer.json {
-        Some(json) => writeln!(io::stdout().lock(), "{json}"),
+        Some(json) => writeln!(stdout().lock(), "{json}"),
         None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! The model crate compares and renders the embedded representations; no schema is read.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +14,7 @@ use mcp_exact_model::{Ir, diff, diff_with_descriptions, render};
 
 use crate::registry::Registry;
 use crate::revisions::COMPILED;
+use crate::terminal::stdout;
 use crate::{Outcome, output};
 
 /// The arguments of `mcp-exact diff`.
@@ -103,7 +104,7 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
     output::write(file, render::html(&revisions, &options)?.as_bytes())?;
     // If the page is written to standard output, no message is printed there.
     if !output::is_standard_stream(file) {
-        let mut out = io::stdout().lock();
+        let mut out = stdout().lock();
         let count = revisions.len();
         writeln!(out, "{}: {count} revisions", file.display())?;
     }
@@ -117,13 +118,13 @@ fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Resul
     } else {
         diff(from, to)
     };
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     let text = if arguments.json {
         render::json(&differences)? + "\n"
     } else if arguments.markdown {
         render::markdown(&differences)
     } else {
-        render::text(&differences, output::wants_colour(&out))
+        render::text(&differences, output::wants_colour(out.is_terminal()))
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;

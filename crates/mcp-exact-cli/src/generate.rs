@@ -2,7 +2,7 @@
 //! the arguments.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -12,6 +12,7 @@ use clap_mangen::Man;
 
 use crate::Outcome;
 use crate::output;
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact completions`.
 #[derive(Args)]
@@ -38,7 +39,7 @@ pub struct Manual {
 pub fn completions(arguments: &Completions, mut program: Command) -> anyhow::Result<Outcome> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "mcp-exact", &mut text);
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     out.write_all(&text)?;
     out.flush()?;
     Ok(Outcome::Valid)
@@ -49,7 +50,7 @@ pub fn manual(arguments: &Manual, program: Command) -> anyhow::Result<Outcome> {
     let Some(folder) = &arguments.folder else {
         let mut text = Vec::new();
         Man::new(program).render(&mut text)?;
-        io::stdout().lock().write_all(&text)?;
+        stdout().lock().write_all(&text)?;
         return Ok(Outcome::Valid);
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
@@ -65,7 +66,7 @@ pub fn manual(arguments: &Manual, program: Command) -> anyhow::Result<Outcome> {
         Man::new(command).render(&mut text)?;
         output::write(&folder.join(format!("{name}.1")), &text)?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     writeln!(out, "{}: {count} pages", folder.display())?;
     Ok(Outcome::Valid)
 }

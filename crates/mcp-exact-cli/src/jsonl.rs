@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Outcome;
 use crate::message::{self, Direction, MessageContext};
 use crate::registry::Registry;
+use crate::terminal::stdout;
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 /// Size of the input buffer, in bytes.
@@ -77,7 +78,7 @@ pub fn answer_lines(
     answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let input = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
-    let output = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+    let output = BufWriter::with_capacity(BUFFER_BYTES, stdout().lock());
     answer_all(input, output, answer)?;
     Ok(Outcome::Valid)
 }

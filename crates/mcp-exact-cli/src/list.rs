@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::registry::CompiledRevision;
 use crate::revisions::COMPILED;
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact revisions`.
 #[derive(Args)]
@@ -63,7 +64,7 @@ fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
 /// Prints the compiled revisions as a table or as JSON.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let rows: Vec<Row> = COMPILED.iter().map(Row::from).collect();
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
         writeln!(out)?;

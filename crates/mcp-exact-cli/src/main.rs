@@ -39,6 +39,7 @@ mod server_address;
 #[cfg(feature = "sessions")]
 mod sessions;
 mod show;
+mod terminal;
 mod value;
 mod verdict;
 
@@ -46,6 +47,8 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::terminal::stderr;
 
 /// Checks, converts and inspects messages of the Model Context Protocol, in every revision.
 #[derive(Parser)]
@@ -173,5 +176,5 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints an error message to standard error; failures to print are ignored.
 fn print_error(words: &str) {
-    let _ = writeln!(io::stderr(), "error: {words}");
+    let _ = writeln!(stderr(), "error: {words}");
 }

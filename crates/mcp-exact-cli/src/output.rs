@@ -1,10 +1,12 @@
 //! Output for people and programs: optional colours, and files where `-` is standard output.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
+
+use crate::terminal::{stderr, stdout};
 
 /// Styles of text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +23,12 @@ pub enum Style {
     Yellow,
 }
 
-/// Returns true if text on this stream may have colours: the stream is a terminal, and `NO_COLOR` is unset or empty
+/// Returns true if text on a stream may have colours: the stream is a terminal, and `NO_COLOR` is unset or empty
 /// (<https://no-color.org>).
-pub fn wants_colour(stream: &impl IsTerminal) -> bool {
+pub fn wants_colour(is_terminal: bool) -> bool {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    stream.is_terminal() && !is_refused && !is_dumb
+    is_terminal && !is_refused && !is_dumb
 }
 
 /// Adds terminal colours to text if the field is true; returns text unchanged otherwise.
@@ -36,12 +38,12 @@ pub struct Painter(pub bool);
 impl Painter {
     /// Creates a painter for standard output.
     pub fn stdout() -> Self {
-        Self(wants_colour(&io::stdout()))
+        Self(wants_colour(stdout().is_terminal()))
     }
 
     /// Creates a painter for standard error.
     pub fn stderr() -> Self {
-        Self(wants_colour(&io::stderr()))
+        Self(wants_colour(stderr().is_terminal()))
     }
 
     /// Returns the text in a style.
@@ -80,7 +82,7 @@ pub fn is_standard_stream(file: &Path) -> bool {
 /// Writes text to a file; the path `-` means standard output.
 pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     if is_standard_stream(file) {
-        let mut out = io::stdout().lock();
+        let mut out = stdout().lock();
         out.write_all(text)?;
         return Ok(out.flush()?);
     }
@@ -90,7 +92,7 @@ pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
 /// Creates a file for incremental writing; the path `-` means standard output.
 pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     if is_standard_stream(file) {
-        return Ok(Box::new(io::stdout()));
+        return Ok(Box::new(stdout()));
     }
     let created = fs::File::create(file);
     let created = created.with_context(|| format!("cannot write {}", file.display()))?;

@@ -19,6 +19,7 @@ use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, Style, create, without_control_characters};
 use crate::registry::Registry;
+use crate::terminal::{raw_stdout, stderr};
 use crate::{Outcome, recording};
 
 /// The arguments of `mcp-exact proxy`.
@@ -133,7 +134,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // This thread is not joined, because it may block in a read after the server has ended.
     thread::spawn(move || forward_bytes(Direction::Client, io::stdin(), input, &of_client));
     let forwarding =
-        thread::spawn(move || forward_bytes(Direction::Server, output, io::stdout(), &of_server));
+        thread::spawn(move || forward_bytes(Direction::Server, output, raw_stdout(), &of_server));
     let watching: JoinHandle<Watcher> = thread::spawn(move || {
         watcher.watch(&passed);
         watcher
@@ -163,7 +164,7 @@ static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBoo
 /// Creates a file that the command line specifies; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
     match path {
-        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
+        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(stderr()))),
         Some(path) => create(path).map(Some),
         None => Ok(None),
     }
@@ -246,7 +247,7 @@ impl Watcher {
         self.violating_messages += usize::from(!observed.breaches.is_empty());
         let painter = Painter::stderr();
         if self.is_tracing {
-            let _ = io::stderr().write_all(format_trace(&observed, &text, painter).as_bytes());
+            let _ = stderr().write_all(format_trace(&observed, &text, painter).as_bytes());
         }
         if observed.breaches.is_empty() {
             return;
@@ -259,7 +260,7 @@ impl Watcher {
             None if self.is_tracing => {}
             None => {
                 let words = log_words(&observed, painter);
-                let _ = writeln!(io::stderr(), "mcp-exact: {words}");
+                let _ = writeln!(stderr(), "mcp-exact: {words}");
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::message::Direction;
 use crate::output::{Painter, Style};
 use crate::process::{Process, ServerOutput};
 use crate::recording::Entry;
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact replay`.
 #[derive(Args)]
@@ -76,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ..
     } = player;
     server.end(Duration::from_secs(5));
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     writeln!(
         out,
         "{compared} responses compared, {differing_responses} different, {violating_messages} messages with findings"
@@ -206,7 +207,7 @@ impl Player<'_> {
         if before != after {
             self.differing_responses += 1;
             let painter = Painter::stdout();
-            let mut out = io::stdout().lock();
+            let mut out = stdout().lock();
             writeln!(out, "response {id}")?;
             for (pointer, before, after) in differences("", &before, &after) {
                 let (before, after) = (format!("- {before}"), format!("+ {after}"));
@@ -240,7 +241,7 @@ impl Player<'_> {
         let observed = self.conversation.observe(Some(Direction::Server), &text);
         if !observed.breaches.is_empty() {
             self.violating_messages += 1;
-            writeln!(io::stdout(), "{}", log_words(&observed, Painter::stdout()))?;
+            writeln!(stdout(), "{}", log_words(&observed, Painter::stdout()))?;
         }
         let message: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
         let id = message.get("id").cloned();

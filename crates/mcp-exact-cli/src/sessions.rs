@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::client::block_on;
 use crate::output::without_control_characters;
+use crate::terminal::stdout;
 
 /// Environment variable with the URL of Redis; an argument would be visible to other users.
 const URL_VARIABLE: &str = "MCP_EXACT_REDIS";
@@ -135,7 +136,7 @@ impl ConnectionArguments {
 /// Prints all sessions, or those of one principal.
 async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     let mut written = Ok(());
     let visit = |entry: SessionEntry| {
         let is_wanted = arguments.principal.is_none() || arguments.principal == entry.principal;
@@ -201,7 +202,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
             unknown.push(id);
         }
     }
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     if arguments.json {
         writeln!(out, "{}", json!({ "ended": ended, "unknown": unknown }))?;
     } else {
@@ -221,7 +222,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
 /// Prints the numbers of sessions, streams and processes, as text or JSON.
 async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     let stats = arguments.connection.open()?.stats().await?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     if arguments.json {
         let line = json!({
             "sessions": stats.sessions,

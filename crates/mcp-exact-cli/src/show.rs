@@ -1,7 +1,7 @@
 //! `mcp-exact show`: prints a type or a method of a revision with its documentation, and its later changes.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -13,6 +13,7 @@ use crate::names::{suggest, truncate_name};
 use crate::output::{Painter, Style};
 use crate::registry::{CompiledRevision, Registry};
 use crate::revisions::COMPILED;
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact show`.
 #[derive(Args)]
@@ -99,7 +100,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// Prints a text to standard output.
 fn print_text(text: &str) -> anyhow::Result<Outcome> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(Outcome::Valid)

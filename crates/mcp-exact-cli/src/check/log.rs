@@ -11,6 +11,7 @@ use crate::message::Direction;
 use crate::output::{Painter, Style, without_control_characters};
 use crate::recording::Entry;
 use crate::registry::Registry;
+use crate::terminal::stdout;
 use crate::{Outcome, print_error};
 
 /// Output line of `--json` for a message with a violation.
@@ -86,7 +87,7 @@ fn check_file(
     };
     let mut conversation = Conversation::new(revision, options);
     let (mut messages, mut wrong) = (0, 0);
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
         if line.is_empty() {

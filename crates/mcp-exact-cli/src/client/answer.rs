@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use super::parse_assignment;
 use crate::output::{Painter, Style, without_control_characters};
+use crate::terminal::stderr;
 
 /// Responder to input requests: takes values from the command line, and asks the user on the terminal for all other
 /// values.
@@ -193,7 +194,7 @@ impl Answers {
 
 /// Prints a line to standard error, which is normally the terminal.
 pub(super) fn print_line_to_terminal(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// Prompts the user for a line; returns `None` at the end of input, or if standard input is not a terminal.
@@ -201,7 +202,7 @@ async fn prompt_user(question: &str) -> Option<String> {
     if !io::stdin().is_terminal() {
         return None;
     }
-    let mut stderr = io::stderr();
+    let mut stderr = stderr();
     let _ = stderr
         .write_all(question.as_bytes())
         .and_then(|()| stderr.flush());

@@ -1,7 +1,7 @@
 //! `mcp-exact call`: calls a tool and prints its result.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -12,6 +12,7 @@ use super::{Settings, add_hint, answer, block_on, print_line};
 use crate::Outcome;
 use crate::names::suggest;
 use crate::output::{Painter, Style, without_control_characters};
+use crate::terminal::stderr;
 
 /// The arguments of `mcp-exact call`.
 #[derive(Args)]
@@ -115,7 +116,7 @@ fn print_result(result: &Value) -> anyhow::Result<()> {
     let painter = Painter::stdout();
     if result["isError"] == true {
         let _ = writeln!(
-            io::stderr(),
+            stderr(),
             "{}",
             Painter::stderr().paint(Style::Red, "the tool failed")
         );
@@ -161,7 +162,7 @@ pub fn format_block(block: &Value, painter: Painter) -> String {
 pub fn draw_progress_bar(progress: Progress) {
     /// Width of the progress bar, in characters.
     const WIDTH: usize = 24;
-    if !io::stderr().is_terminal() {
+    if !stderr().is_terminal() {
         return;
     }
     let message = progress
@@ -187,14 +188,13 @@ pub fn draw_progress_bar(progress: Progress) {
         }
         None => format!("{} …", progress.done),
     };
-    let mut stderr = io::stderr();
-    let _ = write!(stderr, "\r\u{1b}[2K{words} {message}");
+    let mut stderr = stderr();
+    let _ = stderr.clear_line();
+    let _ = write!(stderr, "{words} {message}");
     let _ = stderr.flush();
 }
 
 /// Removes the progress bar from the terminal.
 pub fn clear_progress_bar() {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr(), "\r\u{1b}[2K");
-    }
+    let _ = stderr().clear_line();
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::Args;
 use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{Settings, add_hint, block_on};
 use crate::Outcome;
 use crate::output::{Painter, Style, format_table, without_control_characters};
+use crate::terminal::{stderr, stdout};
 
 /// The arguments of `mcp-exact inspect`.
 #[derive(Args)]
@@ -48,9 +49,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         for (method, reason) in &description.failed {
             let word = Painter::stderr().paint(Style::Red, "not shown");
             let reason = without_control_characters(reason);
-            let _ = writeln!(io::stderr(), "{word}: `{method}` failed: {reason}");
+            let _ = writeln!(stderr(), "{word}: `{method}` failed: {reason}");
         }
-        io::stdout().lock().write_all(text.as_bytes())?;
+        stdout().lock().write_all(text.as_bytes())?;
         Ok(Outcome::Valid)
     })
 }

@@ -29,6 +29,7 @@ use mcp_exact::{Client, ClientError, Connect, LogMessage, RepairedMessage, Revis
 use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::server_address;
+use crate::terminal::{escape, stderr, stdout};
 
 /// Connection to a server, and options of the client. Shared by all commands that talk to a server.
 #[derive(Debug, Clone, Args)]
@@ -301,22 +302,10 @@ impl Settings {
         let shows = !self.quiet || self.trace;
         Ok(command.stderr(move |line| {
             if shows {
-                let _ = writeln!(io::stderr(), "{}", keep_colours_and_tabs(line));
+                let _ = writeln!(stderr(), "{}", escape(line));
             }
         }))
     }
-}
-
-/// Replaces the control characters of a line by U+FFFD, except tabs and the escape character of colours, which the
-/// proxy emits.
-fn keep_colours_and_tabs(line: &str) -> String {
-    line.chars()
-        .map(|letter| match letter {
-            '\t' | '\u{1b}' => letter,
-            letter if letter.is_control() => '\u{fffd}',
-            letter => letter,
-        })
-        .collect()
 }
 
 /// Splits an assignment `NAME=VALUE` into name and value.
@@ -360,7 +349,7 @@ fn print_repair(repair: &RepairedMessage) {
     let painter = Painter::stderr();
     let word = painter.paint(Style::Yellow, "repaired");
     let repair = without_control_characters(&repair.to_string());
-    let _ = writeln!(io::stderr(), "{word}: {repair}");
+    let _ = writeln!(stderr(), "{word}: {repair}");
 }
 
 /// Prints a log message of the server to standard error.
@@ -375,7 +364,7 @@ fn print_log_message(message: &LogMessage) {
     let data: Result<String, _> = message.data.parse();
     let data = data.unwrap_or_else(|_| message.data.text().to_owned());
     let _ = writeln!(
-        io::stderr(),
+        stderr(),
         "{level}{}: {}",
         logger.unwrap_or_default(),
         without_control_characters(&data)
@@ -384,7 +373,7 @@ fn print_log_message(message: &LogMessage) {
 
 /// Prints one line to standard output.
 fn print_line(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }

@@ -1,7 +1,6 @@
 //! `mcp-exact read`: reads a resource of a server.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -12,6 +11,7 @@ use serde_json::Value;
 use super::{Settings, add_hint, block_on, print_line};
 use crate::Outcome;
 use crate::output::{without_control_characters, write};
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact read`.
 #[derive(Args)]
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         let contents = client.read(&arguments.uri).await.map_err(add_hint)?;
         client.close();
-        let is_terminal = arguments.output.as_os_str() == "-" && io::stdout().is_terminal();
+        let is_terminal = arguments.output.as_os_str() == "-" && stdout().is_terminal();
         match contents.blob() {
             Some(_) if is_terminal => {
                 bail!("the contents are binary; write them to a file with --output")

@@ -1,6 +1,6 @@
 //! HTTP client that prints the messages of requests and responses.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, without_control_characters};
 use crate::proxy;
+use crate::terminal::stderr;
 
 /// Maximum size of an event that is parsed and printed, in bytes.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -51,7 +52,7 @@ fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8])
     let mut conversation = printer.lock().unwrap_or_else(PoisonError::into_inner);
     let observed = conversation.observe(Some(from), &text);
     let words = proxy::format_trace(&observed, &text, Painter::stderr());
-    let _ = io::stderr().write_all(words.as_bytes());
+    let _ = stderr().write_all(words.as_bytes());
 }
 
 /// Prints the messages of an event stream as far as they have arrived.
@@ -104,7 +105,7 @@ async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientError> {
 fn print_text(text: &str) {
     let line: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let _ = writeln!(io::stderr(), "    {}", without_control_characters(&line));
+    let _ = writeln!(stderr(), "    {}", without_control_characters(&line));
 }
 
 impl HttpClient for TracingClient {
@@ -121,7 +122,7 @@ impl HttpClient for TracingClient {
             let location = location.and_then(|value| value.to_str().ok());
             let location = location.map_or_else(String::new, |to| format!(", Location: {to}"));
             let line = format!("{line}: {status}{location}");
-            let _ = writeln!(io::stderr(), "{}", without_control_characters(&line));
+            let _ = writeln!(stderr(), "{}", without_control_characters(&line));
             let media_type = response.headers().get(http::header::CONTENT_TYPE);
             let media_type = media_type.and_then(|value| value.to_str().ok());
             let media_type = media_type.unwrap_or("").to_ascii_lowercase();

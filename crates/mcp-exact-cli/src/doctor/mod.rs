@@ -9,7 +9,7 @@ mod report;
 mod session;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -23,6 +23,7 @@ use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address;
+use crate::terminal::stdout;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
 use report::Report;
@@ -337,7 +338,7 @@ fn print_report(
     examined: &ExaminedServer,
     report: &Report,
 ) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     let (must, should) = (report.count(Level::Must), report.count(Level::Should));
     if arguments.json {
         let object = json!({

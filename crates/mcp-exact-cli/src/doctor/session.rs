@@ -10,6 +10,7 @@ use crate::conversation::{Breach, Conversation, Options};
 use crate::message::Direction;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
+use crate::terminal::stderr;
 
 /// Response to a request of the doctor, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
@@ -325,7 +326,7 @@ impl<'r> Session<'r> {
         if self.is_tracing {
             let painter = crate::output::Painter::stderr();
             let words = crate::proxy::format_trace(&observed, text, painter);
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
+            let _ = std::io::Write::write_all(&mut stderr(), words.as_bytes());
         }
         // Some messages of the doctor are invalid intentionally.
         if from == Direction::Server {

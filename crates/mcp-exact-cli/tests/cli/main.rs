@@ -24,5 +24,7 @@ mod revisions;
 mod show;
 #[cfg(all(feature = "telemetry", unix))]
 mod telemetry;
+#[cfg(all(feature = "client", target_os = "linux"))]
+mod terminal;
 #[cfg(all(feature = "client", unix))]
 mod tolerance;
