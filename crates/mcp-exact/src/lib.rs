@@ -107,7 +107,11 @@ mod logs;
 mod notification;
 mod ok;
 mod outgoing;
+#[cfg(feature = "client")]
+mod panics;
 mod params;
+#[cfg(feature = "client")]
+mod repairs;
 mod replay;
 mod reply;
 mod schema;
@@ -123,8 +127,8 @@ mod visit;
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
-    FormAnswer, List, LogMessage, PromptOutput, RepairedMessage, Request, ResourceOutput,
-    SampleReply, SampleRequest, Subscription, ToolOutput,
+    FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
+    SampleRequest, Subscription, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{
@@ -162,6 +166,8 @@ pub use logs::ClientLogs;
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
 pub use notification::Notification;
 pub use ok::Ok;
+#[cfg(feature = "client")]
+pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
 pub use server::{

@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
-use super::panics::{catch_future_panic, contain_panic};
-use super::repairs::RepairReports;
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
 use crate::notification::NotificationHandlers;
 use crate::outgoing;
+use crate::panics::{catch_future_panic, contain_panic};
+use crate::repairs::RepairReports;
 use crate::visit::{Visit, VisitAnswer};
 
 /// Future of an answer to an input request.

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use super::link::{ClientLink, RequestOptions};
 use super::output::CompletionOutput;
-use super::panics::contain_panic;
 use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
+use crate::panics::contain_panic;
 use crate::params::request_label;
 use mcp_exact_transport::ProgressCallback;
 

@@ -13,11 +13,11 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
 use super::link::{ClientLink, DialFn, Settings};
 use super::oauth::Authorization;
-use super::repairs::RepairedMessage;
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision, Tolerance};
 use crate::notification::Notification;
+use crate::repairs::RepairedMessage;
 use crate::server::Server;
 use crate::visit::{Visit, VisitAnswer};
 

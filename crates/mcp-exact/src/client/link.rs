@@ -22,7 +22,6 @@ use super::cache::PageCache;
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
-use super::repairs::RepairReports;
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
@@ -30,6 +29,7 @@ use crate::link::{
 };
 
 use crate::notification::Notification;
+use crate::repairs::RepairReports;
 
 pub(super) use session::SessionInfo;
 

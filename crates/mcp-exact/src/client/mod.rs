@@ -12,8 +12,6 @@ mod link;
 mod list;
 mod oauth;
 mod output;
-mod panics;
-mod repairs;
 mod subscribe;
 mod task;
 
@@ -36,7 +34,6 @@ pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
-pub use repairs::RepairedMessage;
 pub use subscribe::Subscription;
 
 use crate::cx::Root;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::panics::contain_panic;
 use crate::link::{Repair, RepairRule};
+use crate::panics::contain_panic;
 
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
@@ -35,9 +35,9 @@ type OnRepair = Arc<dyn Fn(&RepairedMessage) + Send + Sync>;
 
 /// Reports of repairs; clones share the handler and begin with an empty memory.
 #[derive(Default)]
-pub(super) struct RepairReports {
+pub(crate) struct RepairReports {
     /// Handler of the application.
-    pub(super) on_repair: Option<OnRepair>,
+    pub(crate) on_repair: Option<OnRepair>,
     /// Rules and subjects that were logged.
     logged: Mutex<HashSet<(RepairRule, String)>>,
     /// Number of all repairs.
@@ -55,7 +55,7 @@ impl Clone for RepairReports {
 
 impl RepairReports {
     /// Counts repairs, calls the handler for each, and logs each rule and subject once.
-    pub(super) fn report(&self, method: &str, repairs: Vec<Repair>) {
+    pub(crate) fn report(&self, method: &str, repairs: Vec<Repair>) {
         for repair in repairs {
             self.count.fetch_add(1, Ordering::Relaxed);
             let repaired = RepairedMessage {
@@ -72,7 +72,7 @@ impl RepairReports {
     }
 
     /// Returns the number of all repairs.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 

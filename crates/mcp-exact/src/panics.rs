@@ -7,7 +7,7 @@ use std::task::Poll;
 
 /// Calls a handler that returns no result. If `call` panics, logs the panic with the name `handler` and returns
 /// normally.
-pub(super) fn contain_panic(handler: &str, call: impl FnOnce()) {
+pub(crate) fn contain_panic(handler: &str, call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
         let message = crate::server::panic_message(panic);
         tracing::error!(%message, "the handler of `{handler}` panicked");
@@ -18,7 +18,7 @@ pub(super) fn contain_panic(handler: &str, call: impl FnOnce()) {
 ///
 /// # Errors
 /// The panic message, if the future panics.
-pub(super) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
+pub(crate) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| {
         // A future that has panicked must not be polled again.
