@@ -107,10 +107,8 @@ mod logs;
 mod notification;
 mod ok;
 mod outgoing;
-#[cfg(feature = "client")]
 mod panics;
 mod params;
-#[cfg(feature = "client")]
 mod repairs;
 mod replay;
 mod reply;
@@ -166,7 +164,6 @@ pub use logs::ClientLogs;
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
 pub use notification::Notification;
 pub use ok::Ok;
-#[cfg(feature = "client")]
 pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};

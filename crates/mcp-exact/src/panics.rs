@@ -2,8 +2,6 @@
 //! server is answered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
 
 /// Calls a handler that returns no result. If `call` panics, logs the panic with the name `handler` and returns
 /// normally.
@@ -18,13 +16,14 @@ pub(crate) fn contain_panic(handler: &str, call: impl FnOnce()) {
 ///
 /// # Errors
 /// The panic message, if the future panics.
+#[cfg(feature = "client")]
 pub(crate) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    let mut future = pin!(future);
+    let mut future = std::pin::pin!(future);
     std::future::poll_fn(|cx| {
         // A future that has panicked must not be polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(crate::server::panic_message(panic))),
+            Err(panic) => std::task::Poll::Ready(Err(crate::server::panic_message(panic))),
         }
     })
     .await

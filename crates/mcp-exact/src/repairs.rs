@@ -1,4 +1,4 @@
-//! What a client has repaired in messages of its server, for the application and its log.
+//! What was repaired in messages of the peer, for the application and its log.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::panics::contain_panic;
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// A repair in a message of the server.
+/// A repair in a message of the peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedMessage {

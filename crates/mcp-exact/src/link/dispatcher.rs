@@ -208,10 +208,8 @@ impl ServerHandler for Dispatcher {
                 });
             }
             ServerEvent::Repaired(repaired) => {
-                for repair in &repaired.repairs {
-                    let method = repaired.method.as_str();
-                    tracing::debug!(method, %repair, "a message of the client was repaired");
-                }
+                let reports = self.server.repair_reports();
+                reports.report(&repaired.method, repaired.repairs);
             }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")

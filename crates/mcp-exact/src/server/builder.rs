@@ -23,6 +23,7 @@ use crate::link::{
     Settings, Tolerance, tasks_extension,
 };
 use crate::notification::{Notification, NotificationHandlers};
+use crate::repairs::{RepairReports, RepairedMessage};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
 use crate::task::Tasks;
@@ -75,6 +76,8 @@ pub struct ServerBuilder {
     shutdown_hooks: Vec<Hook>,
     /// Handlers of notifications of clients.
     notification_handlers: NotificationHandlers,
+    /// Reports of repaired messages of clients.
+    repairs: RepairReports,
     /// Capabilities that the application declares itself.
     additional_capabilities: JsonObject,
     /// Problems that were found before [`build`](Self::build) was called.
@@ -110,6 +113,7 @@ impl ServerBuilder {
             start_hooks: Vec::new(),
             shutdown_hooks: Vec::new(),
             notification_handlers: NotificationHandlers::default(),
+            repairs: RepairReports::default(),
             additional_capabilities: JsonObject::new(),
             problems: Vec::new(),
         }
@@ -477,6 +481,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the handler for each repair in a message of a client; each kind is also logged once, as a warning. The handler
+    /// is called on the task of the connection and must not block.
+    pub fn on_repair(mut self, handler: impl Fn(&RepairedMessage) + Send + Sync + 'static) -> Self {
+        self.repairs.on_repair = Some(Arc::new(handler));
+        self
+    }
+
     /// Sets the limits of each connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
@@ -591,6 +602,7 @@ impl ServerBuilder {
             start_hooks: self.start_hooks,
             shutdown_hooks: self.shutdown_hooks,
             notification_handlers: self.notification_handlers,
+            repairs: self.repairs,
         })))
     }
 

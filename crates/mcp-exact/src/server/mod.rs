@@ -33,6 +33,7 @@ use crate::extract::States;
 use crate::handler::Handler;
 use crate::link::{Change, JsonObject, Listeners, Request, Revision, Settings};
 use crate::notification::{Notification, NotificationHandlers};
+use crate::repairs::RepairReports;
 use catalogue::Catalogue;
 use visibility::Visibility;
 
@@ -84,6 +85,8 @@ struct ServerInner {
     shutdown_hooks: Vec<builder::Hook>,
     /// Handlers of notifications of clients.
     notification_handlers: NotificationHandlers,
+    /// Reports of repaired messages of clients.
+    repairs: RepairReports,
 }
 
 impl fmt::Debug for Server {
@@ -171,6 +174,16 @@ impl Server {
     /// Calls the handlers of a notification of a client.
     pub(crate) fn handle_notification(&self, notification: &Notification) {
         self.0.notification_handlers.handle(notification);
+    }
+
+    /// Returns the reports of repaired messages of clients.
+    pub(crate) fn repair_reports(&self) -> &RepairReports {
+        &self.0.repairs
+    }
+
+    /// Returns the number of repairs in the messages of all clients so far; see [`ServerBuilder::on_repair`].
+    pub fn repairs(&self) -> u64 {
+        self.0.repairs.count()
     }
 
     pub(crate) fn listeners(&self) -> &Listeners {
