@@ -101,20 +101,26 @@ pub(crate) fn may_be_untidy(call: &Call) -> bool {
     call.params.as_ref().is_some_and(untidy)
 }
 
-/// Repairs the outcome of a local request, sent by the peer of `sender`; returns the repairs.
+/// Repairs the outcome of a local request of a method, whose answer `sender` has sent; returns the repairs.
 pub(crate) fn repair_outcome(
     outcome: &mut Outcome,
-    method: &str,
+    (method, sender): (&str, Role),
     revision: Revision,
 ) -> Vec<Repair> {
     let Outcome::Result(result) = outcome else {
         return Vec::new();
     };
-    let Some((repaired, repairs)) = result.repaired_from(method, revision, Role::Server) else {
+    let Some((repaired, repairs)) = result.repaired_from(method, revision, sender) else {
         return Vec::new();
     };
     *result = repaired;
     repairs
+}
+
+/// Returns the name of a method that servers call in a revision; `None` for any other method.
+pub(crate) fn server_method(method: &str, spec: &RevisionSpec) -> Option<&'static str> {
+    let mut known = spec.methods(Role::Server).requests().iter();
+    known.find(|known| **known == method).copied()
 }
 
 /// Returns the revision of the conversions.

@@ -62,6 +62,10 @@ impl Endpoint for ClientEndpoint {
         self.spec().is_some_and(|spec| !spec.error_id_required())
     }
 
+    fn takes_array_of_one(&self) -> bool {
+        !self.spec().is_some_and(RevisionSpec::has_batches)
+    }
+
     /// Creates the frame of an answer; over HTTP, an answer is sent in a separate POST.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame {
         let stream = match self.core.binding {
@@ -203,7 +207,7 @@ impl ClientEndpoint {
             Purpose::Application(outbound) if rules::has_large_results(&outbound.method) => return,
             Purpose::Application(outbound) => (&*outbound.method, outbound.spec.revision()),
         };
-        let repairs = tolerance::repair_outcome(outcome, method, revision);
+        let repairs = tolerance::repair_outcome(outcome, (method, Side::Server), revision);
         self.core.push_repairs(method, repairs);
     }
 

@@ -62,6 +62,12 @@ pub(crate) trait Endpoint: Sized {
     /// Returns true if the revision allows errors without id.
     fn allows_error_without_id(&self) -> bool;
 
+    /// Returns true if an array of one answer may count as that answer, in place of a batch. A server refuses it: its
+    /// clients know whether their revision has batches.
+    fn takes_array_of_one(&self) -> bool {
+        false
+    }
+
     /// Creates the frame of an answer to a message that was received on a stream.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame;
 
@@ -138,8 +144,7 @@ pub(crate) trait Endpoint: Sized {
 
     /// Takes the only answer of an array for that answer, in a revision without batches.
     fn unwrap_only_answer(&mut self, parsed: ParsedFrame) -> ParsedFrame {
-        let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
-        if has_batches || self.core_ref().tolerance == Tolerance::Strict {
+        if self.core_ref().tolerance == Tolerance::Strict || !self.takes_array_of_one() {
             return parsed;
         }
         let (parsed, is_repaired) = tolerance::only_answer(parsed);

@@ -22,6 +22,7 @@ use crate::outcome::{Outcome, SendOutcome};
 use crate::rules::results::{INPUT_REQUIRED, RESULT_TYPE};
 use crate::seal::Payload;
 use crate::stream::RequestKey;
+use crate::tolerance;
 
 /// Input requests that were sent to the client.
 #[derive(Debug)]
@@ -86,6 +87,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 purpose: Purpose::Input {
                     request: to,
                     index: at,
+                    method: tolerance::server_method(&method, client.spec),
                     asks_for_task: task,
                 },
             };

@@ -57,6 +57,8 @@ pub(crate) enum Purpose {
     Application {
         /// Client request during which the server request was sent.
         during: Option<RequestKey>,
+        /// Method, if the revision has it.
+        method: Option<&'static str>,
         /// True if the request asks the client to run it as a task (2025-11-25).
         asks_for_task: bool,
     },
@@ -66,6 +68,8 @@ pub(crate) enum Purpose {
         request: RequestKey,
         /// Index of the input request.
         index: usize,
+        /// Method, if the revision has it.
+        method: Option<&'static str>,
         /// True if the request asks the client to run it as a task (2025-11-25).
         asks_for_task: bool,
     },

@@ -208,7 +208,10 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         }
     }
 
-    fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_answer(&mut self, request: PendingRequest<Purpose>, mut outcome: Outcome) {
+        if self.core.tolerance == Tolerance::Lenient {
+            self.repair_outcome(&request.purpose, &mut outcome);
+        }
         self.handle_request_end(request, outcome);
     }
 
@@ -235,6 +238,26 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let repairs = tolerance::repair_call(call, (kind.into(), Side::Client), spec);
         self.core.push_repairs(&call.method, repairs);
+    }
+
+    /// Repairs what the client answers to a request of the server, unless the answer may be a task.
+    fn repair_outcome(&mut self, purpose: &Purpose, outcome: &mut Outcome) {
+        let (Purpose::Application {
+            method,
+            asks_for_task,
+            ..
+        }
+        | Purpose::Input {
+            method,
+            asks_for_task,
+            ..
+        }) = purpose;
+        let (Some(method), Some(spec), false) = (method, self.session_revision(), asks_for_task)
+        else {
+            return;
+        };
+        let repairs = tolerance::repair_outcome(outcome, (method, Side::Client), spec.revision());
+        self.core.push_repairs(method, repairs);
     }
 
     /// Returns the revision that a request outside of a session is read in.

@@ -18,6 +18,7 @@ use crate::message;
 use crate::outcome::{Outcome, encode_params};
 use crate::rules::{self, MessageKind};
 use crate::stream::RequestKey;
+use crate::tolerance;
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a request of the server, such as `roots/list`; [`ServerEvent::Completed`](crate::ServerEvent::Completed) follows,
@@ -40,7 +41,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let target = self.destination(scope)?;
         let rules = target.client.rules_for_client(&self.settings);
         rules.check_sent_request(method, params.as_ref())?;
-        let task = asks_for_task(params.as_ref(), target.client.spec);
+        let spec = target.client.spec;
+        let task = asks_for_task(params.as_ref(), spec);
         if !self.core.streams.is_open(target.stream) || self.is_draining {
             return Err(SendError::NoStream);
         }
@@ -73,6 +75,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             with_progress: options.progress,
             purpose: Purpose::Application {
                 during,
+                method: tolerance::server_method(method, spec),
                 asks_for_task: task,
             },
         };
