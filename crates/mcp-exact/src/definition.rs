@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::content::{Role, to_json_number};
 use crate::link::{Json, JsonObject, Revision};
 use crate::outgoing;
+use crate::schema::Subschemas;
 use crate::task::Tasks;
 
 /// Icon of a server, tool, resource or prompt (from 2025-11-25 on).
@@ -207,6 +208,8 @@ pub struct Tool {
     pub(crate) tasks: Option<DefaultTasksConstructor>,
     /// Version of the handler; empty unless [`version`](Self::version) has set one.
     pub(crate) version: String,
+    /// Form of named types in the schema that is derived from the handler's `Input`.
+    pub(crate) subschemas: Subschemas,
 }
 
 /// Constructor of the task settings of a server that does not configure any. Only definitions of tools that run as
@@ -235,6 +238,15 @@ impl Tool {
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<JsonObject>) -> Self {
         self.input = Some(schema.into());
+        self
+    }
+
+    /// Puts the schema of each named type inside the handler's [`Input`](crate::Input) once into `$defs`, with a `$ref` in
+    /// every place where the type is used. By default, the schema is repeated in every place, because many hosts do not
+    /// resolve `$ref`.
+    #[must_use]
+    pub fn schema_references(mut self) -> Self {
+        self.subschemas = Subschemas::Referenced;
         self
     }
 

@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use crate::decode::{self, Mismatch};
 use crate::error::Error;
 use crate::link::{JsonObject, JsonRef, ObjectRef, Principal, Request, Revision};
-use crate::schema;
+use crate::schema::{self, InputSchema};
 
 /// One call of a handler, from which extractors obtain their values.
 #[derive(Clone)]
@@ -174,8 +174,8 @@ impl States {
 /// Requirements of a handler's arguments, collected when the handler is registered.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
-    /// JSON Schemas of the decoded arguments, one for each `Input`.
-    pub(crate) inputs: Vec<Value>,
+    /// Functions that derive the JSON Schemas of the decoded arguments, one for each `Input`.
+    pub(crate) inputs: Vec<InputSchema>,
     /// Types of the required states, with their names.
     pub(crate) states: Vec<(TypeId, &'static str)>,
     /// True if the handler reads arguments that no schema describes.
@@ -187,7 +187,7 @@ pub struct Signature {
 impl Signature {
     /// Declares that the handler's arguments are decoded as a value of the type `T`.
     pub fn takes_input<T: JsonSchema>(&mut self) {
-        self.inputs.push(schema::input_schema_of::<T>());
+        self.inputs.push(schema::input_schema_of::<T>);
     }
 
     /// Declares that the handler reads the arguments without decoding them. A tool that does not set a schema is then

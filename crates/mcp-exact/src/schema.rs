@@ -11,17 +11,34 @@ use crate::decode;
 use crate::definition::PromptArgument;
 use crate::link::{Json, JsonObject, JsonRef};
 
+/// Form of the schemas of named types inside another schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Subschemas {
+    /// In every place where the type is used, unless the type is recursive.
+    #[default]
+    Inlined,
+    /// Once in `$defs`, with a `$ref` in every place.
+    Referenced,
+}
+
+/// Function that derives the schema of arguments.
+pub(crate) type InputSchema = fn(Subschemas) -> Value;
+
 /// Returns the schema of the values that deserialisation accepts as `T`, without `$schema` and without the name of the
 /// type.
-pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
-    let mut generator = generator(SchemaSettings::for_deserialize);
-    let schema = generator.subschema_for::<T>();
+pub(crate) fn input_schema_of<T: JsonSchema>(subschemas: Subschemas) -> Value {
+    let mut generator = generator(SchemaSettings::for_deserialize, subschemas);
+    let schema = match subschemas {
+        Subschemas::Inlined => generator.subschema_for::<T>(),
+        // The root itself is no reference.
+        Subschemas::Referenced => T::json_schema(&mut generator),
+    };
     root_schema(schema, &mut generator)
 }
 
 /// Returns the schema of the values that serialisation of `T` produces.
 pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
-    let mut generator = generator(SchemaSettings::for_serialize);
+    let mut generator = generator(SchemaSettings::for_serialize, Subschemas::Inlined);
     let schema = generator.subschema_for::<T>();
     root_schema(schema, &mut generator)
 }
@@ -30,9 +47,12 @@ pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
 // not generic.
 
 /// Returns the generator of schemas; `contract` applies the settings for deserialisation or for serialisation.
-fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
+fn generator(
+    contract: fn(SchemaSettings) -> SchemaSettings,
+    subschemas: Subschemas,
+) -> SchemaGenerator {
     let mut settings = contract(SchemaSettings::draft2020_12());
-    settings.inline_subschemas = true;
+    settings.inline_subschemas = subschemas == Subschemas::Inlined;
     settings.meta_schema = None;
     settings.into_generator()
 }
@@ -338,14 +358,16 @@ mod tests {
 
     #[test]
     fn tool_arguments_have_object_schemas() {
-        let schema = arguments_schema(input_schema_of::<Query>()).expect("an object");
+        let schema =
+            arguments_schema(input_schema_of::<Query>(Subschemas::Inlined)).expect("an object");
         assert!(
             schema
                 .text()
                 .contains(r#""description":"Text to search for.""#)
         );
         assert!(!schema.text().contains("$schema"));
-        let error = arguments_schema(input_schema_of::<Vec<u8>>()).expect_err("an array");
+        let error = arguments_schema(input_schema_of::<Vec<u8>>(Subschemas::Inlined))
+            .expect_err("an array");
         assert_eq!(
             error,
             "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
@@ -376,7 +398,8 @@ mod tests {
             inner: Option<Inner>,
             list: Option<Vec<u8>>,
         }
-        let schema = arguments_schema(input_schema_of::<Wanted>()).expect("an object");
+        let schema =
+            arguments_schema(input_schema_of::<Wanted>(Subschemas::Inlined)).expect("an object");
         let text = schema.text();
         for word in ["null", "format", "anyOf", "required"] {
             assert!(!text.contains(word), "{word}: {text}");
@@ -384,7 +407,8 @@ mod tests {
         assert!(text.contains(r#""description":"How many.""#), "{text}");
         #[derive(JsonSchema)]
         struct Nothing {}
-        let schema = arguments_schema(input_schema_of::<Nothing>()).expect("an object");
+        let schema =
+            arguments_schema(input_schema_of::<Nothing>(Subschemas::Inlined)).expect("an object");
         for schema in [schema, empty_schema(), unrestricted_schema()] {
             assert!(
                 schema.text().contains(r#""properties":{}"#),
@@ -397,7 +421,7 @@ mod tests {
     /// A string argument is parsed as the type that the schema of the argument requires.
     #[test]
     fn strings_are_parsed_by_their_schema() {
-        let schema = input_schema_of::<Query>();
+        let schema = input_schema_of::<Query>(Subschemas::Inlined);
         let given = [("text", "1"), ("limit", "2"), ("exact", "true")];
         let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let arguments = parse_string_arguments(&schema, given);
@@ -413,7 +437,7 @@ mod tests {
         struct Commit {
             hash: Value,
         }
-        let schema = input_schema_of::<Commit>();
+        let schema = input_schema_of::<Commit>(Subschemas::Inlined);
         let deep = "[".repeat(200) + &"]".repeat(200);
         for (text, is_string) in [
             ("12e4567", true),
@@ -435,7 +459,8 @@ mod tests {
 
     #[test]
     fn prompt_arguments_must_be_scalar() {
-        let found = prompt_arguments(&input_schema_of::<Query>()).expect("scalars");
+        let found =
+            prompt_arguments(&input_schema_of::<Query>(Subschemas::Inlined)).expect("scalars");
         let names: Vec<_> = found.iter().map(|one| (&*one.name, one.required)).collect();
         assert_eq!(names, [("exact", true), ("limit", false), ("text", true)]);
         #[derive(JsonSchema)]
@@ -443,6 +468,6 @@ mod tests {
         struct Nested {
             inner: Vec<String>,
         }
-        assert!(prompt_arguments(&input_schema_of::<Nested>()).is_err());
+        assert!(prompt_arguments(&input_schema_of::<Nested>(Subschemas::Inlined)).is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::{Cx, form};
 use crate::decode;
 use crate::form_values;
 use crate::link::{Json, JsonObject};
-use crate::schema;
+use crate::schema::{self, Subschemas};
 use crate::visit::Visit;
 
 /// Method of all elicitations.
@@ -57,7 +57,11 @@ impl Cx {
     /// ask for secrets: use [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
         Elicit {
-            form: Form::new(self, message.as_ref(), &schema::input_schema_of::<T>()),
+            form: Form::new(
+                self,
+                message.as_ref(),
+                &schema::input_schema_of::<T>(Subschemas::Inlined),
+            ),
             read_answer: PhantomData,
         }
     }

@@ -192,6 +192,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Subschemas;
     use schemars::JsonSchema;
     use serde::Deserialize;
     use serde_json::json;
@@ -226,7 +227,8 @@ mod tests {
 
     #[test]
     fn struct_fields_become_form_fields() {
-        let form = form_of_object(&schema::input_schema_of::<Form>()).expect("a form");
+        let form =
+            form_of_object(&schema::input_schema_of::<Form>(Subschemas::Inlined)).expect("a form");
         expect_test::expect![[r#"
             {
               "properties": {
@@ -305,13 +307,14 @@ mod tests {
         struct Outer {
             inner: Form,
         }
-        let error = form_of_object(&schema::input_schema_of::<Outer>()).expect_err("nested");
+        let error = form_of_object(&schema::input_schema_of::<Outer>(Subschemas::Inlined))
+            .expect_err("nested");
         assert_eq!(
             error.to_string(),
             "field \"inner\" cannot be in a form: it is of type object; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
         );
         assert_eq!(
-            form_of_object(&schema::input_schema_of::<u8>()),
+            form_of_object(&schema::input_schema_of::<u8>(Subschemas::Inlined)),
             Err(FormError::NotAStruct)
         );
     }

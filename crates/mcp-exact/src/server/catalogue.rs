@@ -12,7 +12,7 @@ use crate::handler::{ErasedHandler, RegisteredHandler};
 use crate::layer::LayerFn;
 use crate::link::{self, JsonObject, MirroredParam};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
-use crate::schema;
+use crate::schema::{self, Subschemas};
 use crate::template::UriTemplate;
 use std::sync::Arc;
 
@@ -356,6 +356,7 @@ pub(super) fn tool_entry(
     ) {
         (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
         (None, Some(schema)) => {
+            let schema = schema(tool.subschemas);
             tool = tool.input_schema(schema::arguments_schema(schema).map_err(input)?)
         }
         (None, None) if signature.takes_any_arguments => {
@@ -449,7 +450,8 @@ pub(super) fn template_entry(
     };
     let uri = UriTemplate::parse(&name).map_err(bad)?;
     uri.check_matchable().map_err(bad)?;
-    let input = signature.inputs.into_iter().next();
+    let input = signature.inputs.first();
+    let input = input.map(|schema| schema(Subschemas::Inlined));
     if let Some(input) = &input {
         check_variables(&name, &uri, input)?;
     }
@@ -489,7 +491,8 @@ pub(super) fn prompt_entry(
 ) -> Result<PromptEntry, Problem> {
     let name = prompt.name().to_owned();
     check_signature("prompt", &name, &signature, states)?;
-    let input = signature.inputs.into_iter().next();
+    let input = signature.inputs.first();
+    let input = input.map(|schema| schema(Subschemas::Inlined));
     if let (None, Some(input)) = (prompt.arguments(), &input) {
         let arguments = schema::prompt_arguments(input).map_err(|reason| Problem::InputSchema {
             kind: "prompt",

@@ -402,6 +402,49 @@ async fn arguments_without_schema_are_unrestricted() -> Result {
     Ok(())
 }
 
+/// A type that is used twice is written twice into the schema of arguments, unless the tool asks for references.
+#[tokio::test]
+async fn subschemas_are_inlined_by_default() -> Result {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Move {
+        from: Place,
+        to: Option<Place>,
+    }
+    #[derive(Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Place {
+        row: u8,
+    }
+    let handler = |Input(_): Input<Move>| async move { "" };
+    let server = Server::builder("test", "1")
+        .tool("inlined", handler)
+        .tool(Tool::new("referenced").schema_references(), handler)
+        .build()?;
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
+    let schemas = server.advertised_tools(newest).into_iter();
+    let schemas: Vec<serde_json::Value> = schemas
+        .map(|tool| {
+            tool.get("inputSchema")
+                .expect("a schema")
+                .parse()
+                .expect("JSON")
+        })
+        .collect();
+    let [inlined, referenced] = &schemas[..] else {
+        panic!("two tools");
+    };
+    for name in ["from", "to"] {
+        assert_eq!(inlined["properties"][name]["type"], "object", "{inlined}");
+        let reference = &referenced["properties"][name]["$ref"];
+        assert_eq!(reference, "#/$defs/Place", "{referenced}");
+    }
+    assert_eq!(referenced["type"], "object");
+    assert_eq!(referenced["$defs"]["Place"]["type"], "object");
+    assert_eq!(inlined.get("$defs"), None);
+    Ok(())
+}
+
 /// A vendor's method is answered for clients of every revision.
 #[tokio::test]
 async fn vendor_methods_are_answered() {
