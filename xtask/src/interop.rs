@@ -11,6 +11,7 @@ mod pairs;
 mod peers;
 pub(crate) mod process;
 mod proxy;
+mod tolerance;
 
 use std::ffi::OsString;
 use std::fs;
@@ -65,6 +66,12 @@ pub struct Arguments {
     /// With `--bridge`: each client meets each server once, on transports that take turns.
     #[arg(long, requires = "bridge")]
     sample: bool,
+    /// Run the clients of other libraries in front of the untidy servers of tests/tolerance, and record what they deliver.
+    #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only"])]
+    tolerance: bool,
+    /// With `--tolerance`: only the cases whose name contains this; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "tolerance")]
+    case: Vec<String>,
 }
 
 impl Arguments {
@@ -99,22 +106,22 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let source = root.join("tests").join("interop");
     let target = root.join("target").join("interop");
     let peers = Peers::read(&source)?;
-    let chosen = install_all(
-        &source,
-        &target,
-        peers.select_peers(&arguments.only)?,
-        arguments.offline,
-    )?;
-    let ours = if arguments.peers_only || arguments.bridge {
+    let mut selected = peers.select_peers(&arguments.only)?;
+    selected.retain(|peer| !arguments.tolerance || peer.tolerance.is_some());
+    let chosen = install_all(&source, &target, selected, arguments.offline)?;
+    let logs = target.join("logs");
+    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    if arguments.tolerance {
+        return tolerance::run(root, &chosen, &arguments.case, &logs);
+    }
+    if arguments.bridge {
+        return run_gateway_pairs(root, arguments, (&peers, &chosen), &logs);
+    }
+    let ours = if arguments.peers_only {
         None
     } else {
         Some(Examples::build(root)?)
     };
-    let logs = target.join("logs");
-    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
-    if arguments.bridge {
-        return run_gateway_pairs(root, arguments, (&peers, &chosen), &logs);
-    }
     let mut pairs = Vec::new();
     for (peer, installed) in &chosen {
         pairs.extend(match &ours {

@@ -27,13 +27,19 @@ pub(super) struct InstalledPeer {
 impl InstalledPeer {
     /// Returns the command that starts an executable in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
+        let mut command = self.program(&mode.program);
+        command.extend(mode.mode.as_ref().map(OsString::from));
+        command
+    }
+
+    /// Returns the command that starts an executable.
+    pub(super) fn program(&self, name: &str) -> Vec<OsString> {
         let program = match &self.interpreter {
-            Some(_) => self.programs.join(&mode.program),
-            None => self.programs.join(&mode.program).with_extension(""),
+            Some(_) => self.programs.join(name),
+            None => self.programs.join(name).with_extension(""),
         };
         let mut command: Vec<OsString> = self.interpreter.iter().map(OsString::from).collect();
         command.push(program.into_os_string());
-        command.extend(mode.mode.as_ref().map(OsString::from));
         command
     }
 

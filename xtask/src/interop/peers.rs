@@ -92,6 +92,8 @@ pub(super) struct Peer {
     pub(super) server: Vec<Mode>,
     /// Client executables with their modes.
     pub(super) client: Vec<Mode>,
+    /// Client executable for untidy servers, if the peer is one of those that are compared with ours.
+    pub(super) tolerance: Option<String>,
 }
 
 /// Language of a peer, which decides how it is installed and started.
@@ -362,6 +364,9 @@ mod tests {
         let peers = peers();
         for peer in &peers.peers {
             let programs = folder().join(peer.language.program_folder());
+            if let Some(program) = &peer.tolerance {
+                assert!(programs.join(program).is_file(), "{} {program}", peer.name);
+            }
             for mode in peer.server.iter().chain(&peer.client) {
                 assert!(
                     programs.join(&mode.program).is_file(),
