@@ -1,6 +1,8 @@
 //! Peers that write JSON text as they like: a server of any revision whose answers are templates, in memory, as a process
 //! and over HTTP; and the ends of raw connections.
 
+pub mod clients;
+pub mod entrance;
 pub mod http;
 pub mod zoo;
 

@@ -2,6 +2,17 @@
 
 use std::path::Path;
 
+#[cfg(feature = "http")]
+use mcp_exact_tests_tolerance::entrance::Entrance;
+#[cfg(feature = "http")]
+use mcp_exact_tests_tolerance::http;
+#[cfg(feature = "http")]
+use mcp_exact_tests_tolerance::zoo::{Case, Peer};
+#[cfg(feature = "http")]
+use serde_json::Value;
+
+#[cfg(feature = "http")]
+use crate::program::ProgramOutput;
 use crate::program::run;
 
 /// A server of 2025-06-18 with an odd tool, and prompts that fail.
@@ -49,4 +60,80 @@ fn untidy_servers_are_used_and_reported() {
     }
     let ended = with(&["inspect", "--strict"]);
     assert_eq!(ended.code, 2, "{}", ended.out);
+}
+
+/// Serves a case over HTTP, as long as the runtime lives; returns its URL.
+#[cfg(feature = "http")]
+fn serve(case: &Case) -> (tokio::runtime::Runtime, String) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let peer = Peer::new(*case, "2025-11-25");
+    let url = runtime.block_on(http::serve(&peer)).expect("a port");
+    (runtime, url)
+}
+
+/// Runs a command of the program in front of the server of a case; checks that each repair is printed.
+#[cfg(feature = "http")]
+fn use_server(command: &[&str], case: &Case) -> ProgramOutput {
+    let (_runtime, url) = serve(case);
+    let arguments: Vec<&str> = command.iter().copied().chain([&*url]).collect();
+    let ended = run(Path::new("."), &arguments, b"");
+    let printed = ended.err.lines();
+    let printed = printed.filter(|line| line.starts_with("repaired: "));
+    let printed: Vec<&str> = printed.collect();
+    assert_eq!(printed.len(), case.rules.len(), "{} {printed:?}", case.name);
+    for (line, rule) in printed.iter().zip(case.rules) {
+        assert!(line.contains(rule), "{} {line}", case.name);
+    }
+    ended
+}
+
+/// `inspect` shows what can be read of every list, and of what a server says about itself.
+#[test]
+#[cfg(feature = "http")]
+fn inspect_shows_every_case() {
+    for case in Entrance::Inspect.cases() {
+        let ended = use_server(&["inspect", "--json"], case);
+        assert_eq!(ended.code, 0, "{} {}", case.name, ended.err);
+        let shown: Value = serde_json::from_str(&ended.out).expect("an object");
+        let member = match case.method {
+            "tools/list" => "tools",
+            "prompts/list" => "prompts",
+            "resources/list" => "resources",
+            "resources/templates/list" => "resourceTemplates",
+            _ => {
+                let expected: Value = serde_json::from_str(case.delivers).expect("an object");
+                assert_eq!(shown["capabilities"], expected, "{}", case.name);
+                continue;
+            }
+        };
+        let items = shown[member].as_array().expect("a list");
+        let names: Vec<&str> = items
+            .iter()
+            .filter_map(|item| item["name"].as_str())
+            .collect();
+        assert_eq!(names.join(", "), case.delivers, "{}", case.name);
+    }
+}
+
+/// `call` prints the text of every result that can be read, and the reason where none can.
+#[test]
+#[cfg(feature = "http")]
+fn call_prints_every_case() {
+    for case in Entrance::Call.cases() {
+        let ended = use_server(&["call", "echo", "--"], case);
+        if let Some(reason) = case.delivers.strip_prefix("error: ") {
+            assert_ne!(ended.code, 0, "{}", case.name);
+            assert!(ended.err.contains(reason), "{} {}", case.name, ended.err);
+            continue;
+        }
+        assert_eq!(ended.code, 0, "{} {}", case.name, ended.err);
+        // What is structured is printed where there is no text.
+        if !case.delivers.is_empty() {
+            assert_eq!(ended.out.trim_end(), case.delivers, "{}", case.name);
+        }
+    }
 }

@@ -88,7 +88,7 @@ pub const CASES: &[Case] = &[
     case(
         "tool with a member twice",
         "tools/list",
-        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","name":"c","inputSchema":{}},{"name":"b","inputSchema":{"type":"object"}}]}}"#,
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","name":"c","inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}]}}"#,
         "b",
         &["left-out"],
     ),

@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcp_exact::{Client, ClientError, Connect, Host, RawJson, Revision, Tolerance, revisions};
-use mcp_exact_tests_tolerance::zoo::{CASES, Case, Peer, REVISIONS, TIDY};
+use mcp_exact::{
+    Client, ClientError, Connect, Host, HostError, RawJson, Revision, Tolerance, revisions,
+};
+use mcp_exact_tests_tolerance::entrance::Entrance;
+use mcp_exact_tests_tolerance::zoo::{Case, Peer, REVISIONS, TIDY};
 use mcp_exact_tests_tolerance::{http, in_memory};
 
 /// What a client has delivered, and the names of the rules that it has reported.
@@ -41,8 +44,8 @@ fn shorten(error: &ClientError) -> String {
     format!("error: {text}")
 }
 
-/// Does what the case is about.
-pub async fn use_method(client: &Client, method: &str) -> String {
+/// Does what the case is about; `prefix` is that of the server's tools and prompts.
+pub async fn use_method(client: &Client, method: &str, prefix: &str) -> String {
     let text = |result: Result<String, ClientError>| result.unwrap_or_else(|error| shorten(&error));
     match method {
         "tools/list" => names(client.tools()).await,
@@ -51,13 +54,16 @@ pub async fn use_method(client: &Client, method: &str) -> String {
         "resources/templates/list" => names(client.resource_templates()).await,
         "tools/call" => text(
             client
-                .call_tool("echo", &())
+                .call_tool(&format!("{prefix}echo"), &())
                 .await
                 .map(|output| output.text()),
         ),
         "prompts/get" => text(
             client
-                .prompt("greet", std::iter::empty::<(&str, &str)>())
+                .prompt(
+                    &format!("{prefix}greet"),
+                    std::iter::empty::<(&str, &str)>(),
+                )
                 .await
                 .map(|output| output.text()),
         ),
@@ -69,6 +75,11 @@ pub async fn use_method(client: &Client, method: &str) -> String {
 
 /// Connects, does what the case is about, and returns what was seen.
 pub async fn observe(connect: Connect, method: &str) -> Seen {
+    observe_with(connect, method, "").await
+}
+
+/// Does what [`observe`] does, with tools and prompts that have a prefix.
+pub async fn observe_with(connect: Connect, method: &str, prefix: &str) -> Seen {
     let rules = Arc::new(Mutex::new(Vec::new()));
     let reported = Arc::clone(&rules);
     let connect = connect.on_repair(move |repaired| {
@@ -76,17 +87,17 @@ pub async fn observe(connect: Connect, method: &str) -> Seen {
         reported.lock().expect("a lock").push(name);
     });
     let delivered = match connect.await {
-        Ok(client) => use_method(&client, method).await,
+        Ok(client) => use_method(&client, method, prefix).await,
         Err(error) => shorten(&error),
     };
     let rules = std::mem::take(&mut *rules.lock().expect("a lock"));
     (delivered, rules)
 }
 
-/// Returns the cases of each revision.
-pub fn cases() -> impl Iterator<Item = (&'static str, Case)> {
-    let of = |revision: &'static str| {
-        let cases = CASES.iter().filter(move |case| case.since <= revision);
+/// Returns the cases of an entrance in each revision.
+fn cases(entrance: Entrance) -> impl Iterator<Item = (&'static str, Case)> {
+    let of = move |revision: &'static str| {
+        let cases = entrance.cases().filter(move |case| case.since <= revision);
         cases.map(move |case| (revision, *case))
     };
     REVISIONS.into_iter().flat_map(of)
@@ -102,13 +113,14 @@ pub fn rules(case: &Case, revision: &str) -> Vec<String> {
     rules.map(|rule| (*rule).to_owned()).collect()
 }
 
-/// Runs each case against a client, which `connect` creates.
-async fn check_all<F>(revisions: &[&str], connect: impl Fn(Peer, Revision) -> F)
+/// Runs each case of an entrance against a client, which `connect` creates.
+async fn check_all<F>(entrance: Entrance, revisions: &[&str], connect: impl Fn(Peer, Revision) -> F)
 where
     F: Future<Output = Connect>,
 {
     let mut wrong = Vec::new();
-    for (revision, case) in cases().filter(|(revision, _)| revisions.contains(revision)) {
+    let cases = cases(entrance).filter(|(revision, _)| revisions.contains(revision));
+    for (revision, case) in cases {
         let peer = Peer::new(case, revision);
         let seen = observe(connect(peer.clone(), known(revision)).await, case.method).await;
         let expected = (case.delivers.to_owned(), rules(&case, revision));
@@ -130,7 +142,7 @@ where
 
 #[tokio::test]
 async fn clients_in_memory() {
-    check_all(&REVISIONS, |peer, revision| async move {
+    check_all(Entrance::Client, &REVISIONS, |peer, revision| async move {
         Client::over(in_memory(&peer)).revision(revision)
     })
     .await;
@@ -139,6 +151,7 @@ async fn clients_in_memory() {
 #[tokio::test]
 async fn clients_over_http() {
     check_all(
+        Entrance::ClientOverHttp,
         &["2025-06-18", "2025-11-25", "2026-07-28"],
         |peer, revision| async move {
             let url = http::serve(&peer).await.expect("a port");
@@ -156,7 +169,9 @@ const UNANSWERED: [&str; 3] = ["id as text", "byte order mark", "NaN in a result
 #[tokio::test]
 async fn strict_clients_refuse() {
     let mut same = Vec::new();
-    for (revision, case) in cases().filter(|(_, case)| !UNANSWERED.contains(&case.name)) {
+    for (revision, case) in
+        cases(Entrance::Client).filter(|(_, case)| !UNANSWERED.contains(&case.name))
+    {
         if case.rules == ["array-of-one"] {
             continue;
         }
@@ -177,36 +192,34 @@ async fn strict_clients_refuse() {
 /// One odd server of a host costs nothing but what is odd.
 #[tokio::test]
 async fn hosts_show_the_rest() {
-    let lists = CASES.iter().filter(|case| case.method == "tools/list");
-    for case in lists {
+    let connect = |case, revision| {
+        Client::over(in_memory(&Peer::new(case, revision))).revision(known(revision))
+    };
+    for case in Entrance::Host.cases() {
         let host = Host::builder()
-            .server(
-                "odd",
-                Client::over(in_memory(&Peer::new(*case, "2025-06-18")))
-                    .revision(known("2025-06-18")),
-            )
-            .server(
-                "tidy",
-                Client::over(in_memory(&Peer::new(TIDY, "2025-11-25")))
-                    .revision(known("2025-11-25")),
-            )
+            .server("odd", connect(*case, "2025-06-18"))
+            .server("tidy", connect(TIDY, "2025-11-25"))
             .start()
             .await;
         let tools = host.tools().await;
-        let mut names: Vec<String> = tools
-            .tools
-            .iter()
-            .map(|tool| tool.definition.name())
-            .collect();
-        names.sort();
-        let mut expected: Vec<&str> = case
-            .delivers
-            .split(", ")
-            .filter(|name| !name.is_empty())
-            .collect();
-        expected.push("echo");
-        expected.sort_unstable();
-        assert_eq!(names, expected, "{}", case.name);
+        let tools = tools.tools.iter();
+        let of_odd = tools.clone().filter(|tool| tool.server == "odd");
+        let names: Vec<String> = of_odd.map(|tool| tool.definition.name()).collect();
+        let delivered = match case.method {
+            "tools/list" => names.join(", "),
+            "tools/call" => match host.call("odd__echo", &()).await {
+                Ok(output) => output.text(),
+                Err(HostError::Client { error, .. }) => shorten(&error),
+                Err(error) => error.to_string(),
+            },
+            _ => host
+                .client("odd")
+                .map(|client| client.capabilities().text().to_owned())
+                .unwrap_or_default(),
+        };
+        assert_eq!(delivered, case.delivers, "{}", case.name);
+        let is_tidy = |tool: &mcp_exact::HostTool| tool.name() == "tidy__echo";
+        assert!(tools.clone().any(is_tidy), "{}", case.name);
         host.close();
     }
 }
