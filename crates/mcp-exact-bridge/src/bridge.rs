@@ -26,7 +26,7 @@ use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
 use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
-use crate::repairs::CLIENTS;
+use crate::repairs::{CLIENTS, RepairObserver};
 use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
@@ -67,6 +67,8 @@ pub struct Options {
     pub hooks: Hooks,
     /// Function that is called after each request.
     pub on_call: Option<CallObserver>,
+    /// Function that is called for each kind of repair.
+    pub on_repair: Option<RepairObserver>,
     /// True if [`Bridge::update`] may add servers with further capabilities; the bridge then declares every capability
     /// that servers may have.
     pub servers_may_change: bool,
@@ -113,6 +115,7 @@ impl Default for Options {
             prefix: Prefix::default(),
             hooks: Hooks::default(),
             on_call: None,
+            on_repair: None,
             servers_may_change: false,
             seal: None,
             connections: 64,

@@ -107,6 +107,7 @@ pub use losses::{LossHook, LossReport, LossRule};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
 pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, RepairCounts, ServerState};
 pub use names::Prefix;
+pub use repairs::{NewRepair, RepairObserver};
 pub use update::{Rules, ServerUpdate, Update};
 pub use upstream::{SharedUpstream, Upstream};
 pub use upstream_settings::{ConfiguredUpstream, UpstreamSettings};

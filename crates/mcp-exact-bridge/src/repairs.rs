@@ -1,6 +1,7 @@
 //! What was repaired in messages of servers and clients: counts by rule, and a warning once for each rule and subject.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_exact_session::{Repair, RepairRule};
@@ -13,9 +14,42 @@ const MAX_REMEMBERED: usize = 1_000;
 /// Name of all clients, among the names of servers.
 pub(crate) const CLIENTS: &str = "";
 
+/// First repair of a rule and a subject in messages of a peer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewRepair<'a> {
+    /// Name of the server; `None` for clients.
+    pub server: Option<&'a str>,
+    /// Method of the message, for an answer that of its request; empty for a repair outside of params and result.
+    pub method: &'a str,
+    /// What was repaired.
+    pub repair: &'a Repair,
+}
+
+/// Function of the application that is called once for each peer, rule and subject of repairs, for an audit log. The
+/// function must not block.
+#[derive(Clone)]
+pub struct RepairObserver(Arc<dyn Fn(&NewRepair<'_>) + Send + Sync>);
+
+impl RepairObserver {
+    /// Creates an observer from a function.
+    pub fn new(observer: impl Fn(&NewRepair<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observer))
+    }
+}
+
+impl fmt::Debug for RepairObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RepairObserver")
+    }
+}
+
 /// Counts of repairs, and what was logged.
-#[derive(Debug, Default)]
-pub(crate) struct RepairCounters(Mutex<Seen>);
+#[derive(Debug)]
+pub(crate) struct RepairCounters {
+    seen: Mutex<Seen>,
+    observer: Option<RepairObserver>,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -26,15 +60,28 @@ struct Seen {
 }
 
 impl RepairCounters {
+    pub(crate) fn new(observer: Option<RepairObserver>) -> Self {
+        let seen = Mutex::default();
+        Self { seen, observer }
+    }
+
     /// Counts the repairs of a message of a peer.
     pub(crate) fn report(&self, peer: &Arc<str>, method: &str, repairs: &[Repair]) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for repair in repairs {
             let count = seen.counts.entry((Arc::clone(peer), repair.rule));
             *count.or_default() += 1;
             let subject = repair.subject.as_deref().unwrap_or(method).to_owned();
             let is_new = seen.logged.len() < MAX_REMEMBERED
                 && seen.logged.insert((Arc::clone(peer), repair.rule, subject));
+            if let (true, Some(RepairObserver(observer))) = (is_new, &self.observer) {
+                let server = (!peer.is_empty()).then_some(&**peer);
+                observer(&NewRepair {
+                    server,
+                    method,
+                    repair,
+                });
+            }
             if is_new && peer.is_empty() {
                 tracing::warn!(method, %repair, "a message of a client was repaired");
             } else if is_new {
@@ -45,7 +92,7 @@ impl RepairCounters {
 
     /// Returns the number of repairs by server and rule.
     pub(crate) fn counted(&self) -> RepairCounts {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = seen.counts.iter();
         let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));
         named.collect()

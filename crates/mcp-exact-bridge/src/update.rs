@@ -50,7 +50,7 @@ pub(crate) struct LiveRules {
 impl LiveRules {
     pub(crate) fn new(options: &Options) -> Self {
         let counters = Arc::default();
-        let repairs = Arc::default();
+        let repairs = Arc::new(RepairCounters::new(options.on_repair.clone()));
         let settings = settings(options, &options.rules, (&counters, &repairs));
         Self {
             state: RwLock::new((Arc::new(options.rules.clone()), settings)),

@@ -198,8 +198,9 @@ async fn serve(
         }
     }));
     if let Some(path) = &setup.config.audit {
-        let (observer, log) = audit::open_log(path, setup.config.audit_arguments)?;
-        setup.options.on_call = Some(observer);
+        let ((calls, repairs), log) = audit::open_log(path, setup.config.audit_arguments)?;
+        setup.options.on_call = Some(calls);
+        setup.options.on_repair = Some(repairs);
         *audit = Some(log);
     }
     let clients = setup

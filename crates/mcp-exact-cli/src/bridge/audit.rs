@@ -1,4 +1,4 @@
-//! Audit log of `mcp-exact bridge`: one line of JSON per completed request.
+//! Audit log of `mcp-exact bridge`: one line of JSON per completed request, and one per kind of repair.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use mcp_exact_bridge::{CallObserver, CallOutcome, CallReport};
+use mcp_exact_bridge::{CallObserver, CallOutcome, CallReport, NewRepair, RepairObserver};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -137,12 +137,15 @@ impl Drop for AuditLog {
     }
 }
 
-/// Opens the audit log at `path`; `-` is standard error. Returns the observer of calls, which adds a line per call, and
-/// the log.
+/// Opens the audit log at `path`; `-` is standard error. Returns the observers of calls and of repairs, which add a line
+/// each, and the log.
 ///
 /// If more than [`MAX_WAITING_LINES`] lines or [`MAX_WAITING_BYTES`] bytes wait, further lines are dropped, and the log
 /// contains their number.
-pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
+pub fn open_log(
+    path: &Path,
+    arguments: Arguments,
+) -> anyhow::Result<((CallObserver, RepairObserver), AuditLog)> {
     let out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())
     } else {
@@ -154,7 +157,11 @@ pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserv
     let observer = CallObserver::new(move |report| {
         waiting.add_line(log_line(report, arguments, SystemTime::now()));
     });
-    Ok((observer, log))
+    let waiting = Arc::clone(&log.queue);
+    let of_repairs = RepairObserver::new(move |repaired| {
+        waiting.add_line(repair_line(repaired, SystemTime::now()));
+    });
+    Ok(((observer, of_repairs), log))
 }
 
 impl AuditLog {
@@ -191,6 +198,20 @@ impl AuditLog {
 fn dropped_lines_entry(dropped: u64, now: SystemTime) -> String {
     let time = humantime::format_rfc3339_millis(now).to_string();
     let line = serde_json::json!({ "time": time, "left_out": dropped });
+    format!("{line}\n")
+}
+
+/// Returns the log line of a repair.
+fn repair_line(repaired: &NewRepair<'_>, now: SystemTime) -> String {
+    let repair = repaired.repair;
+    let line = serde_json::json!({
+        "time": humantime::format_rfc3339_millis(now).to_string(),
+        "server": repaired.server,
+        "method": repaired.method,
+        "subject": repair.subject.as_deref(),
+        "repaired": repair.rule.name(),
+        "pointer": &*repair.pointer,
+    });
     format!("{line}\n")
 }
 

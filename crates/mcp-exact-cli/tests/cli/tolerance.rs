@@ -137,3 +137,49 @@ fn call_prints_every_case() {
         }
     }
 }
+
+/// The audit log of the gateway has a line for a kind of repair, of servers and of clients.
+#[test]
+#[cfg(feature = "bridge")]
+fn gateway_logs_repairs() {
+    let case = Entrance::Inspect.cases().next().expect("a case");
+    let (_runtime, url) = serve(case);
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = format!("audit = \"audit.jsonl\"\n\n[servers.odd]\nurl = \"{url}\"\n");
+    std::fs::write(folder.path().join("bridge.toml"), config).expect("a file");
+    let input = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":null,"clientInfo":{"name":"raw","version":"1"}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#,
+        "\n",
+    );
+    let arguments = ["bridge", "--config", "bridge.toml"];
+    let ended = run(folder.path(), &arguments, input.as_bytes());
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).expect("a log");
+    let lines = audit
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let repairs = lines.filter(|line| line.get("repaired").is_some());
+    // The gateway reads the list of the server while its client connects.
+    let mut repairs: Vec<Value> = repairs
+        .map(|line| {
+            serde_json::json!([
+                line["server"],
+                line["method"],
+                line["subject"],
+                line["repaired"]
+            ])
+        })
+        .collect();
+    repairs.sort_by_key(|line| !line[0].is_null());
+    let expected = [
+        serde_json::json!([null, "initialize", null, "missing-member"]),
+        serde_json::json!(["odd", "tools/list", "tool `a`", "null-member"]),
+    ];
+    assert_eq!(repairs, expected, "{audit}");
+}
