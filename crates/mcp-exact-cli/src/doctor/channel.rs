@@ -9,6 +9,8 @@ use crate::process::{Process, ServerOutput};
 
 #[cfg(feature = "http")]
 pub use super::http::HttpSession;
+#[cfg(feature = "http")]
+pub use super::sse::SseSession;
 
 /// Server to examine, by the transport that reaches it.
 #[derive(Debug, Clone)]
@@ -18,6 +20,9 @@ pub enum Server {
     /// URL of the server.
     #[cfg(feature = "http")]
     Url(std::sync::Arc<super::http::Target>),
+    /// URL of the server, which speaks HTTP+SSE.
+    #[cfg(feature = "http")]
+    Sse(std::sync::Arc<super::http::Target>),
 }
 
 /// Open connection to a server.
@@ -27,15 +32,31 @@ pub enum Channel {
     /// HTTP session with the server.
     #[cfg(feature = "http")]
     HttpSession(Box<HttpSession>),
+    /// Session over HTTP+SSE.
+    #[cfg(feature = "http")]
+    SseSession(Box<SseSession>),
 }
 
 impl Server {
+    /// Returns true if the transport has revisions without the `initialize` handshake: HTTP+SSE has none.
+    pub fn has_discover(&self) -> bool {
+        match self {
+            Self::Command(_) => true,
+            #[cfg(feature = "http")]
+            Self::Url(_) => true,
+            #[cfg(feature = "http")]
+            Self::Sse(_) => false,
+        }
+    }
+
     /// Opens a new connection; `shows_stderr` is true if standard error of a server process is displayed.
     pub fn open(&self, shows_stderr: bool) -> anyhow::Result<Channel> {
         match self {
             Self::Command(command) => Ok(Channel::Process(Process::start(command, shows_stderr)?)),
             #[cfg(feature = "http")]
             Self::Url(target) => Ok(Channel::HttpSession(Box::new(HttpSession::new(target)))),
+            #[cfg(feature = "http")]
+            Self::Sse(target) => Ok(Channel::SseSession(Box::new(SseSession::new(target)))),
         }
     }
 }
@@ -43,7 +64,13 @@ impl Server {
 impl Channel {
     /// Returns true if messages are received in the order in which they were sent.
     pub fn is_ordered(&self) -> bool {
-        matches!(self, Self::Process(_))
+        match self {
+            Self::Process(_) => true,
+            #[cfg(feature = "http")]
+            Self::HttpSession(_) => false,
+            #[cfg(feature = "http")]
+            Self::SseSession(_) => true,
+        }
     }
 
     /// Sends a message; returns false if it cannot be written to the process, or if the HTTP server does not respond.
@@ -56,6 +83,8 @@ impl Channel {
             Self::Process(process) => process.send(&message.to_string()).is_ok(),
             #[cfg(feature = "http")]
             Self::HttpSession(http) => http.send(message, revision, limit),
+            #[cfg(feature = "http")]
+            Self::SseSession(sse) => sse.send(message, limit),
         }
     }
 
@@ -65,6 +94,8 @@ impl Channel {
             Self::Process(process) => process.receive(limit),
             #[cfg(feature = "http")]
             Self::HttpSession(http) => http.receive(),
+            #[cfg(feature = "http")]
+            Self::SseSession(sse) => sse.receive(limit),
         }
     }
 }

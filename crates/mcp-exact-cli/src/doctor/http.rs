@@ -23,7 +23,7 @@ use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
 /// Maximum size of an event in a response, in bytes.
-const MAX_BODY_BYTES: usize = 64 << 20;
+pub const MAX_BODY_BYTES: usize = 64 << 20;
 /// Name of the header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
 /// Name of the header with the revision.
@@ -32,13 +32,13 @@ const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Server at a URL, with the client that sends requests to it.
 pub struct Target {
     /// URL of the server.
-    url: String,
+    pub url: String,
     /// Headers of each request, from the command line.
     headers: HeaderMap,
     /// HTTP client that sends the requests.
-    client: HyperClient,
+    pub client: HyperClient,
     /// Runtime on which the requests run.
-    runtime: Mutex<Runtime>,
+    pub runtime: Mutex<Runtime>,
 }
 
 impl std::fmt::Debug for Target {
@@ -106,6 +106,15 @@ impl Target {
         })
     }
 
+    /// Starts a request with the headers of the command line.
+    pub fn request(&self, method: Method, url: &str) -> http::request::Builder {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+    }
+
     /// Sends a request and reads the response until the response ends, `is_last` returns true for a message, or the
     /// time limit expires.
     fn exchange(
@@ -116,10 +125,7 @@ impl Target {
         limit: Duration,
         is_last: impl Fn(&Value) -> bool,
     ) -> anyhow::Result<Exchange> {
-        let mut request = Request::builder().method(method).uri(&self.url);
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
+        let mut request = self.request(method, &self.url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

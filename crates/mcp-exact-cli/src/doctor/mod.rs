@@ -7,6 +7,8 @@ mod checks;
 mod http;
 mod report;
 mod session;
+#[cfg(feature = "http")]
+mod sse;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -99,7 +101,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 bail!("the server ends or does not answer; --trace shows what it writes")
             }
             #[cfg(feature = "http")]
-            Server::Url(_) => bail!("the server cannot be reached, or does not answer"),
+            Server::Url(_) | Server::Sse(_) => {
+                bail!("the server cannot be reached, or does not answer")
+            }
         }
     }
     print_report(arguments, &examined, &report)?;
@@ -118,10 +122,15 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
         return Ok(Server::Command(arguments.server.clone()));
     };
     #[cfg(feature = "http")]
-    return Ok(Server::Url(std::sync::Arc::new(http::Target::new(
-        url,
-        &arguments.header,
-    )?)));
+    {
+        let target = std::sync::Arc::new(http::Target::new(url, &arguments.header)?);
+        let is_sse = sse::is_sse_url(url);
+        Ok(if is_sse {
+            Server::Sse(target)
+        } else {
+            Server::Url(target)
+        })
+    }
     #[cfg(not(feature = "http"))]
     bail!(
         "cannot reach {url}: this program was built without HTTP; install it with `--features http`"
@@ -181,7 +190,10 @@ impl Doctor {
             }
             let answers = match spec.lifecycle() {
                 Lifecycle::Initialize => self.handshake(spec.id(), report, &mut examined)?,
-                Lifecycle::Discover => self.discover(spec.id(), report, &mut examined)?,
+                Lifecycle::Discover if self.server.has_discover() => {
+                    self.discover(spec.id(), report, &mut examined)?
+                }
+                Lifecycle::Discover => false,
             };
             if answers {
                 examined.revisions.push(spec.id());

@@ -276,6 +276,8 @@ impl<'r> Session<'r> {
             Channel::Process(_) => Answer::End,
             #[cfg(feature = "http")]
             Channel::HttpSession(http) => http.status().map_or(Answer::Timeout, Answer::Status),
+            #[cfg(feature = "http")]
+            Channel::SseSession(sse) => sse.error_status().map_or(Answer::End, Answer::Status),
         }
     }
 
@@ -345,7 +347,7 @@ impl<'r> Session<'r> {
                 process.end(Duration::from_secs(2));
             }
             #[cfg(feature = "http")]
-            Channel::HttpSession(_) => {}
+            Channel::HttpSession(_) | Channel::SseSession(_) => {}
         }
     }
 }

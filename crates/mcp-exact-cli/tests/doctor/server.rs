@@ -1,9 +1,12 @@
 //! Server with one named fault, over stdio and HTTP. The server supports every revision, with and without the
 //! `initialize` handshake, and does not use the library, which would prevent the faults.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -21,6 +24,7 @@ const SESSION_ID: &str = "session-1";
 pub fn serve(transport: &str, fault: &str) {
     match transport {
         "http" => serve_http(fault),
+        "sse" => serve_sse(fault),
         _ => serve_stdio(fault),
     }
 }
@@ -315,6 +319,26 @@ fn log_notification() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "here"}})
 }
 
+impl Server<'_> {
+    /// Returns the messages that the server sends after it has received a message or a batch.
+    fn respond_to_all(&mut self, message: &Value) -> Vec<Value> {
+        match message {
+            Value::Array(_)
+                if self.has_fault("refuses-batches") || self.revision != "2025-03-26" =>
+            {
+                vec![
+                    json!({"jsonrpc": "2.0", "id": "none", "error": {"code": -32600, "message": "no batches"}}),
+                ]
+            }
+            Value::Array(items) => {
+                let all = items.iter().flat_map(|item| self.respond_to(item));
+                vec![Value::Array(all.collect())]
+            }
+            one => self.respond_to(one),
+        }
+    }
+}
+
 /// Serves one connection on standard input and output.
 fn serve_stdio(fault: &str) {
     let mut server = Server {
@@ -327,22 +351,7 @@ fn serve_stdio(fault: &str) {
     }
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
-        let answers = match &message {
-            Value::Array(_) if fault == "refuses-batches" || server.revision != "2025-03-26" => {
-                vec![
-                    json!({"jsonrpc": "2.0", "id": "none", "error": {"code": -32600, "message": "no batches"}}),
-                ]
-            }
-            Value::Array(items) => {
-                let all: Vec<Value> = items
-                    .iter()
-                    .flat_map(|item| server.respond_to(item))
-                    .collect();
-                vec![Value::Array(all)]
-            }
-            one => server.respond_to(one),
-        };
-        for answer in answers {
+        for answer in server.respond_to_all(&message) {
             let text = match fault {
                 "pretty-prints" => serde_json::to_string_pretty(&answer),
                 _ => serde_json::to_string(&answer),
@@ -372,6 +381,65 @@ fn serve_http(fault: &str) {
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
+/// Serves over HTTP+SSE on a free port, and prints the URL: a session for each stream.
+fn serve_sse(fault: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let _ = writeln!(io::stdout(), "http://{address}/sse");
+    let fault = fault.to_owned();
+    let streams: Arc<Mutex<HashMap<String, Sender<Value>>>> = Arc::default();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (fault, streams) = (fault.clone(), Arc::clone(&streams));
+            thread::spawn(move || serve_sse_connection(stream, &fault, &streams));
+        }
+    });
+    // The end of the input ends the program.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Serves the requests of one TCP connection: the stream of a session, or messages of sessions.
+fn serve_sse_connection(
+    stream: TcpStream,
+    fault: &str,
+    streams: &Mutex<HashMap<String, Sender<Value>>>,
+) {
+    let Ok(reading) = stream.try_clone() else {
+        return;
+    };
+    let (mut input, mut output) = (BufReader::new(reading), stream);
+    while let Some(request) = HttpRequest::read(&mut input) {
+        if request.method == "GET" {
+            let (sender, messages) = channel();
+            let mut streams = streams.lock().expect("a lock");
+            let path = format!("/messages/{}", streams.len());
+            streams.insert(path.clone(), sender);
+            drop(streams);
+            let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n";
+            let _ = write!(output, "{head}event: endpoint\ndata: {path}\n\n");
+            let mut server = Server {
+                fault,
+                revision: String::new(),
+            };
+            for message in messages {
+                for answer in server.respond_to_all(&message) {
+                    let event = format!("event: message\ndata: {answer}\n\n");
+                    if output.write_all(event.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            }
+            return;
+        }
+        let streams = streams.lock().expect("a lock");
+        let sender = streams.get(&request.path);
+        let is_known = sender.is_some_and(|sender| sender.send(request.body).is_ok());
+        let status = if is_known { 202 } else { 404 };
+        let head = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n");
+        let _ = output.write_all(head.as_bytes());
+    }
+}
+
 /// Responds to the requests of one TCP connection.
 fn serve_connection(stream: TcpStream, fault: &str) {
     let Ok(reading) = stream.try_clone() else {
@@ -397,6 +465,7 @@ fn serve_connection(stream: TcpStream, fault: &str) {
 /// Received HTTP request.
 struct HttpRequest {
     method: String,
+    path: String,
     headers: Vec<(String, String)>,
     /// JSON body of the request; null if it has no body.
     body: Value,
@@ -409,7 +478,9 @@ impl HttpRequest {
         if input.read_line(&mut line).ok()? == 0 {
             return None;
         }
-        let method = line.split(' ').next()?.to_owned();
+        let mut words = line.split(' ');
+        let method = words.next()?.to_owned();
+        let path = words.next()?.to_owned();
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
@@ -421,6 +492,7 @@ impl HttpRequest {
         }
         let mut request = Self {
             method,
+            path,
             headers,
             body: Value::Null,
         };
