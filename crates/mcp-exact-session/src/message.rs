@@ -17,6 +17,7 @@ use crate::frame::{self, Oversized};
 use crate::limits::{Limit, Limits};
 use crate::meta::RESULT_TYPE;
 use crate::oversized::{self, OversizedHead, id_length};
+use crate::refusal::Refusal;
 
 /// Direction marker for untyped messages of all revisions; only the envelope is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -157,6 +158,16 @@ impl Call {
         let places = self.positions.as_ref()?;
         let bit = |index: usize| u8::from(places.has(index)) << index;
         Some((0..LOCATED_PARAMS.len()).fold(0, |bits, index| bits | bit(index)))
+    }
+
+    /// Refuses parameters in which a member is there twice, at any level that the protocol defines: parsers may read different
+    /// values. The arguments of tools are untyped JSON, which the endpoint does not read.
+    pub(crate) fn refuse_repeated_members(&self) -> Result<(), Refusal> {
+        let params = self.params.as_ref();
+        match params.and_then(|params| params.view().repeated_member(&["arguments"])) {
+            Some(name) => Err(Refusal::RepeatedMember(name)),
+            None => Ok(()),
+        }
     }
 
     /// Returns true if the message has members other than the method and the parameters.

@@ -74,6 +74,9 @@ pub enum Refusal {
     /// The parameters do not match the method.
     #[error("{0}")]
     InvalidParams(String),
+    /// A member of the parameters is there twice, so that parsers may read different values.
+    #[error("the member `{}` is there twice; send it once", mcp_exact_wire::spans::quoted(.0))]
+    RepeatedMember(String),
     /// A required member of the request's `_meta` is missing (2026-07-28, `basic`, "_meta").
     #[error("`_meta` needs `{0}`")]
     MissingMeta(&'static str),
@@ -169,9 +172,10 @@ impl Refusal {
             }
             Self::MissingCapability { code, .. } => PeerError::new(*code, text),
             Self::MissingExtension(id) => PeerError::missing_extension(id),
-            Self::InvalidParams(_) | Self::MissingMeta(_) | Self::InvalidRequestState => {
-                PeerError::invalid_params(text)
-            }
+            Self::InvalidParams(_)
+            | Self::MissingMeta(_)
+            | Self::RepeatedMember(_)
+            | Self::InvalidRequestState => PeerError::invalid_params(text),
             Self::UnsupportedVersion {
                 requested,
                 supported,
@@ -340,6 +344,7 @@ mod tests {
             },
             Refusal::MissingExtension(text()),
             Refusal::InvalidParams(text()),
+            Refusal::RepeatedMember(text()),
             Refusal::MissingMeta("x"),
             Refusal::UnsupportedVersion {
                 requested: text(),
@@ -384,6 +389,7 @@ mod tests {
                 | Refusal::UndeclaredNotification { .. }
                 | Refusal::MissingExtension(_)
                 | Refusal::InvalidParams(_)
+                | Refusal::RepeatedMember(_)
                 | Refusal::MissingMeta(_)
                 | Refusal::UnsupportedVersion { .. }
                 | Refusal::UnsupportedVersionHeader(_)
@@ -438,6 +444,7 @@ mod tests {
 -32600 400 400 202 - Capability: `x` needs the capability `y`
 -32021 400 200 202 - -: the request needs the extension `x`
 -32602 400 200 202 - -: x
+-32602 400 200 202 - -: the member `x` is there twice; send it once
 -32602 400 200 202 - -: `_meta` needs `x`
 -32022 400 200 400 - -: Unsupported protocol version
 -32600 400 400 202 - -: unsupported MCP-Protocol-Version; supported: x

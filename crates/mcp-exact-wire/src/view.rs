@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::DecodeError;
+use crate::order::duplicate;
 use crate::reader::{Kind, Reader};
 use crate::scan::plain_end;
 use crate::simd;
@@ -150,6 +151,51 @@ impl<'a> ObjectRef<'a> {
             return [None; N];
         }
         self.find_each(names)
+    }
+
+    /// Returns the name of a member that is there twice, in this object or anywhere below it; the values of the members of
+    /// this object that are named `opaque` are not searched. Outside semantic versioning.
+    #[doc(hidden)]
+    pub fn repeated_member(self, opaque: &[&str]) -> Option<String> {
+        let bytes = self.0.as_bytes();
+        // The names of each open object; `None` for an array.
+        let mut open: Vec<Option<Vec<Cow<'_, str>>>> = Vec::new();
+        let (mut at, mut is_name) = (0, false);
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' if is_name => {
+                    let mut member = Members { text: self.0, at };
+                    let name = member.name()?;
+                    (at, is_name) = (member.at, false);
+                    if open.len() == 1 && opaque.contains(&&*name) {
+                        Members::skip(&mut member, b':')?;
+                        at = skip::value_end(bytes, member.at)?;
+                    }
+                    if let Some(Some(names)) = open.last_mut() {
+                        names.push(name);
+                    }
+                    continue;
+                }
+                b'"' => {
+                    at = skip::value_end(bytes, at)?;
+                    continue;
+                }
+                b'{' => open.push(Some(Vec::new())),
+                b'[' => open.push(None),
+                b'}' | b']' => {
+                    let names = open.pop().flatten().unwrap_or_default();
+                    if let Some(name) = duplicate(names.len(), &|at| &*names[at]) {
+                        return Some(name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+            if matches!(byte, b'{' | b'[' | b',') {
+                is_name = matches!(open.last(), Some(Some(_)));
+            }
+            at += 1;
+        }
+        None
     }
 
     /// Returns the object with members set like [`JsonObject::insert`], for encoding. A member that is set to `None` is

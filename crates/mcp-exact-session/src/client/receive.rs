@@ -87,6 +87,9 @@ impl Endpoint for ClientEndpoint {
         if !self.may_answer() {
             return self.core.push_violation(Violation::Method(call.method));
         }
+        if let Err(refusal) = call.refuse_repeated_members() {
+            return self.refuse_request(arrival, &id, &refusal, true);
+        }
         self.repair_call(&mut call, MessageKind::Request);
         let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
@@ -115,6 +118,8 @@ impl Endpoint for ClientEndpoint {
         mut call: Call,
         stream: &StreamId,
     ) -> Result<(), Refusal> {
+        let repeated = call.refuse_repeated_members();
+        repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
         self.repair_call(&mut call, MessageKind::Notification);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);

@@ -136,6 +136,9 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::NameBytes), false);
         }
         let stateless = self.is_stateless(&call, &meta, context);
+        if let Err(refusal) = call.refuse_repeated_members() {
+            return self.refuse_request(arrival, &id, &refusal, !stateless);
+        }
         let scope = (stateless && self.core.binding != Binding::Duplex).then_some(arrival.stream);
         if self.core.in_flight.find(scope, &id).is_some() {
             return self.refuse_request(arrival, &id, &Refusal::IdInUse(id.clone()), !stateless);
@@ -180,6 +183,8 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
+        let repeated = call.refuse_repeated_members();
+        repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
         self.repair_call(&mut call, MessageKind::Notification);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);

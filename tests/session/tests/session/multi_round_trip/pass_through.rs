@@ -288,3 +288,54 @@ fn duplicate_response_names_are_refused() {
     assert_ne!(call, twice);
     assert_eq!(server.send_text(&twice)[0]["error"]["code"], -32602);
 }
+
+/// A member that is there twice, in params or at a level below, is refused in both lifecycles: a reader behind a gateway may
+/// take the first one, where this one takes the last. The arguments of a tool are untyped, and stay as they are.
+#[test]
+fn repeated_members_are_refused() {
+    for revision in all_revisions() {
+        let is_new = DISCOVER_REVISION == revision;
+        let mut server = if is_new {
+            RawServer::new(server_config(&[revision]))
+        } else {
+            RawServer::with_session(server_config(&[revision]), revision, json!({}))
+        };
+        let meta = if is_new {
+            call(json!({}))["params"]["_meta"].to_string()
+        } else {
+            "{}".to_owned()
+        };
+        for params in [
+            r#""name":"x","name":"y""#,
+            r#""name":"x","n\u0061me":"y""#,
+            r#""name":"x","arguments":{},"arguments":{}"#,
+            r#""name":"x","y":[{"z":{"a":1,"b":[],"a":2}}]"#,
+        ] {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{meta},{params}}}}}"#
+            );
+            let answer = server.send_text(&text);
+            assert_eq!(
+                answer[0]["error"]["code"], -32602,
+                "{revision} {text} {answer:?}"
+            );
+            let words = answer[0]["error"]["message"].to_string();
+            assert!(words.contains("twice"), "{revision} {words}");
+        }
+        let twice = format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"x","_meta":{meta},"_meta":{meta}}}}}"#
+        );
+        assert_eq!(
+            server.send_text(&twice)[0]["error"]["code"],
+            -32602,
+            "{revision}"
+        );
+        let opaque = format!(
+            r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"_meta":{meta},"name":"x","arguments":{{"a":1,"a":[2]}}}}}}"#
+        );
+        assert!(server.send_text(&opaque).is_empty(), "{revision}");
+        let request = server.take_request();
+        let arguments = request.param("arguments").expect("arguments");
+        assert_eq!(arguments.text(), r#"{"a":1,"a":[2]}"#);
+    }
+}
