@@ -292,8 +292,8 @@ impl Session {
             None => self.outcome_of(pending, request.key).await,
             Some(calls) => {
                 let key = pending.key();
-                let _call = calls.begin(key, &self.client, request.key, &messages);
-                pending.await
+                let mut call = calls.begin(key, &self.client, request.key, &messages);
+                call.outcome(pending).await
             }
         };
         if let Outcome::Result(_) = &outcome {

@@ -276,8 +276,8 @@ impl Stateless {
         let input = input_of(request, binding, &messages)?;
         let progress = ProgressReceiver::new(client, request.key);
         let pending = self.send(request, connection, &translation, &progress, input)?;
-        let call = calls.begin(pending.key(), client, request.key, &messages);
-        let outcome = pending.await;
+        let mut call = calls.begin(pending.key(), client, request.key, &messages);
+        let outcome = call.outcome(pending).await;
         if let Some(error) = call.undeclared.error_of(request, &outcome) {
             return Err(error.into());
         }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    Change, LogMessage, RequestKey, Scope, ServerNotification, ServerRequestKey,
+    Change, LogMessage, Outcome, RequestKey, Scope, ServerNotification, ServerRequestKey,
 };
-use mcp_exact_transport::ServerHandle;
+use mcp_exact_transport::{PendingRequest, ServerHandle};
 use tokio::sync::mpsc;
 
 use super::undeclared::UndeclaredCapabilities;
@@ -68,9 +68,18 @@ impl Receiver for CallReceiver {
     }
 }
 
-/// Calls that share a connection, by the key of the upstream request.
+/// Calls that share a connection.
 #[derive(Default)]
-pub(crate) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
+pub(crate) struct SharedCalls(Mutex<CallsInProgress>);
+
+#[derive(Default)]
+struct CallsInProgress {
+    /// Calls by the key of the upstream request.
+    by_key: HashMap<RequestKey, RelayedRequest>,
+    /// True once a call has ended without an answer: the server may still work on it, so that a message that names no request
+    /// may be about a call of another client, as long as the connection lasts.
+    has_abandoned: bool,
+}
 
 /// Request of a client that an upstream request relays.
 #[derive(Clone)]
@@ -93,21 +102,34 @@ pub(crate) struct SharedCall<'a> {
     key: RequestKey,
     /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(super) undeclared: Arc<UndeclaredCapabilities>,
+    /// True once the server has answered the call.
+    is_answered: bool,
+}
+
+impl SharedCall<'_> {
+    /// Waits for the outcome of the call.
+    pub(crate) async fn outcome(&mut self, pending: PendingRequest) -> Outcome {
+        let outcome = pending.await;
+        self.is_answered = matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
+        outcome
+    }
 }
 
 impl Drop for SharedCall<'_> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.key);
+        let mut calls = self.calls.lock();
+        calls.by_key.remove(&self.key);
+        calls.has_abandoned |= !self.is_answered;
     }
 }
 
 impl SharedCalls {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, RelayedRequest>> {
+    fn lock(&self) -> MutexGuard<'_, CallsInProgress> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().by_key.is_empty()
     }
 
     /// Adds a call until the returned guard is dropped; `key` is the key of the upstream request.
@@ -125,21 +147,24 @@ impl SharedCalls {
             messages: messages.clone(),
             undeclared: Arc::clone(&undeclared),
         };
-        self.lock().insert(key, relayed);
+        self.lock().by_key.insert(key, relayed);
         SharedCall {
             calls: self,
             key,
             undeclared,
+            is_answered: false,
         }
     }
 
     /// Returns the call that a message of the server belongs to: the call with the upstream request `key`, or the only
-    /// call in progress if the message names no request.
+    /// call in progress if the message names no request and every earlier call was answered.
     fn request_of(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
-            Some(key) => calls.get(&key).cloned(),
-            None if calls.len() == 1 => calls.values().next().cloned(),
+            Some(key) => calls.by_key.get(&key).cloned(),
+            None if calls.by_key.len() == 1 && !calls.has_abandoned => {
+                calls.by_key.values().next().cloned()
+            }
             None => None,
         }
     }

@@ -77,10 +77,10 @@ impl Stateless {
                     Err(RelayError::Error(error)) => return Err(error),
                     Ok(pending) => pending,
                 };
-            let _call = shared
+            let mut call = shared
                 .calls
                 .begin(pending.key(), client, request.key, &messages);
-            return match pending.await {
+            return match call.outcome(pending).await {
                 Outcome::Result(result) => {
                     let rename = |other: &str| (other == id).then(|| given.clone());
                     let task = tasks::rename_ids(result.into_object(), rename);
