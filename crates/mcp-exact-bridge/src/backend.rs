@@ -18,7 +18,7 @@ use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
 use crate::update::LiveRules;
-use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
+use crate::upstream::{ClientSide, Connection, Drivers, Receiver, Upstream};
 
 /// Minimum and maximum delay before the connection to an unreachable server is retried.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -45,6 +45,8 @@ pub(crate) struct Backend {
     is_removed: AtomicBool,
     /// Number of times that the upstream was replaced or removed.
     replaced: watch::Sender<u64>,
+    /// Drivers of all connections.
+    drivers: Drivers,
     /// Reachability of the server, and its connections.
     state: Mutex<State>,
     /// Lock that is held while the bridge connects to learn the identity of the server.
@@ -101,6 +103,7 @@ impl Backend {
             live: Arc::clone(live),
             is_removed: AtomicBool::new(false),
             replaced: watch::channel(0).0,
+            drivers: Drivers::default(),
             state: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
         }
@@ -155,6 +158,20 @@ impl Backend {
         client: &ClientSide,
         receiver: Option<Arc<dyn Receiver>>,
     ) -> Result<Arc<Connection>, PeerError> {
+        loop {
+            let opened = self.open(client, receiver.clone()).await?;
+            if let Some(connection) = opened {
+                return Ok(connection);
+            }
+        }
+    }
+
+    /// Opens a connection; `None` if the server was replaced or removed meanwhile.
+    async fn open(
+        &self,
+        client: &ClientSide,
+        receiver: Option<Arc<dyn Receiver>>,
+    ) -> Result<Option<Arc<Connection>>, PeerError> {
         if self.is_removed() {
             return Err(server_removed_error());
         }
@@ -169,27 +186,34 @@ impl Backend {
         };
         let (upstream, generation) = self.upstream();
         let options = (&*self.options, self.repairs());
-        let opened = Connection::open(&*upstream, options, client, prior.as_ref(), receiver);
+        let drivers = &self.drivers;
+        let opened = Connection::open(
+            &*upstream,
+            options,
+            drivers,
+            client,
+            prior.as_ref(),
+            receiver,
+        );
         match opened.await {
             Ok((connection, negotiation)) => {
                 let info = connection.info.clone();
                 let mut state = self.lock();
                 if generation != *self.replaced.borrow() {
-                    // The server was replaced while the connection was opened.
                     connection.set_lost();
-                    return Ok(connection);
+                    return Ok(None);
                 }
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.failed = None;
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
                 state.connections.retain(is_open);
                 state.connections.push(Arc::downgrade(&connection));
-                Ok(connection)
+                Ok(Some(connection))
             }
             Err(error) => {
                 let mut state = self.lock();
                 if generation != *self.replaced.borrow() {
-                    return Err(error);
+                    return Ok(None);
                 }
                 let (shortest, longest) = RETRY_DELAYS;
                 let before = state.failed.take().map(|failed| failed.wait * 2);
@@ -232,6 +256,16 @@ impl Backend {
         self.lose_connections();
     }
 
+    /// Ends all connections, calls in flight included, and waits until they and the processes of the server have ended.
+    pub(crate) async fn shut_down(&self) {
+        let connections = self.lock().connections.clone();
+        self.remove();
+        for connection in connections.iter().filter_map(Weak::upgrade) {
+            connection.client.close();
+        }
+        self.drivers.ended().await;
+    }
+
     /// Returns true if the server was removed.
     pub(crate) fn is_removed(&self) -> bool {
         self.is_removed.load(Ordering::Acquire)
@@ -270,14 +304,10 @@ impl Backend {
     /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
     pub(crate) fn state(&self) -> ServerState {
         let state = self.lock();
-        let is_open = |connection: &&Weak<Connection>| {
-            let connection = connection.upgrade();
-            connection.is_some_and(|connection| !connection.is_lost())
-        };
         ServerState {
             name: self.name.clone(),
             is_up: state.profile.is_some() && state.failed.is_none(),
-            connections: state.connections.iter().filter(is_open).count(),
+            connections: self.drivers.count(),
             waiting_calls: self.stateless.waiting(),
         }
     }

@@ -311,6 +311,28 @@ impl Bridge {
         Metrics::new(&self.0.counters, (losses, repairs), servers, self.usage())
     }
 
+    /// Ends all calls, sessions and connections to servers, and waits until the connections and the processes of the servers
+    /// have ended. Without this function, processes are killed at the end of the program.
+    pub async fn shutdown(&self) {
+        let (sessions, running) = {
+            let mut state = self.0.lock();
+            (
+                std::mem::take(&mut state.sessions),
+                std::mem::take(&mut state.running),
+            )
+        };
+        running.into_values().for_each(|task| task.abort());
+        sessions
+            .values()
+            .flatten()
+            .for_each(|session| session.close());
+        drop(sessions);
+        let backends = self.0.backends.all();
+        let ending = backends.iter().cloned();
+        let ending = ending.map(|backend| async move { backend.shut_down().await });
+        ending.collect::<JoinSet<()>>().join_all().await;
+    }
+
     /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C.
     ///
     /// # Errors
@@ -692,6 +714,10 @@ impl ServerHandler for Bridge {
                     is_other
                 });
                 drop(state);
+                sessions
+                    .iter()
+                    .flatten()
+                    .for_each(|session| session.close());
                 drop(sessions);
                 shared.end_waiting_calls(handle, None);
             }

@@ -212,7 +212,7 @@ pub struct ServerState {
     pub name: String,
     /// True if the latest attempt to reach the server succeeded.
     pub is_up: bool,
-    /// Number of open connections.
+    /// Number of connections, and of processes of a command: open ones, and those that are being opened or closed.
     pub connections: usize,
     /// Number of calls that wait for the response of their client.
     pub waiting_calls: usize,

@@ -62,6 +62,8 @@ struct State {
     client_tasks: Vec<String>,
     /// Task that listens to the subscription at a server without sessions.
     listening: Option<AbortHandle>,
+    /// Task that connects to the server before a request needs the connection.
+    connecting: Option<AbortHandle>,
 }
 
 impl Session {
@@ -124,11 +126,20 @@ impl Session {
             return;
         }
         let session = Arc::clone(self);
-        tokio::spawn(async move {
+        let connecting = tokio::spawn(async move {
             if let Err(error) = session.connection().await {
                 tracing::warn!(error = error.message(), "a client has no server yet");
             }
         });
+        self.lock().connecting = Some(connecting.abort_handle());
+    }
+
+    /// Ends what the session does on its own, because its client has left.
+    pub(crate) fn close(&self) {
+        let connecting = self.lock().connecting.take();
+        if let Some(connecting) = connecting {
+            connecting.abort();
+        }
     }
 
     /// Returns the connection if it is open.

@@ -12,7 +12,7 @@ use mcp_exact_session::{
     RawResult, RequestKey, SendError, ServerNotification, ServerRequest, ServerRequestKey,
     SessionInfo,
 };
-use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest};
+use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient, PendingRequest};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -149,8 +149,8 @@ impl PendingServerRequest {
 
 /// Connection to the upstream server on behalf of one client, or of clients that share it.
 pub(crate) struct Connection {
-    /// Handle of the endpoint that is connected to the server.
-    pub(crate) client: ClientHandle,
+    /// Endpoint that is connected to the server; the connection ends with this value.
+    pub(crate) client: OwnedClient,
     /// Negotiated revision, identity and capabilities of the server.
     pub(crate) info: SessionInfo,
     /// State of the connection, which the event handler of the endpoint updates.
@@ -188,6 +188,7 @@ impl Connection {
     pub(crate) async fn open(
         upstream: &dyn Upstream,
         (options, repairs): (&Options, RepairReport),
+        drivers: &Drivers,
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
         receiver: Option<Arc<dyn Receiver>>,
@@ -201,13 +202,14 @@ impl Connection {
             event => handler.handle(client, event),
         };
         let connected = upstream.connect(settings, prior, Arc::new(handler));
-        let (handle, _driver) = connected.map_err(|error| unreachable_server(&error))?;
-        let (info, negotiation) = handle
-            .ready()
-            .await
-            .map_err(|error| unreachable_server(&error))?;
+        let (handle, driver) = connected.map_err(|error| unreachable_server(&error))?;
+        // From here on, the connection ends with this future, wherever its client stops waiting.
+        let client = OwnedClient::new(handle);
+        drivers.add(driver);
+        let ready = client.ready().await;
+        let (info, negotiation) = ready.map_err(|error| unreachable_server(&error))?;
         let connection = Arc::new(Self {
-            client: handle,
+            client,
             info,
             routes: Arc::clone(&routes),
         });
@@ -275,7 +277,7 @@ impl Connection {
 
     /// Starts a task that marks the connection as lost when it is closed.
     fn watch_for_end(self: &Arc<Self>) {
-        let (routes, client) = (Arc::clone(&self.routes), self.client.clone());
+        let (routes, client) = (Arc::clone(&self.routes), ClientHandle::clone(&self.client));
         tokio::spawn(async move {
             let reason = client.closed().await;
             tracing::debug!(%reason, "a connection to the server has ended");
@@ -397,14 +399,33 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let client = self.client.clone();
-        // A callback of the endpoint may own the last reference to this connection, and is dropped while the lock that
-        // `close` needs is held.
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(async move { client.close() })),
-            Err(_) => client.close(),
+/// Tasks that drive the connections to one server. Each ends when its connection and the process of the server have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Drivers(Mutex<Vec<JoinHandle<()>>>);
+
+impl Drivers {
+    fn lock(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, driver: JoinHandle<()>) {
+        let mut drivers = self.lock();
+        drivers.retain(|driver| !driver.is_finished());
+        drivers.push(driver);
+    }
+
+    /// Returns the number of connections that have not ended, including those that are being opened and closed.
+    pub(crate) fn count(&self) -> usize {
+        let drivers = self.lock();
+        let running = drivers.iter().filter(|driver| !driver.is_finished());
+        running.count()
+    }
+
+    /// Waits until all connections have ended.
+    pub(crate) async fn ended(&self) {
+        let drivers = std::mem::take(&mut *self.lock());
+        for driver in drivers {
+            let _ = driver.await;
         }
     }
 }

@@ -105,6 +105,8 @@ mod memory;
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod metrics;
 mod observe;
+#[cfg(all(feature = "client", feature = "tokio"))]
+mod owned;
 #[cfg(feature = "process")]
 mod process;
 pub mod sse;
@@ -129,6 +131,8 @@ pub use line::LineTransport;
 #[cfg(feature = "tokio")]
 pub use memory::{MemoryTransport, memory_pair};
 pub use metrics::{ConnectionMetrics, connection_metrics};
+#[cfg(all(feature = "client", feature = "tokio"))]
+pub use owned::OwnedClient;
 #[cfg(feature = "process")]
 pub use process::{ServerCommand, StderrCallback};
 #[cfg(feature = "blocking")]

@@ -426,12 +426,22 @@ pub async fn line_after(
     messages: &[impl AsRef<str>],
     is_right: impl Fn(&str) -> bool,
 ) -> String {
+    line_with(ConnectionOptions::default(), bridge, messages, is_right).await
+}
+
+/// Sends unmodified messages to the bridge on a connection with these time limits, and returns the first received line that
+/// satisfies the predicate.
+pub async fn line_with(
+    options: ConnectionOptions,
+    bridge: &Bridge,
+    messages: &[impl AsRef<str>],
+    is_right: impl Fn(&str) -> bool,
+) -> String {
     let (local, remote) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(remote);
     let transport = LineTransport::new(reader, writer, 4 << 20);
     let (settings, handler) = bridge.endpoint();
     tokio::spawn(async move {
-        let options = ConnectionOptions::default();
         let _ = serve(
             settings,
             handler,

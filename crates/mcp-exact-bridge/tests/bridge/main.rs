@@ -8,6 +8,7 @@ mod faults;
 mod headers;
 mod interleavings;
 mod isolation;
+mod leaving;
 mod load;
 mod many;
 mod matrix;

@@ -13,7 +13,9 @@ use mcp_exact_transport as transport;
 use session::{ClientConfig, ClientEvent, ClientSettings, ServerRequestKey};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
-use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
+use transport::{
+    ClientHandle, ClientHandler, ConnectError, OwnedClient, PendingRequest, ProgressCallback,
+};
 
 use super::ClientError;
 use super::answer::{Handlers, RootsList};
@@ -196,13 +198,10 @@ impl ClientLink {
         let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler(Arc::clone(&events)));
         let (handle, _driver) =
             dial(shared, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
-        let guard = CloseOnDrop(Some(handle));
-        let ready = match &guard.0 {
-            Some(handle) => handle.ready().await,
-            None => Err(ConnectError::Closed),
-        };
+        let owned = OwnedClient::new(handle);
+        let ready = owned.ready().await;
         let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
-        let handle = guard.disarm().ok_or(ClientError::Lost)?;
+        let handle = owned.into_handle();
         let link = Arc::new(Self {
             handle,
             events,
@@ -427,24 +426,6 @@ pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
     let list = capabilities.find(list).and_then(|list| list.object());
     let flag = list.and_then(|list| list.find("listChanged"));
     flag.is_some_and(|flag| flag.text() == "true")
-}
-
-/// Guard that closes the connection if the negotiation is abandoned.
-struct CloseOnDrop(Option<ClientHandle>);
-
-impl CloseOnDrop {
-    /// Disarms the guard, so that the connection stays open, and returns the handle.
-    fn disarm(mut self) -> Option<ClientHandle> {
-        self.0.take()
-    }
-}
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        if let Some(handle) = &self.0 {
-            handle.close();
-        }
-    }
 }
 
 impl ClientError {
