@@ -269,9 +269,14 @@ impl Losses {
             if settings.policy_of(&id) == LossPolicy::Accept {
                 continue;
             }
-            tracing::warn!(method, %from, %to, %loss, id, "a conversion lost information");
-            if let Some(LossHook(hook)) = &settings.hook {
-                hook(&report);
+            match &settings.hook {
+                Some(LossHook(hook)) => {
+                    tracing::debug!(method, %from, %to, %loss, id, "a conversion lost information");
+                    hook(&report);
+                }
+                None => {
+                    tracing::warn!(method, %from, %to, %loss, id, "a conversion lost information");
+                }
             }
             if let Some(request) = &self.request {
                 list_in_header(request, &id);

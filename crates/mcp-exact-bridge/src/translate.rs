@@ -247,9 +247,27 @@ impl Translation {
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
         self.losses.report_repairs(root.method, cx.repairs());
-        self.record_losses(root.method, cx.losses(), is_result)?;
+        let is_of_params = root.kind == MessageKind::Request && root.sender == Role::Client;
+        if is_of_params && cx.losses().iter().any(is_of_own_meta) {
+            let losses = cx.losses().iter();
+            let losses: Vec<Loss> = losses
+                .filter(|loss| !is_of_own_meta(loss))
+                .cloned()
+                .collect();
+            self.record_losses(root.method, &losses, is_result)?;
+        } else {
+            self.record_losses(root.method, cx.losses(), is_result)?;
+        }
         converted.as_deref().map(object).transpose()
     }
+}
+
+/// Returns true if a loss is about a member of `_meta` that the upstream endpoint writes itself: nothing of the client's
+/// request is lost.
+fn is_of_own_meta(loss: &Loss) -> bool {
+    let member = loss.pointer.strip_prefix("/_meta/");
+    let member = member.map(|member| member.replace("~1", "/"));
+    member.is_some_and(|member| OWN_META.contains(&&*member))
 }
 
 /// Returns the kind, method and sender of a payload to convert.
