@@ -1,9 +1,13 @@
 //! Access rules for tools, prompts and resources.
 
+use crate::resource_uri::ResourceUri;
+
 /// Rule that shows or hides tools, prompts and resources of servers.
 ///
 /// Patterns match whole names; `*` in a pattern matches any characters. Tools and prompts are matched by the names that
-/// their server defines, resources by their URIs. Hidden items cannot be called, read or subscribed to.
+/// their server defines, resources by the normal form of their URIs (RFC 3986), in which their server is asked for them. A
+/// URI without a normal form is hidden wherever a rule applies, and a denied URI is denied with any query and fragment. Hidden
+/// items cannot be called, read or subscribed to.
 ///
 /// The last rule that matches a tool, prompt or resource applies; without a matching rule, the item is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,13 +35,51 @@ impl AccessRule {
     }
 
     /// Returns true if the rule shows an item, false if the rule hides it, and `None` if the rule does not apply.
-    fn decision(&self, name: &str) -> Option<bool> {
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
-        if any(&self.deny) {
+    fn decision(&self, item: &Item<'_>) -> Option<bool> {
+        if self.deny.iter().any(|pattern| item.is_denied_by(pattern)) {
             return Some(false);
         }
-        (!self.allow.is_empty()).then(|| any(&self.allow))
+        let is_allowed = || self.allow.iter().any(|pattern| item.is_allowed_by(pattern));
+        (!self.allow.is_empty()).then(is_allowed)
     }
+}
+
+/// Item of a server that rules show or hide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Item<'a> {
+    /// Tool, prompt or method with this name.
+    Name(&'a str),
+    /// Resource or template; `None` if its URI has no normal form.
+    Uri(Option<&'a ResourceUri>),
+}
+
+impl Item<'_> {
+    fn is_allowed_by(&self, pattern: &str) -> bool {
+        match self {
+            Self::Name(name) => matches(pattern, name),
+            Self::Uri(None) => false,
+            Self::Uri(Some(uri)) => match ResourceUri::parse(pattern) {
+                Some(pattern) => matches(pattern.text(), uri.text()),
+                None => matches(pattern, uri.text()),
+            },
+        }
+    }
+
+    fn is_denied_by(&self, pattern: &str) -> bool {
+        match self {
+            Self::Name(name) => matches(pattern, name),
+            Self::Uri(None) => true,
+            Self::Uri(Some(uri)) => match ResourceUri::parse(pattern) {
+                Some(pattern) => uri.is_any_reading(|text| matches(pattern.folded(), text)),
+                None => uri.is_any_reading(|text| matches(pattern, text)),
+            },
+        }
+    }
+}
+
+/// Returns true if a rule is for a server and a principal.
+pub(crate) fn has_rule(rules: &[AccessRule], server: &str, principal: Option<&str>) -> bool {
+    rules.iter().any(|rule| rule.is_for(server, principal))
 }
 
 /// Returns true if a principal may see and use an item of a server.
@@ -45,11 +87,14 @@ pub(crate) fn may_use(
     rules: &[AccessRule],
     server: &str,
     principal: Option<&str>,
-    name: &str,
+    item: &Item<'_>,
 ) -> bool {
+    if matches!(item, Item::Uri(None)) {
+        return !has_rule(rules, server, principal);
+    }
     let applicable = rules.iter().rev();
     let applicable = applicable.filter(|rule| rule.is_for(server, principal));
-    let mut decisions = applicable.filter_map(|rule| rule.decision(name));
+    let mut decisions = applicable.filter_map(|rule| rule.decision(item));
     decisions.next().unwrap_or(true)
 }
 
@@ -120,7 +165,7 @@ mod tests {
             rule("admin", "", "", "*"),
             rule("admin", "ops-*", "*", ""),
         ];
-        let may = |server, principal, name| may_use(&rules, server, principal, name);
+        let may = |server, principal, name| may_use(&rules, server, principal, &Item::Name(name));
         assert!(may("files", None, "read_text"));
         assert!(!may("files", None, "read_secret"));
         assert!(!may("files", Some("ops-1"), "write"));
@@ -128,5 +173,42 @@ mod tests {
         assert!(!may("admin", None, "restart"));
         assert!(!may("admin", Some("guest"), "restart"));
         assert!(may("admin", Some("ops-1"), "restart"));
+    }
+
+    /// A rule sees every spelling of a URI, and an `allow` pattern no other case of a name than it has.
+    #[test]
+    fn rules_see_every_spelling_of_a_uri() {
+        let denied = [rule("", "", "", "file:///secret note://Private/* *.key")];
+        let allowed = [rule("", "", "file:///ok/* note://Ada/*", "")];
+        let may = |rules: &[AccessRule], uri: &str| {
+            may_use(
+                rules,
+                "x",
+                None,
+                &Item::Uri(ResourceUri::parse(uri).as_ref()),
+            )
+        };
+        for uri in [
+            "FILE:///x/../secre%74",
+            "file://localhost/secret",
+            "file:///secret?",
+            "note://private/x",
+            "note://Private/x?y#z",
+            "web://a/b.key?x",
+        ] {
+            assert!(!may(&denied, uri), "{uri}");
+            assert!(may(&[], uri), "{uri}");
+        }
+        for uri in [
+            "file:///ok/../secret",
+            "file:///ok/%2e%2e/secret",
+            "note://ada/x",
+        ] {
+            assert!(!may(&allowed, uri), "{uri}");
+        }
+        for uri in ["file:///ok/x", "FILE:/ok/y/../x", "note://Ada/x"] {
+            assert!(may(&allowed, uri), "{uri}");
+        }
+        assert!(may(&denied, "file:///secrets"));
     }
 }

@@ -9,11 +9,13 @@ use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, Principal, Ses
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::access::may_use;
+use crate::access::Item;
 use crate::bridge::Options;
+use crate::gate::Gate;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::repairs::RepairReport;
+use crate::resource_uri::ResourceUri;
 use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
@@ -123,11 +125,20 @@ impl Backend {
         RepairReport::new(Arc::clone(self.live.repairs()), &self.name)
     }
 
-    /// Returns true if the current rules let a principal see and use an item of the server.
-    pub(crate) fn may_use(&self, principal: Option<&Principal>, name: &str) -> bool {
-        let principal = principal.map(|Principal(name)| name.as_str());
-        let rules = self.live.rules();
-        !self.is_removed() && may_use(&rules.access, &self.name, principal, name)
+    /// Returns the current rules for messages of a principal that are no requests.
+    pub(crate) fn gate(&self, principal: Option<&Principal>) -> Gate {
+        Gate::new(self.live.rules(), principal)
+    }
+
+    /// Returns true if the current rules let a principal see and use a tool.
+    pub(crate) fn may_use_tool(&self, principal: Option<&Principal>, name: &str) -> bool {
+        self.gate(principal).shows(self, &Item::Name(name))
+    }
+
+    /// Returns true if the current rules let a principal see a resource.
+    pub(crate) fn may_see_resource(&self, principal: Option<&Principal>, uri: &str) -> bool {
+        let uri = ResourceUri::parse(uri);
+        self.gate(principal).shows(self, &Item::Uri(uri.as_ref()))
     }
 
     /// Returns the identity and capabilities of the server, if it was reached before.

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::backend::{Backend, Backends};
+use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
@@ -412,8 +413,7 @@ impl SharedState {
             otel.status_code = tracing::field::Empty,
         );
         let relaying = async move {
-            let principal = request.context().principal.as_ref();
-            let relayed = match shared.admit(principal) {
+            let relayed = match shared.admit(&request) {
                 Ok(_admission) => shared.relay(&client, request).await,
                 Err(error) => Err(error),
             };
@@ -435,14 +435,22 @@ impl SharedState {
 
     /// Counts a request towards the limits of its principal; returns an error if the request exceeds a limit, and
     /// `None` if there are no limits.
-    fn admit(&self, principal: Option<&Principal>) -> Result<Option<Admission>, PeerError> {
+    fn admit(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<Admission>, PeerError> {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
         };
+        let principal = request.context().principal.as_ref();
         let principal = principal.map(|Principal(name)| name.as_str());
-        let admitted = self.principals.admit(&limits, principal, Instant::now());
-        let admitted = admitted.inspect_err(|error| self.counters.count_refused(error))?;
-        Ok(Some(admitted))
+        match self.principals.admit(&limits, principal, Instant::now()) {
+            Ok(admitted) => Ok(Some(admitted)),
+            Err(error) => {
+                self.counters.count_refused(&error);
+                Err(self.refuse(request, error))
+            }
+        }
     }
 
     /// Returns all sessions of all clients.
@@ -505,10 +513,15 @@ impl SharedState {
         principal: Option<Principal>,
     ) -> Result<(), PeerError> {
         let mut updates = self.updates.subscribe();
-        let accepted = tasks::with_known_ids(
+        let mut accepted = tasks::with_known_ids(
             filter.clone(),
             &self.tasks_of_filter(&filter, principal.as_ref()),
         );
+        let gate = Gate::new(self.live.rules(), principal.as_ref());
+        let may_listen = |backend: &Arc<Backend>, uri: &str| gate.lets_listen(backend, uri);
+        let backends = self.backends.all();
+        let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
+        accepted.uris.retain(is_let);
         let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
         let count = self.backends.all().iter().filter(is_there).count();
         let missing = Arc::new(AtomicUsize::new(count));
@@ -522,9 +535,9 @@ impl SharedState {
                 let mut filter = filter.clone();
                 // A resource that no server lists may belong to any server.
                 filter.uris.retain(|uri| {
-                    let is_shown = |server| self.may_use(server, principal.as_ref(), uri);
-                    let of = self.uris.listed_by(uri, is_shown);
-                    of.is_none_or(|of| of == server) && is_shown(server)
+                    let is_let = |server| may_listen(&self.backends.get(server), uri);
+                    let of = self.uris.listed_by(uri, is_let);
+                    of.is_none_or(|of| of == server) && is_let(server)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let (acknowledged, accepted) = (request.clone(), accepted.clone());
@@ -669,13 +682,13 @@ impl ServerHandler for Bridge {
                 filter,
                 request,
             } => {
-                let principal = request.context().principal.clone();
                 // A subscription counts towards the requests per second, but not towards the concurrent requests,
                 // because it is long-lived.
-                if let Err(error) = shared.admit(principal.as_ref()) {
+                if let Err(error) = shared.admit(&request) {
                     reply(handle, key, Reply::Error(error));
                     return;
                 }
+                let principal = request.context().principal.clone();
                 let (listening, client) = (Arc::clone(shared), handle.clone());
                 let subscribing = SubscriptionRequest {
                     client: handle.clone(),

@@ -7,9 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    Change, InputRequest, Json, JsonObject, LogMessage, PeerError, Principal, Progress, RawResult,
-    Reply, Revision,
+    Change, IncomingRequest, InputRequest, Json, JsonObject, LogMessage, PeerError, Principal,
+    Progress, RawResult, Reply, Revision,
 };
+use mcp_exact_transport::RequestContext;
+
+use crate::gate::Target;
 
 /// Future that a method of a [`Hook`] returns.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,10 +36,23 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the name of the tool or prompt, or the URI of the resource, that the request names.
+    /// Creates the description of a request to a server; the name is empty if the request reaches none.
+    pub(crate) fn new(server: &str, request: &IncomingRequest<RequestContext>) -> Self {
+        let principal = request.context().principal.clone();
+        Self {
+            server: server.to_owned(),
+            principal: principal.map(|Principal(name)| name),
+            client: request.client().implementation.clone(),
+            revision: request.revision(),
+            method: request.method().to_owned(),
+            params: request.params().cloned(),
+        }
+    }
+
+    /// Returns the name of the tool or prompt, the URI of the resource or template, or the id of the task, that the request
+    /// names; `None` if its method names none.
     pub fn subject(&self) -> Option<String> {
-        let [name, uri] = self.params.as_ref()?.view().find_each(["name", "uri"]);
-        Some(name.or(uri)?.as_str()?.into_owned())
+        Target::of(&self.method, self.params.as_ref()).subject()
     }
 
     /// Returns the arguments of a tool or prompt as received, as JSON text.
@@ -53,7 +69,7 @@ pub enum Decision {
     /// Relays the request.
     Relay,
     /// Relays the request with other params, in the revision of the client. If these params have no `_meta`, the
-    /// `_meta` of the request is kept.
+    /// `_meta` of the request is kept. The access rules decide about the item that they name, too.
     RelayWith(JsonObject),
     /// Answers the request without the server, with a result in the revision of the client.
     Answer(JsonObject),
@@ -201,7 +217,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs a request through all hooks; `relay` sends it with the given params.
+    /// Runs a request through all hooks; `relay` sends it, with the params of the hooks if they have changed them.
     pub(crate) async fn run<F>(
         &self,
         mut call: Call,
@@ -210,12 +226,15 @@ impl Hooks {
     where
         F: Future<Output = Reply>,
     {
-        let mut called = 0;
+        let (mut called, mut is_changed) = (0, false);
         let mut answer = None;
         for hook in &self.0 {
             match hook.before(&call).await {
                 Decision::Relay => {}
-                Decision::RelayWith(params) => call.params = Some(with_meta(params, &call)),
+                Decision::RelayWith(params) => {
+                    call.params = Some(with_meta(params, &call));
+                    is_changed = true;
+                }
                 Decision::Answer(result) => answer = Some(Reply::Result(RawResult::from(result))),
                 Decision::Refuse(error) => answer = Some(Reply::Error(error)),
             }
@@ -226,7 +245,7 @@ impl Hooks {
         }
         let mut reply = match answer {
             Some(answer) => answer,
-            None => relay(call.params.clone()).await,
+            None => relay(call.params.clone().filter(|_| is_changed)).await,
         };
         for hook in self.0[..called].iter().rev() {
             reply = hook.after(&call, reply).await;

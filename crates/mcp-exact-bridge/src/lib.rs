@@ -80,6 +80,7 @@ mod readme {}
 mod access;
 mod backend;
 mod bridge;
+mod gate;
 mod hooks;
 mod limits;
 mod losses;
@@ -88,6 +89,7 @@ mod metrics;
 mod names;
 mod relay;
 mod repairs;
+mod resource_uri;
 mod server_config;
 mod session;
 mod stateless;

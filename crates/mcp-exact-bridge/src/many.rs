@@ -9,26 +9,27 @@ mod lists;
 use std::sync::Arc;
 
 use mcp_exact_revisions::Side;
-use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Principal, Reply, Revision};
+use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-use crate::access::matches;
+use crate::access::{Item, matches};
 use crate::backend::Backend;
 use crate::bridge::SharedState;
+use crate::gate::{self, Admitted, Gate, Target};
 use crate::hooks::Call;
 use crate::metrics::CallTimer;
 use crate::names::Kind;
-use crate::relay;
+use crate::resource_uri::ResourceUri;
 use crate::session::Session;
 use crate::tasks;
 use lists::{Entries, LISTS, List};
 
 /// Destination of a request.
-enum Target {
+enum Destination {
     /// The server with this index receives the request, with these params.
     One(usize, Option<JsonObject>),
     /// The servers receive the request in turn, until a server has the item that the request names.
-    First,
+    First(Target),
 }
 
 impl SharedState {
@@ -38,40 +39,54 @@ impl SharedState {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        if !self.may_relay(&request) {
-            return Err(PeerError::method_not_found(request.method()));
+        let gate = Gate::new(self.live.rules(), request.context().principal.as_ref());
+        let gate = &gate;
+        if !self.may_relay(gate, &request) {
+            let error = PeerError::method_not_found(request.method());
+            return Err(self.refuse(&request, error));
         }
-        if self.relays_without_inspection() {
-            return self.relay_to(0, client, request).await;
+        if self.relays_without_inspection(gate) {
+            return self.relay_to(gate, 0, client, request).await;
         }
         let is_list = |list: &&List| list.method == request.method();
         if let Some(list) = LISTS.iter().find(is_list)
             && is_defined(request.revision(), list.method)
         {
-            return self.list(*list, client, &request).await;
+            return self.list(gate, *list, client, &request).await;
         }
         if names_task(&request) {
             let server = self.server_of_task(client, &request);
-            let server = server.ok_or_else(tasks::unknown_task)?;
-            return self.relay_to(server, client, request).await;
+            let server = server.ok_or_else(|| self.refuse(&request, tasks::unknown_task()))?;
+            return self.relay_to(gate, server, client, request).await;
         }
-        match self.target(client, &request).await? {
-            Target::One(server, params) => {
+        match self.destination(gate, client, &request).await? {
+            Destination::One(server, params) => {
                 let request = request.with_call(request.method(), params);
-                self.relay_to(server, client, request).await
+                self.relay_to(gate, server, client, request).await
             }
-            Target::First => self.relay_to_first(client, &request).await,
+            Destination::First(target) => self.relay_to_first(gate, target, client, &request).await,
         }
+    }
+
+    /// Reports a request that is refused and reaches no server; returns the error of the refusal.
+    pub(crate) fn refuse(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        error: PeerError,
+    ) -> PeerError {
+        if let Some(observer) = &self.options.on_call {
+            observer.report_refusal(&Call::new("", request), &error);
+        }
+        error
     }
 
     /// Returns true if the revision of the client defines the request, or a rule allows the method. Access rules do not
     /// apply to the items that an undefined request names, so by default an undefined request is relayed only in front
     /// of a single server without rules, and only for clients without a principal.
-    fn may_relay(&self, request: &IncomingRequest<RequestContext>) -> bool {
+    fn may_relay(&self, gate: &Gate, request: &IncomingRequest<RequestContext>) -> bool {
         let method = request.method();
-        let is_alone = || request.context().principal.is_none() && self.relays_without_inspection();
-        let rules = self.live.rules();
-        let mut patterns = rules.extension_methods.iter();
+        let is_alone = || gate.principal().is_none() && self.relays_without_inspection(gate);
+        let mut patterns = gate.rules().extension_methods.iter();
         is_defined(request.revision(), method)
             || self.relays_extension_tasks(request)
             || patterns.any(|pattern| matches(pattern, method))
@@ -118,42 +133,47 @@ impl SharedState {
     }
 
     /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
-    fn relays_without_inspection(&self) -> bool {
+    fn relays_without_inspection(&self, gate: &Gate) -> bool {
         let backends = self.backends.all();
-        backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
+        backends.len() == 1 && !backends[0].is_one_of_many && gate.rules().access.is_empty()
     }
 
-    /// Returns true if a principal may see and use an item of the server with an index.
-    pub(crate) fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
-        self.backends.get(server).may_use(principal, name)
-    }
-
-    /// Relays a request to a server, through the hooks, and counts the request.
+    /// Admits a request to a server, relays it through the hooks, and counts it. What a hook has changed is admitted again.
     async fn relay_to(
         self: &Arc<Self>,
+        gate: &Gate,
         server: usize,
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let backend = self.backends.get(server);
-        if is_defined_by_server_only(&backend, &request) {
-            return Err(PeerError::method_not_found(request.method()));
-        }
         let span = tracing::Span::current();
         span.record("server", &backend.name);
-        let call = self.has_observers().then(|| call_of(&backend, &request));
+        let admitted = if is_defined_by_server_only(&backend, &request) {
+            Err(PeerError::method_not_found(request.method()))
+        } else {
+            gate.admit(&backend, request.clone())
+        };
+        let request = admitted.as_ref().map_or(&request, Admitted::request);
+        let call = self
+            .has_observers()
+            .then(|| Call::new(&backend.name, request));
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
-        let reply = match call.filter(|_| !self.options.hooks.is_empty()) {
-            None => {
-                self.relay_without_hooks(&backend, server, client, request)
-                    .await
-            }
+        let send = async |admitted: Result<Admitted, PeerError>| match admitted {
+            Ok(admitted) => self.send(&backend, server, client, admitted).await,
+            Err(error) => Reply::Error(error),
+        };
+        let is_hooked = admitted.is_ok() && !self.options.hooks.is_empty();
+        let reply = match call.filter(|_| is_hooked) {
+            None => send(admitted).await,
             Some(call) => {
-                let relay = async |params| {
-                    let request = request.with_call(request.method(), params);
-                    self.relay_without_hooks(&backend, server, client, request)
-                        .await
+                let relay = async |changed: Option<JsonObject>| match changed {
+                    None => send(admitted.clone()).await,
+                    params => {
+                        let changed = request.with_call(request.method(), params);
+                        send(gate.admit(&backend, changed)).await
+                    }
                 };
                 self.options.hooks.run(call, relay).await
             }
@@ -173,65 +193,48 @@ impl SharedState {
         self.options.on_call.is_some() || !self.options.hooks.is_empty()
     }
 
-    /// Relays a request to a server without calling hooks.
-    async fn relay_without_hooks(
+    /// Sends an admitted request to a server, and returns the answer.
+    async fn send(
         &self,
         backend: &Backend,
         server: usize,
         client: &ServerHandle,
-        request: IncomingRequest<RequestContext>,
+        admitted: Admitted,
     ) -> Reply {
-        let relayed = match self.session(client, &request, server) {
-            Some(session) => session.relay(request).await,
-            None => backend.stateless.relay(backend, client, request).await,
+        let relayed = match self.session(client, admitted.request(), server) {
+            Some(session) => session.relay(&admitted).await,
+            None => backend.stateless.relay(backend, client, &admitted).await,
         };
         relayed.unwrap_or_else(Reply::Error)
     }
 
-    /// Returns the destination of a request: the server of the tool or prompt that its params name, or else the first
-    /// server that has the item.
-    async fn target(
+    /// Returns the destination of a request: the server of the tool or prompt that it names, or else the first server that
+    /// has the item.
+    async fn destination(
         self: &Arc<Self>,
+        gate: &Gate,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
-    ) -> Result<Target, PeerError> {
-        let text = |name: &str| {
-            let text = request.param(name).and_then(|text| text.as_str());
-            text.map(|text| text.into_owned())
-        };
-        let by_name = match request.method() {
-            "tools/call" => Some((Kind::Tool, text("name"))),
-            "prompts/get" => Some((Kind::Prompt, text("name"))),
-            _ => None,
-        };
-        if let Some((kind, name)) = by_name {
-            let name =
-                name.ok_or_else(|| PeerError::invalid_params("`name` has to be a string"))?;
-            let (server, own) = self.find(kind, &name, client, request).await?;
-            return Ok(Target::One(server, renamed(request.params(), &own)));
-        }
-        if request.method() == "completion/complete"
-            && let Some(reference) = request.param("ref").and_then(|value| value.object())
-        {
-            let [kind, name] = reference.find_each(["type", "name"]).map(|value| {
-                let text = value.and_then(|value| value.as_str());
-                text.map(|text| text.into_owned())
-            });
-            if let (Some("ref/prompt"), Some(name)) = (kind.as_deref(), name) {
-                let (server, own) = self.find(Kind::Prompt, &name, client, request).await?;
-                let reference = renamed(Some(&reference.to_object()), &own);
-                let mut params = request.params().cloned().unwrap_or_default();
-                params.insert("ref", reference.unwrap_or_default());
-                return Ok(Target::One(server, Some(params)));
+    ) -> Result<Destination, PeerError> {
+        let target = Target::of(request.method(), request.params());
+        match target {
+            Target::Named(kind, name) => {
+                let (server, own) = self.find(gate, kind, &name, client, request).await?;
+                let params = request.params();
+                let params =
+                    params.map(|params| gate::renamed(request.method(), params, "name", &own));
+                Ok(Destination::One(server, params))
             }
+            Target::Missing("name") => Err(self.refuse(request, gate::missing_member("name"))),
+            target => Ok(Destination::First(target)),
         }
-        Ok(Target::First)
     }
 
     /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
     /// the item. Reads the lists of all servers if the name is unknown.
     async fn find(
         self: &Arc<Self>,
+        gate: &Gate,
         kind: Kind,
         name: &str,
         client: &ServerHandle,
@@ -245,18 +248,15 @@ impl SharedState {
         {
             // The client may have learned the name from another process.
             tracing::debug!(name, "an unknown name is looked for");
-            self.entries_of_all(*list, client, request).await;
+            self.entries_of_all(gate, *list, client, request).await;
             found = self.names.find(kind, name);
         }
-        let principal = request.context().principal.as_ref();
-        let found = found.filter(|(server, own)| self.may_use(*server, principal, own));
-        found.ok_or_else(|| {
-            let what = match kind {
-                Kind::Tool => "tool",
-                Kind::Prompt => "prompt",
-            };
-            PeerError::invalid_params(format!("Unknown {what}: {name}"))
-        })
+        let is_shown = |(server, own): &(usize, String)| {
+            gate.shows(&self.backends.get(*server), &Item::Name(own))
+        };
+        found
+            .filter(is_shown)
+            .ok_or_else(|| self.refuse(request, gate::unknown_item(kind, name)))
     }
 
     /// Returns the server whose input requests a retry answers; `None` if the `requestState` of the retry does not name
@@ -277,40 +277,50 @@ impl SharedState {
     /// input requests the retry answers, or else with the server that is known to have the item.
     async fn relay_to_first(
         self: &Arc<Self>,
+        gate: &Gate,
+        target: Target,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let principal = request.context().principal.as_ref();
-        // A completion names a template in its reference.
-        let reference = request
-            .param("ref")
-            .and_then(|reference| relay::uri_of(Some(&reference.object()?.to_object())));
-        let uri = relay::uri_of(request.params()).or(reference);
-        let reader = principal.map(|Principal(name)| name.as_str());
+        let reader = gate.principal();
+        let uri = target.uri();
         let known = uri.as_deref().and_then(|uri| {
             let answered = || self.uris.answered_by(reader, uri);
             let of_retry = is_retry(request).then(answered).flatten();
             of_retry.or_else(|| self.uris.server_of(reader, uri))
         });
         let first = self.server_of_retry(client, request).or(known);
-        let mut last = None;
+        let (mut last, mut subscribed) = (None, None);
+        // A resource that no server lists may belong to any server that accepts a subscription.
+        let is_for_all = uri.as_ref().is_some_and(|uri| {
+            let is_subscription = matches!(
+                request.method(),
+                "resources/subscribe" | "resources/unsubscribe"
+            );
+            is_subscription && self.uris.listed_by(uri, |_| true).is_none()
+        });
+        let normal = uri.as_deref().and_then(ResourceUri::parse);
+        let item = match &uri {
+            Some(_) => Item::Uri(normal.as_ref()),
+            None => Item::Name(request.method()),
+        };
         let backends = self.backends.all();
         let mut servers: Vec<_> = backends.iter().enumerate().collect();
         servers.sort_by_key(|(server, _)| Some(*server) != first);
         for (server, backend) in servers {
-            let name = uri.as_deref().unwrap_or_else(|| request.method());
-            if !self.may_use(server, principal, name) {
+            if !gate.shows(backend, &item) {
                 continue;
             }
             // The responses are for the server that has sent the input requests.
             let is_last = is_retry(request) && first == Some(server);
-            match self.relay_to(server, client, request.clone()).await {
+            match self.relay_to(gate, server, client, request.clone()).await {
                 Err(error) if is_unknown(&error) && !is_last => {
                     last.get_or_insert(error);
                 }
                 // An unreachable server may have the item, but its error is returned only after all other servers were
                 // tried.
                 Err(error) if backend.is_unreachable() && !is_last => last = Some(error),
+                Ok(reply) if is_for_all => subscribed = Some(reply),
                 answered => {
                     if let ("resources/read", Some(uri), Ok(_)) =
                         (request.method(), &uri, &answered)
@@ -321,34 +331,18 @@ impl SharedState {
                 }
             }
         }
-        Err(last.unwrap_or_else(|| match uri {
-            Some(uri) => unknown_resource(&uri, request.revision()),
-            None => PeerError::method_not_found(request.method()),
+        if let Some(reply) = subscribed {
+            return Ok(reply);
+        }
+        Err(last.unwrap_or_else(|| {
+            let error = match (&uri, &normal) {
+                (Some(_), None) => gate::ambiguous_uri(),
+                (Some(uri), Some(_)) => gate::unknown_resource(uri, request),
+                (None, _) => PeerError::method_not_found(request.method()),
+            };
+            self.refuse(request, error)
         }))
     }
-}
-
-/// Returns the description of a request for hooks and observers.
-fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call {
-    let principal = request.context().principal.clone();
-    Call {
-        server: backend.name.clone(),
-        principal: principal.map(|Principal(name)| name),
-        client: request.client().implementation.clone(),
-        revision: request.revision(),
-        method: request.method().to_owned(),
-        params: request.params().cloned(),
-    }
-}
-
-/// Returns the object with its member `name` replaced; the other members and their order do not change.
-fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
-    let object = object?;
-    let members = object.view().iter().map(|(key, value)| match &*key {
-        "name" => (key, Json::string(name)),
-        _ => (key, value.to_json()),
-    });
-    Some(members.collect())
 }
 
 /// Returns true if the error means that the server does not have the item that a request names.
@@ -381,12 +375,4 @@ fn is_defined_by_server_only(backend: &Backend, request: &IncomingRequest<Reques
 /// Returns true if the request contains responses to input requests of a server.
 fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
     request.state.is_some() || !request.responses.is_empty()
-}
-
-/// Returns the error for a missing resource, with the code of the client's revision (`server/resources`, "Error Handling").
-fn unknown_resource(uri: &str, revision: Revision) -> PeerError {
-    let data = JsonObject::from_iter([("uri", Json::string(uri))]);
-    let spec = mcp_exact_revisions::find(revision.as_str());
-    let code = spec.map_or(-32602, |spec| spec.resource_not_found_code());
-    PeerError::new(code, "Resource not found").with_data(data)
 }

@@ -75,7 +75,8 @@ pub struct CallReport<'a> {
     pub duration: Duration,
 }
 
-/// Function of the application that is called after each request, for an audit log. The function must not block.
+/// Function of the application that is called after each request, for an audit log. A request that rules or limits refuse
+/// before it has a server is reported with an empty name of the server. The function must not block.
 #[derive(Clone)]
 pub struct CallObserver(Arc<dyn Fn(&CallReport<'_>) + Send + Sync>);
 
@@ -83,6 +84,17 @@ impl CallObserver {
     /// Creates an observer from a function.
     pub fn new(observer: impl Fn(&CallReport<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observer))
+    }
+}
+
+impl CallObserver {
+    /// Reports a request that was refused and reached no server.
+    pub(crate) fn report_refusal(&self, call: &Call, error: &PeerError) {
+        (self.0)(&CallReport {
+            call,
+            outcome: CallOutcome::Error(error.code().unwrap_or_default()),
+            duration: Duration::ZERO,
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
+use crate::gate::Target;
 use crate::hooks::MessageHooks;
 use crate::tasks;
 use crate::upstream::Connection;
@@ -95,10 +96,9 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
     Some(trace)
 }
 
-/// Returns the member `uri` of params; `None` if it is missing or is no string.
-pub(crate) fn uri_of(params: Option<&JsonObject>) -> Option<String> {
-    let uri = params?.view().find("uri")?;
-    Some(uri.as_str()?.into_owned())
+/// Returns the URI of the resource that a request names.
+pub(crate) fn uri_of(request: &IncomingRequest<RequestContext>) -> Option<String> {
+    Target::of(request.method(), request.params()).uri()
 }
 
 /// Subscribes to resources on a new connection to a server with sessions.

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
+use crate::gate::{self, Admitted};
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
 use crate::stateless::SharedCalls;
@@ -223,19 +224,17 @@ impl Session {
     }
 
     /// Relays a request, and returns the answer for the client.
-    pub(crate) async fn relay(
-        &self,
-        request: IncomingRequest<RequestContext>,
-    ) -> Result<Reply, PeerError> {
+    pub(crate) async fn relay(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
+        let request = admitted.request();
         self.lock()
             .principal
             .clone_from(&request.context().principal);
         if self.backend.is_shared() {
-            return self.relay_shared(request).await;
+            return self.relay_shared(admitted).await;
         }
         loop {
             let connection = self.connection().await?;
-            match self.relay_on(&connection, None, &request).await {
+            match self.relay_on(&connection, None, request).await {
                 // The connection was lost before the request was sent, so the request can be sent on another
                 // connection, if the session allows one.
                 Err(RelayError::Unsent) => {}
@@ -310,7 +309,7 @@ impl Session {
         if let Outcome::Result(_) = &outcome {
             self.record_subscription(request);
         }
-        let uri = relay::uri_of(request.params());
+        let uri = relay::uri_of(request);
         if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
             self.backend.tools.update(result.object());
         }
@@ -368,8 +367,8 @@ impl Session {
     /// Subscribes to a resource at a server of 2026-07-28, where one subscription covers all resources
     /// (`basic/patterns/subscriptions`).
     fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
-        if relay::uri_of(request.params()).is_none() {
-            return Err(PeerError::invalid_params("`uri` has to be a string"));
+        if relay::uri_of(request).is_none() {
+            return Err(gate::missing_member("uri"));
         }
         self.record_subscription(request);
         Ok(Reply::Result(JsonObject::new().into()))
@@ -377,7 +376,7 @@ impl Session {
 
     /// Updates the set of resources that the client is subscribed to.
     fn record_subscription(&self, request: &IncomingRequest<RequestContext>) {
-        let Some(uri) = relay::uri_of(request.params()) else {
+        let Some(uri) = relay::uri_of(request) else {
             return;
         };
         let method = request.method();
@@ -611,7 +610,7 @@ impl Receiver for SessionReceiver {
         if let Change::Resource(uri) = &change {
             let principal = session.lock().principal.clone();
             // The rules may have changed since the client has subscribed.
-            if !session.backend.may_use(principal.as_ref(), uri) {
+            if !session.backend.may_see_resource(principal.as_ref(), uri) {
                 return;
             }
         }

@@ -38,6 +38,7 @@ use self::waiting::{
 };
 use crate::backend::Backend;
 use crate::bridge::Options;
+use crate::gate::Admitted;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::losses::Losses;
 use crate::relay::{self, ProgressReceiver, RelayError};
@@ -123,18 +124,19 @@ impl Stateless {
         &self,
         backend: &Backend,
         client: &ServerHandle,
-        request: IncomingRequest<RequestContext>,
+        admitted: &Admitted,
     ) -> Result<Reply, PeerError> {
-        if is_extension_request(&request) {
+        let request = admitted.request();
+        if is_extension_request(request) {
             return self.relay_task_request(backend, client, request).await;
         }
-        let owner = self.owner(&request)?;
+        let owner = self.owner(request)?;
         let state = request.state.as_deref();
         let state = state.filter(|state| state.starts_with(STATE_PREFIX));
         // The bridge has created the `requestState` of a waiting call; the server does not define it.
         if let Some(state) = state.filter(|state| self.is_stored(state)) {
-            let waiting = self.take_waiting(state, &owner, &request)?;
-            return self.resume(client, &request, waiting).await;
+            let waiting = self.take_waiting(state, request)?;
+            return self.resume(client, request, waiting).await;
         }
         let negotiation = backend.profile().await?.negotiation;
         let has_sessions = negotiation.lifecycle == Lifecycle::Initialize;
@@ -146,12 +148,11 @@ impl Stateless {
         loop {
             let relayed = if needs_lease {
                 let lease = self.connections.lease(backend, owner.clone()).await?;
-                self.call_on_leased_connection(client, &request, lease)
-                    .await
+                self.call_on_leased_connection(client, request, lease).await
             } else {
                 let binding = self.binding(backend, owner.principal.as_deref())?;
                 let connection = self.connections.shared_connection(backend, &owner).await?;
-                self.call_on_shared_connection(client, &request, &connection, binding)
+                self.call_on_shared_connection(client, request, &connection, binding)
                     .await
             };
             match relayed {
@@ -497,7 +498,7 @@ impl Stateless {
             connection.set_lost();
         }
         let back = translation.reversed();
-        let (method, uri) = (request.method(), relay::uri_of(request.params()));
+        let (method, uri) = (request.method(), relay::uri_of(request));
         match outcome {
             Outcome::Result(result) => {
                 if method == "tools/list" {

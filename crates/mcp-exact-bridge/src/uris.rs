@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::resource_uri::ResourceUri;
+
 /// Maximum size of stored URIs, in bytes: of the resources of one server, of the templates of one server, and of all
 /// read URIs together.
 const MAX_BYTES: usize = 8 << 20;
@@ -109,7 +111,7 @@ impl KnownUris {
 
     /// Replaces the resources of a server by the resources of a complete list.
     pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) {
-        let uris = limit_uris(uris.into_iter()).collect();
+        let uris = limit_uris(uris.into_iter().map(|uri| key(&uri))).collect();
         self.lock().servers.entry(server).or_default().listed = uris;
     }
 
@@ -118,16 +120,17 @@ impl KnownUris {
     pub(crate) fn set_templates(&self, server: usize, templates: &[String]) {
         let literals = templates
             .iter()
-            .map(|template| literal(template).to_owned());
+            .map(|template| literal(&key(template)).to_owned());
         let literals = limit_uris(literals.filter(|literal| !literal.is_empty())).collect();
         self.lock().servers.entry(server).or_default().templates = literals;
     }
 
     /// Records that a server has answered a request of a principal that reads a URI.
     pub(crate) fn record_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
+        let uri = key(uri);
         let mut state = self.lock();
-        if state.listed_by(uri, |by| by == server).is_none() {
-            state.answered.record(principal, uri, server);
+        if state.listed_by(&uri, |by| by == server).is_none() {
+            state.answered.record(principal, &uri, server);
         }
     }
 
@@ -141,22 +144,23 @@ impl KnownUris {
 
     /// Returns the first server that lists a URI and satisfies the predicate.
     pub(crate) fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
-        self.lock().listed_by(uri, is_right)
+        self.lock().listed_by(&key(uri), is_right)
     }
 
     /// Returns the server that has answered an earlier request of a principal that reads a URI.
     pub(crate) fn answered_by(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
-        self.lock().answered.find(principal, uri)
+        self.lock().answered.find(principal, &key(uri))
     }
 
     /// Returns the server of a URI for a principal: the first server that lists the URI, or else the server that has
     /// the template with the longest matching prefix, or else the server that has answered the principal.
     pub(crate) fn server_of(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+        let uri = key(uri);
         let state = self.lock();
         state
-            .listed_by(uri, |_| true)
-            .or_else(|| state.templated_by(uri))
-            .or_else(|| state.answered.find(principal, uri))
+            .listed_by(&uri, |_| true)
+            .or_else(|| state.templated_by(&uri))
+            .or_else(|| state.answered.find(principal, &uri))
     }
 }
 
@@ -168,6 +172,14 @@ fn limit_uris(uris: impl Iterator<Item = String>) -> impl Iterator<Item = String
             bytes += uri.len() + OVERHEAD;
             bytes <= MAX_BYTES
         })
+}
+
+/// Returns the text by which spellings of a URI or template are compared.
+fn key(uri: &str) -> String {
+    match ResourceUri::parse(uri) {
+        Some(normal) => normal.folded().to_owned(),
+        None => uri.to_owned(),
+    }
 }
 
 /// Returns the literal prefix of a template, before its first expression.

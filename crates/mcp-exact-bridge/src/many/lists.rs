@@ -4,18 +4,20 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Repair, RepairRule, Reply,
+    IncomingRequest, Json, JsonObject, Outcome, PeerError, Repair, RepairRule, Reply,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::renamed;
+use crate::access::Item;
 use crate::backend::Backend;
 use crate::bridge::SharedState;
+use crate::gate::Gate;
 use crate::losses::{self, Losses};
 use crate::names::Kind;
 use crate::relay;
+use crate::resource_uri::ResourceUri;
 use crate::tasks;
 use crate::translate::Translation;
 use crate::update::SERVER_ANSWER_TIMEOUT;
@@ -106,6 +108,7 @@ impl SharedState {
     /// Joins the lists of all servers. The entries of a server that does not answer are omitted.
     pub(super) async fn list(
         self: &Arc<Self>,
+        gate: &Gate,
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
@@ -114,9 +117,9 @@ impl SharedState {
             let words = "`cursor` is none of this server's: its lists have one page";
             return Err(PeerError::invalid_params(words));
         }
-        let (listed, is_complete) = self.entries_of_all(list, client, request).await;
+        let (listed, is_complete) = self.entries_of_all(gate, list, client, request).await;
         let mut result = empty(list, request)?;
-        if let Some(lifetime) = self.lifetime(&listed)
+        if let Some(lifetime) = lifetime(gate, &listed)
             && is_complete
             && result.get("ttlMs").is_some()
         {
@@ -148,27 +151,11 @@ impl SharedState {
             })
     }
 
-    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if the
-    /// list of a server has no hint.
-    fn lifetime(&self, listed: &[ServerList]) -> Option<Lifetime> {
-        let mut strictest = Lifetime {
-            milliseconds: u64::MAX,
-            // A list that depends on the principal must not be shared between principals.
-            is_public: self.live.rules().access.is_empty(),
-        };
-        for ServerList { first, .. } in listed {
-            let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
-            let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
-            strictest.milliseconds = strictest.milliseconds.min(milliseconds);
-            strictest.is_public &= scope?.as_str()? == "public";
-        }
-        (!listed.is_empty()).then_some(strictest)
-    }
-
     /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The returned flag is
     /// false if a server did not answer.
     pub(super) async fn entries_of_all(
         self: &Arc<Self>,
+        gate: &Gate,
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
@@ -181,8 +168,9 @@ impl SharedState {
                 continue;
             }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
+            let gate = gate.clone();
             reading.spawn(async move {
-                let reading = shared.entries(server, list, &client, &request);
+                let reading = shared.entries(&gate, server, list, &client, &request);
                 let read = timeout(SERVER_ANSWER_TIMEOUT, reading).await;
                 let late = |_| Err(PeerError::internal("the server gave no answer in time"));
                 (server, read.unwrap_or_else(late))
@@ -207,7 +195,7 @@ impl SharedState {
         let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
         // Names are assigned in the order of the servers, not of their answers.
         for listed in &mut listed {
-            self.rename(list, listed, request.context().principal.as_ref());
+            self.rename(gate, list, listed);
         }
         (listed, is_complete)
     }
@@ -215,6 +203,7 @@ impl SharedState {
     /// Reads all pages of a server's list; `None` if the server has no such list.
     async fn entries(
         self: &Arc<Self>,
+        gate: &Gate,
         server: usize,
         list: List,
         client: &ServerHandle,
@@ -236,13 +225,13 @@ impl SharedState {
             }
             let params = (!params.is_empty()).then_some(params);
             let request = request.with_call(list.method, params);
-            let mut page = self.relay_to(server, client, request.clone()).await;
+            let mut page = self.relay_to(gate, server, client, request.clone()).await;
             if page
                 .as_ref()
                 .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost, None))
             {
                 // Repeating a list request is safe.
-                page = self.relay_to(server, client, request).await;
+                page = self.relay_to(gate, server, client, request).await;
             }
             let page = match page? {
                 Reply::Result(page) => page.into_object(),
@@ -292,8 +281,9 @@ impl SharedState {
     }
 
     /// Removes the entries that the principal may not use, and renames the others for clients.
-    fn rename(&self, list: List, listed: &mut ServerList, principal: Option<&Principal>) {
+    fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList) {
         let server = listed.server;
+        let backend = self.backends.get(server);
         let mut uris = Vec::new();
         listed.entries.retain_mut(|entry| {
             let key = entry.view().find(list.entries.key());
@@ -301,20 +291,24 @@ impl SharedState {
                 return false;
             };
             // The server's session has removed the tasks of other clients.
-            let is_shown = list.entries == Entries::Tasks || self.may_use(server, principal, &key);
-            let Entries::Named(kind) = list.entries else {
-                // The resources of a server do not depend on the principal.
-                uris.push(key);
-                return is_shown;
+            let kind = match list.entries {
+                Entries::Named(kind) => kind,
+                Entries::Tasks => return true,
+                Entries::Resources | Entries::Templates => {
+                    let normal = ResourceUri::parse(&key);
+                    // The resources of a server do not depend on the principal.
+                    uris.push(key);
+                    return gate.shows(&backend, &Item::Uri(normal.as_ref()));
+                }
             };
-            if !is_shown {
+            if !gate.shows(&backend, &Item::Name(&key)) {
                 return false;
             }
             let Some(name) = self.names.assign(kind, server, &key) else {
                 return false;
             };
             if name != key {
-                *entry = renamed(Some(entry), &name).unwrap_or_default();
+                entry.insert("name", Json::string(&name));
             }
             true
         });
@@ -332,6 +326,23 @@ struct Lifetime {
     milliseconds: u64,
     /// True if caches may share the list between users.
     is_public: bool,
+}
+
+/// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if the
+/// list of a server has no hint.
+fn lifetime(gate: &Gate, listed: &[ServerList]) -> Option<Lifetime> {
+    let mut strictest = Lifetime {
+        milliseconds: u64::MAX,
+        // A list that depends on the principal must not be shared between principals.
+        is_public: gate.rules().access.is_empty(),
+    };
+    for ServerList { first, .. } in listed {
+        let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
+        let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
+        strictest.milliseconds = strictest.milliseconds.min(milliseconds);
+        strictest.is_public &= scope?.as_str()? == "public";
+    }
+    (!listed.is_empty()).then_some(strictest)
 }
 
 /// List of one server.

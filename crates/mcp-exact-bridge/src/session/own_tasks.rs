@@ -9,6 +9,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::RequestContext;
 
 use super::Session;
+use crate::gate::missing_member;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::Connection;
 
@@ -47,7 +48,7 @@ impl Session {
     /// client.
     fn own_task(&self, request: &IncomingRequest<RequestContext>) -> Result<String, PeerError> {
         let id = request.params().and_then(tasks::id_of);
-        let id = id.ok_or_else(|| PeerError::invalid_params("`taskId` has to be a string"))?;
+        let id = id.ok_or_else(|| missing_member("taskId"))?;
         let id = self.original_id(&id).ok_or_else(tasks::unknown_task)?;
         let principal = request.context().principal.as_ref();
         if !self.is_own_task(principal, &id) {
@@ -59,7 +60,7 @@ impl Session {
     /// Returns true if a task belongs to the client, and the rules show the tool of the task to the client.
     fn is_own_task(&self, principal: Option<&Principal>, id: &str) -> bool {
         let tool = self.backend.tasks.tool_of(&self.task_owner(principal), id);
-        tool.is_some_and(|tool| self.backend.may_use(principal, &tool))
+        tool.is_some_and(|tool| self.backend.may_use_tool(principal, &tool))
     }
 
     /// Returns the server's id of a task; `None` if the task cannot belong to the server.

@@ -8,15 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_session::{
-    Change, Filter, IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, Reply,
-};
-use mcp_exact_transport::{RequestContext, ServerHandle};
+use mcp_exact_session::{Change, Filter, JsonObject, Lifecycle, PeerError, Principal, Reply};
+use mcp_exact_transport::ServerHandle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Session;
 use crate::backend::Backend;
+use crate::gate::Admitted;
 use crate::relay::RelayError;
 use crate::stateless::SubscriptionRequest;
 use crate::upstream::EVERY_LIST;
@@ -26,10 +25,8 @@ const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration
 
 impl Session {
     /// Relays a request on a connection of its principal, and returns the answer for the client.
-    pub(super) async fn relay_shared(
-        &self,
-        request: IncomingRequest<RequestContext>,
-    ) -> Result<Reply, PeerError> {
+    pub(super) async fn relay_shared(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
+        let request = admitted.request();
         let known = self.backend.profile().await?;
         self.listen_shared(request.context().principal.clone());
         let method = request.method();
@@ -37,15 +34,15 @@ impl Session {
             if !has_subscriptions(&known.info.capabilities) {
                 return Err(PeerError::method_not_found(method));
             }
-            return self.subscribe(&request);
+            return self.subscribe(request);
         }
         let stateless = &self.backend.stateless;
         if known.negotiation.lifecycle == Lifecycle::Initialize {
-            return stateless.relay(&self.backend, &self.client, request).await;
+            return stateless.relay(&self.backend, &self.client, admitted).await;
         }
         loop {
-            let shared = stateless.shared_connection(&self.backend, &request).await?;
-            let relayed = self.relay_on(&shared.connection, Some(&shared.calls), &request);
+            let shared = stateless.shared_connection(&self.backend, request).await?;
+            let relayed = self.relay_on(&shared.connection, Some(&shared.calls), request);
             match relayed.await {
                 // The connection was lost before the request was sent, so the request can be sent on another
                 // connection.

@@ -333,7 +333,7 @@ impl Receiver for SubscriptionReceiver {
     fn handle_change(&self, change: Change) {
         if let Change::Resource(uri) = &change
             // The rules may have changed since the subscription began.
-            && !self.backend.may_use(self.principal.as_ref(), uri)
+            && !self.backend.may_see_resource(self.principal.as_ref(), uri)
         {
             return;
         }

@@ -13,6 +13,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use super::sealing::OpenedTask;
 use super::{Stateless, pass_input_requests, pass_input_responses};
 use crate::backend::Backend;
+use crate::gate::missing_member;
 use crate::hooks::MessageHooks;
 use crate::relay::{self, ProgressReceiver, RelayError};
 use crate::tasks;
@@ -40,7 +41,7 @@ impl Stateless {
         let name = principal.map(|Principal(name)| name.as_str());
         let binding = self.binding(backend, name).ok()?;
         let OpenedTask { id, tool } = binding.unbind_task(id)?;
-        let is_shown = |tool: String| backend.may_use(principal, &tool);
+        let is_shown = |tool: String| backend.may_use_tool(principal, &tool);
         tool.is_none_or(is_shown).then_some(id)
     }
 
@@ -49,19 +50,18 @@ impl Stateless {
         &self,
         backend: &Backend,
         client: &ServerHandle,
-        request: IncomingRequest<RequestContext>,
+        request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let owner = self.owner(&request)?;
+        let owner = self.owner(request)?;
         if backend.profile().await?.negotiation.lifecycle != Lifecycle::Discover {
             return Err(PeerError::method_not_found(request.method()));
         }
         let given = request.params().and_then(tasks::id_of);
-        let given =
-            given.ok_or_else(|| PeerError::invalid_params("`taskId` has to be a string"))?;
+        let given = given.ok_or_else(|| missing_member("taskId"))?;
         let id = self.open_task(backend, request.context().principal.as_ref(), &given);
         let id = id.ok_or_else(tasks::unknown_task)?;
-        let messages = self.messages(&request);
-        let params = task_params(&request, &id, &messages)?;
+        let messages = self.messages(request);
+        let params = task_params(request, &id, &messages)?;
         let request = request.with_call(request.method(), Some(params));
         loop {
             let shared = self.connections.shared_connection(backend, &owner).await?;

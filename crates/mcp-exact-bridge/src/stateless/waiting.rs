@@ -5,14 +5,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcp_exact_session::{IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, RequestKey};
+use mcp_exact_session::{IncomingRequest, Lifecycle, PeerError, Principal, RequestKey};
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::Stateless;
-use super::connections::{Lease, Owner};
+use super::connections::Lease;
 use super::undeclared::UndeclaredCapabilities;
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
@@ -67,10 +67,10 @@ pub(super) struct WaitingCall {
     request: (usize, RequestKey),
     /// True if the client has a session; the retry of a client without one is another request, of any endpoint.
     has_session: bool,
-    /// Method of the call.
+    /// Method of the call, for the log.
     method: String,
-    /// Params of the call without the members that a retry changes.
-    params: serde_json::Value,
+    /// Principal, method and params of the call, which a retry has, too.
+    binding: Vec<u8>,
     /// `requestState` that identifies the call.
     state: String,
     /// Time at which the call expires.
@@ -115,7 +115,7 @@ impl Stateless {
             request: (client.number(), request.key),
             has_session: request.spec().lifecycle() == Lifecycle::Initialize,
             method: request.method().to_owned(),
-            params: bound_params(request),
+            binding: request.retry_binding(),
             expiry: self.expiry(state.clone(), until, session_end),
             state: state.clone(),
             until,
@@ -204,16 +204,12 @@ impl Stateless {
     pub(super) fn take_waiting(
         &self,
         state: &str,
-        owner: &Owner,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<WaitingCall, PeerError> {
-        let params = bound_params(request);
+        let binding = request.retry_binding();
         let mut all = locked(&self.waiting);
-        let is_its = all.get(state).is_some_and(|waiting| {
-            waiting.owner == owner.principal
-                && waiting.method == request.method()
-                && waiting.params == params
-        });
+        let waiting = all.get(state);
+        let is_its = waiting.is_some_and(|waiting| waiting.binding == binding);
         let taken = is_its.then(|| all.remove(state)).flatten();
         taken.ok_or_else(unknown_state_error)
     }
@@ -233,17 +229,4 @@ fn random_state() -> Result<String, PeerError> {
     getrandom::fill(&mut bytes)
         .map_err(|_| PeerError::internal("the system gave no random numbers"))?;
     Ok(format!("{STATE_PREFIX}{:032x}", u128::from_be_bytes(bytes)))
-}
-
-/// Returns the params of a call without the members that a retry changes. The params are compared as values, because a
-/// retry may serialize them differently.
-pub(super) fn bound_params(request: &IncomingRequest<RequestContext>) -> serde_json::Value {
-    let text = request.params().map_or("{}", JsonObject::text);
-    let mut params: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(params) = params.as_object_mut() {
-        for name in ["_meta", "inputResponses", "requestState"] {
-            params.remove(name);
-        }
-    }
-    params
 }

@@ -18,6 +18,7 @@ use crate::input_request::{InputRequest, InputResponses};
 use crate::log::Level;
 use crate::message::Call;
 use crate::outcome::{Outcome, RawResult};
+use crate::seal::seal_context;
 use crate::session_info::SessionInfo;
 use crate::stream::{RequestKey, StreamId};
 use crate::tolerance::Repairs;
@@ -190,6 +191,14 @@ impl<C> IncomingRequest<C> {
     /// Returns the parameter with this name.
     pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
         self.received_call.call.param(name)
+    }
+
+    /// Returns principal, method and params in a canonical form, without the params that differ between the retries of one
+    /// request: equal for a retry of the same request alone, however its JSON is spelt.
+    pub fn retry_binding(&self) -> Vec<u8> {
+        let principal = self.context().principal.as_ref();
+        let principal = principal.map(|Principal(name)| name.as_str());
+        seal_context(principal, self.method(), self.params())
     }
 
     /// Returns the trace that the request belongs to (from 2026-07-28 on).
