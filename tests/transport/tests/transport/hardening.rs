@@ -1,10 +1,14 @@
 //! Invariants for any behaviour of clients: many sessions leave no memory allocated, no request makes the service panic
 //! or hang, and sessions outlive their process.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, Random, call, respond, stateless_call};
 use mcp_exact_transport::event_log::{EventLog, MemoryEventLog, StoreFuture};
@@ -68,6 +72,54 @@ async fn ten_thousand_sessions_release_all_state() {
         tasks <= 1,
         "{tasks} tasks are left beside the one that looks for idle sessions"
     );
+}
+
+/// Body that begins with these bytes, and never ends.
+struct Endless(Option<Bytes>);
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.0.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// The bodies that are being received are limited in total: one that has no room is refused, and the room of one that is given up
+/// is free again.
+#[tokio::test]
+async fn bodies_in_flight_are_limited() {
+    let service = service(HttpServerOptions {
+        body_bytes: 1,
+        ..HttpServerOptions::default()
+    });
+    let begin_body = || {
+        let request = http::Request::builder()
+            .method("POST")
+            .uri("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        let body = Endless(Some(vec![b' '; 3 << 20].into()));
+        service.respond(request.body(body).expect("a request"))
+    };
+    for _ in 0..2 {
+        let refused = tokio::select! {
+            biased;
+            first = begin_body() => first,
+            second = begin_body() => second,
+        };
+        assert_eq!(refused.status(), 503);
+        assert!(refused.headers().contains_key("retry-after"));
+        begin(&service).await;
+    }
 }
 
 /// Randomly changed requests get a response within the time limit.

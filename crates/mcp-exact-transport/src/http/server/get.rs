@@ -75,6 +75,7 @@ pub(super) async fn respond(
     } else {
         Inner::end_with_credentials(&mut stream, &request.parts);
     }
+    session.set_used();
     stream.keep(session.enter());
     Ok(events(stream))
 }

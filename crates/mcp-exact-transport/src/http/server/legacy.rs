@@ -17,6 +17,7 @@ use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{CheckedRequest, Inner, wait_for_expiry};
 use super::session::{Session, new_id};
+use super::shares::Holder;
 use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{ServerEndpoint, is_request};
@@ -36,13 +37,14 @@ pub(super) async fn open(
     }
     let failed = |message: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, message);
     let id = new_id(None, None).map_err(failed)?;
-    inner.check_new(&id)?;
+    let holder = Holder::of(request);
+    inner.check_new(&id, &holder)?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
     let stream = opened.map_err(|error| failed(&error.to_string()))?;
-    let session = Session::new(Arc::clone(&id), shared, request.principal.clone());
+    let session = Session::new(Arc::clone(&id), shared, request.principal.clone(), holder);
     inner.add_session(&session)?;
     // Also removes the session if the client disconnects before the response starts.
     let end = EndOfSession(Arc::clone(inner), Arc::clone(&session));

@@ -20,6 +20,7 @@ mod response;
 mod resume;
 mod service;
 mod session;
+mod shares;
 
 pub use bus::Announcer;
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};

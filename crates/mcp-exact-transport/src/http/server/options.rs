@@ -158,8 +158,19 @@ pub struct HttpServerOptions {
     /// True if handlers may add headers to responses by
     /// [`RequestContext::update_response_header`](crate::RequestContext::update_response_header).
     pub response_headers: bool,
-    /// Maximum number of sessions. Beyond the limit, requests for new sessions are answered with status 503.
+    /// Maximum number of sessions. Beyond the limit, requests for new sessions are answered with status 503, unless there is a
+    /// session that its client has never used: such a session ends first.
     pub sessions: usize,
+    /// Time that a client has for the first request of its session before the session may end for another one.
+    pub unused_after: Duration,
+    /// Maximum number of sessions of one client: of a principal, or of the address of anonymous clients. Beyond the limit,
+    /// requests for new sessions are answered with status 429.
+    pub sessions_per_client: usize,
+    /// Maximum size of name and capabilities that a client declares for its session, in bytes.
+    pub client_bytes: usize,
+    /// Maximum size of all request bodies that are being received, in bytes; one client may have a quarter of it, and at least
+    /// one message. Beyond the limit, requests are answered with status 503.
+    pub body_bytes: usize,
     /// Lifetime of an unused session, measured from the end of its last request or event stream. A call whose client
     /// has lost its connection continues for this time.
     pub idle: Duration,
@@ -202,6 +213,10 @@ impl Default for HttpServerOptions {
             http_sse: true,
             response_headers: false,
             sessions: 10_000,
+            unused_after: Duration::from_secs(10),
+            sessions_per_client: 5_000,
+            client_bytes: 32 << 10,
+            body_bytes: 256 << 20,
             idle: Duration::from_secs(30 * 60),
             stream_after: Duration::from_secs(2),
             keep_alive: Duration::from_secs(15),

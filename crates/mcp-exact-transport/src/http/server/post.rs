@@ -28,6 +28,7 @@ use super::response::{
 };
 use super::service::{CheckedRequest, Inner, wait_for_expiry};
 use super::session::{Session, new_id};
+use super::shares::Holder;
 use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
@@ -85,7 +86,7 @@ async fn take(
     }
     match posted {
         RequestTarget::Stateless => stateless(inner, &request.parts, read, context).await,
-        RequestTarget::Initialize => initialize(inner, read, context).await,
+        RequestTarget::Initialize => initialize(inner, Holder::of(request), read, context).await,
         RequestTarget::Session(id) => {
             let principal = request.principal.as_ref();
             let own = match &inner.options().change_bus {
@@ -96,6 +97,9 @@ async fn take(
                 return Ok(empty(StatusCode::ACCEPTED));
             };
             let session = resume::find(inner, &id, principal).await?;
+            if is_request(&own) {
+                session.set_used();
+            }
             let read = if own.len() == body.len() {
                 read
             } else {
@@ -161,6 +165,8 @@ where
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
+    let mut held = inner.bodies.begin(Holder::of(request));
+    let limits = inner.body_limits();
     let read = async {
         let mut body = std::pin::pin!(body);
         let mut whole = BytesMut::new();
@@ -175,6 +181,12 @@ where
                 return Err(too_large());
             }
             // Most messages arrive in one piece, which is not copied.
+            let is_whole = whole.is_empty() && first.is_empty() && body.is_end_stream();
+            if !is_whole && !held.grow(data.len(), limits) {
+                return Err(unavailable(
+                    "too many bytes of messages at once; try again later",
+                ));
+            }
             if first.is_empty() && whole.is_empty() {
                 first = data;
                 continue;
@@ -290,21 +302,31 @@ pub(super) fn receive(
 /// Handles `initialize`: creates a session if the endpoint accepts the request.
 async fn initialize(
     inner: &Arc<Inner>,
+    holder: Holder,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let seal = inner.options().session_ids.as_deref();
     let id = new_id(seal, context.principal.as_ref()).map_err(unavailable)?;
-    inner.check_new(&id)?;
+    inner.check_new(&id, &holder)?;
     let endpoint = new_endpoint(inner);
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
-    let session = Session::new(id, shared, principal);
+    let session = Session::new(id, shared, principal, holder);
     let shared = session.shared();
     let stream = open_post(shared)?;
     let attachment = Attachment::new(Arc::clone(shared), stream);
     receive(shared, stream, body, context)?;
-    let is_established = shared.lock().endpoint.session_info().is_some();
+    let kept = shared.lock().endpoint.session_info().map(|info| {
+        let name = info.implementation.as_ref();
+        name.map_or(0, |name| name.text().len()) + info.capabilities.text().len()
+    });
+    let is_established = kept.is_some();
+    if kept.is_some_and(|bytes| bytes > inner.options().client_bytes) {
+        session.end();
+        let message = "`clientInfo` and `capabilities` exceed `client_bytes`; declare less";
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
     let mut unclaimed = None;
     if is_established {
         session.observe_request();

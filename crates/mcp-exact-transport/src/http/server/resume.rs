@@ -12,6 +12,7 @@ use mcp_exact_session::{Binding, Principal, Snapshot, SnapshotDue};
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
 use super::session::{Session, is_id_of};
+use super::shares::Holder;
 use crate::endpoint::{BLOCK_IDS, resume_server};
 use crate::observe;
 use crate::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
@@ -45,9 +46,11 @@ pub(super) async fn find(
     let resumed = resume_server(inner.settings(), &record.snapshot, ids_after, reports_lost);
     let (endpoint, lost) = resumed.map_err(|_| unknown())?;
     let id: Arc<str> = id.into();
+    let holder = Holder::of_principal(principal);
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
-    let session = Session::new(Arc::clone(&id), shared, principal.cloned());
+    let session = Session::new(Arc::clone(&id), shared, principal.cloned(), holder);
+    session.set_used();
     session.set_lineage(record.lineage);
     for stream in lost {
         session.add(stream);
@@ -171,7 +174,7 @@ async fn take_block(
     for _ in 0..MAX_SAVE_ATTEMPTS {
         let mut record = load(inner, id, principal).await?;
         // The blocks of a session are limited, so none is taken for a session that cannot be added.
-        inner.check_new(id)?;
+        inner.check_new(id, &Holder::of_principal(principal))?;
         let Some(store) = &inner.options().session_store else {
             return Err(unknown());
         };

@@ -26,7 +26,8 @@ use super::endpoints::Hooks;
 use super::metrics::{Counters, HttpMetrics};
 use super::options::{AuthError, HttpServerOptions, ResponseHeaders, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse, unavailable};
-use super::session::{NotAdded, Session, Sessions};
+use super::session::{NotAdded, Session, SessionLimits, Sessions};
+use super::shares::{Bodies, Holder};
 use super::{checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
@@ -62,6 +63,8 @@ pub(super) struct Inner {
     drain: watch::Sender<bool>,
     /// True if the task that ends idle sessions was started.
     has_sweeper: AtomicBool,
+    /// Bytes of the bodies that are being received.
+    pub(super) bodies: Bodies,
     /// Counters of the service.
     pub(super) counters: Arc<Counters>,
     /// Random number that identifies the service on the change bus, unless [`HttpService::join`] has replaced it.
@@ -108,6 +111,7 @@ impl HttpService {
                 listeners: Mutex::default(),
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
+                bodies: Bodies::default(),
                 counters: Arc::default(),
                 origin: AtomicU64::new(random_number()),
                 subscription: OnceLock::new(),
@@ -507,10 +511,24 @@ impl Inner {
         listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Checks that a new session with this id can be added; returns a response otherwise.
-    pub(super) fn check_new(&self, id: &str) -> Result<(), Refusal> {
-        let checked = self.sessions.check_new(id, self.options.sessions);
+    /// Checks that a new session of a client with this id can be added; returns a response otherwise.
+    pub(super) fn check_new(&self, id: &str, holder: &Holder) -> Result<(), Refusal> {
+        let checked = self.sessions.check_new(id, holder, self.session_limits());
         checked.map_err(not_added)
+    }
+
+    fn session_limits(&self) -> SessionLimits {
+        SessionLimits {
+            all: self.options.sessions,
+            of_client: self.options.sessions_per_client,
+            unused_after: self.options.unused_after,
+        }
+    }
+
+    /// Returns the limits in bytes of the bodies of all clients, and of one client.
+    pub(super) fn body_limits(&self) -> (usize, usize) {
+        let (all, message) = (self.options.body_bytes, self.settings.limits.message_bytes);
+        (all.max(message), (all / 4).max(message))
     }
 
     /// Adds a session and returns it; if another request has already added a session with the same id, returns that
@@ -521,11 +539,15 @@ impl Inner {
         self: &Arc<Self>,
         session: &Arc<Session>,
     ) -> Result<Arc<Session>, Refusal> {
-        let added = self.sessions.insert(session, self.options.sessions);
-        let added = added.map_err(|error| {
+        let added = self.sessions.insert(session, self.session_limits());
+        let (added, unused) = added.map_err(|error| {
             session.end();
             not_added(error)
         })?;
+        if let Some(unused) = unused {
+            let inner = Arc::clone(self);
+            tokio::spawn(async move { inner.end_session(unused.id(), Some(&unused)).await });
+        }
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
@@ -651,6 +673,12 @@ impl Inner {
 fn not_added(error: NotAdded) -> Refusal {
     match error {
         NotAdded::Full => unavailable("too many sessions; try again later"),
+        NotAdded::OverShare => {
+            let mut response =
+                unavailable("too many sessions of this client; end one, or try again later");
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            response
+        }
         NotAdded::Ended => resume::unknown(),
     }
 }

@@ -17,6 +17,8 @@ use crate::event_log::LogStream;
 use crate::observe::{self, SessionSpan};
 use crate::store::Lineage;
 
+use super::shares::{Held, Holder};
+
 /// Interval at which a shutdown checks for unsent responses.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -30,6 +32,10 @@ pub(super) struct Session {
     shared: Arc<Shared<ServerEndpoint>>,
     /// Principal that has created the session; `None` for an anonymous client.
     principal: Option<Principal>,
+    /// Client whose share of sessions it counts towards.
+    holder: Holder,
+    /// Time at which the session began on this process.
+    begun: Instant,
     /// Transport of the session: Streamable HTTP or HTTP+SSE.
     binding: Binding,
     /// State of the session. If both locks are needed, the lock of `shared` must be acquired first.
@@ -53,6 +59,8 @@ struct State {
     last_saved: Instant,
     /// Lineage of the latest record that this process has saved or merged.
     lineage: Lineage,
+    /// True once the client has sent a request in the session.
+    is_used: bool,
     /// True if the session has ended.
     has_ended: bool,
     /// True if no process serves the session any more, so that events that are still being recorded must be removed
@@ -83,6 +91,7 @@ impl Session {
         id: Arc<str>,
         shared: Arc<Shared<ServerEndpoint>>,
         principal: Option<Principal>,
+        holder: Holder,
     ) -> Arc<Self> {
         /// Number of the last session, for its span.
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -93,6 +102,8 @@ impl Session {
             span: SessionSpan::new(number),
             shared,
             principal,
+            holder,
+            begun: Instant::now(),
             binding,
             state: Mutex::new(State {
                 streams: Vec::new(),
@@ -101,6 +112,7 @@ impl Session {
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
                 lineage: Lineage::default(),
+                is_used: false,
                 has_ended: false,
                 is_forgotten: false,
             }),
@@ -132,6 +144,17 @@ impl Session {
 
     pub(super) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Records that the client has sent a request in the session.
+    pub(super) fn set_used(&self) {
+        self.lock().is_used = true;
+    }
+
+    /// Returns true if the session was not used for a time since it began, so that it makes room for others.
+    fn is_unused(&self, after: Duration) -> bool {
+        let state = self.lock();
+        !state.is_used && state.users == 0 && self.begun.elapsed() >= after
     }
 
     /// Returns the transport of the session.
@@ -352,6 +375,8 @@ pub(super) struct Sessions {
 struct SessionTable {
     /// Sessions by id.
     all: HashMap<Arc<str>, Arc<Session>>,
+    /// Number of sessions of each client.
+    held: Held,
     /// Ids of the latest ended sessions. A request that has loaded the record of a session before the end of the
     /// session must not resume it.
     ended: VecDeque<Arc<str>>,
@@ -363,16 +388,52 @@ impl SessionTable {
         self.ended.iter().any(|known| **known == *id)
     }
 
-    /// Checks that a new session with this id can be added: the number of sessions is below `limit`, and no session
-    /// with this id has ended.
-    fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
+    /// Checks that a new session of a client with this id can be added: the numbers of sessions are below the limits, or an
+    /// unused session, which is returned, makes room; and no session with this id has ended.
+    fn check_new(
+        &self,
+        id: &str,
+        holder: &Holder,
+        limits: SessionLimits,
+    ) -> Result<Option<Arc<Session>>, NotAdded> {
         if self.has_ended(id) {
             return Err(NotAdded::Ended);
         }
-        if self.all.len() >= limit {
-            return Err(NotAdded::Full);
+        let is_over = *holder != Holder::Unknown && self.held.of(holder) >= limits.of_client;
+        if !is_over && self.all.len() < limits.all {
+            return Ok(None);
         }
-        Ok(())
+        // Those of the client with the most sessions go first, and of these the oldest.
+        let after = limits.unused_after;
+        let unused = self.all.values().filter(|session| session.is_unused(after));
+        let candidates = unused.filter(|session| !is_over || session.holder == *holder);
+        let rank = |session: &&Arc<Session>| {
+            let age = session.begun.elapsed();
+            (self.held.of(&session.holder), age)
+        };
+        match candidates.max_by_key(rank) {
+            Some(unused) => Ok(Some(Arc::clone(unused))),
+            None if is_over => Err(NotAdded::OverShare),
+            None => Err(NotAdded::Full),
+        }
+    }
+
+    /// Adds a session.
+    fn add(&mut self, session: &Arc<Session>) {
+        self.held.add(&session.holder, 1);
+        let replaced = self
+            .all
+            .insert(Arc::clone(&session.id), Arc::clone(session));
+        if let Some(replaced) = replaced {
+            self.held.remove(&replaced.holder, 1);
+        }
+    }
+
+    /// Removes and returns the session with an id.
+    fn take(&mut self, id: &str) -> Option<Arc<Session>> {
+        let session = self.all.remove(id)?;
+        self.held.remove(&session.holder, 1);
+        Some(session)
     }
 
     /// Removes a session, unless the table contains a resumed copy with the same id instead. Returns true if the
@@ -380,7 +441,7 @@ impl SessionTable {
     fn remove(&mut self, session: &Arc<Session>) -> bool {
         let known = self.all.get(&session.id);
         let is_known = known.is_some_and(|known| Arc::ptr_eq(known, session));
-        is_known && self.all.remove(&session.id).is_some()
+        is_known && self.take(&session.id).is_some()
     }
 }
 
@@ -389,8 +450,21 @@ impl SessionTable {
 pub(super) enum NotAdded {
     /// There are too many sessions.
     Full,
+    /// There are too many sessions of the client.
+    OverShare,
     /// A session with the same id has ended.
     Ended,
+}
+
+/// Maximum numbers of sessions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionLimits {
+    /// Maximum number of all sessions.
+    pub(super) all: usize,
+    /// Maximum number of the sessions of one client.
+    pub(super) of_client: usize,
+    /// Time after which a session that was never used makes room for another one.
+    pub(super) unused_after: Duration,
 }
 
 impl Sessions {
@@ -399,26 +473,32 @@ impl Sessions {
     }
 
     /// Adds a session and returns it; if another request has already added a session with the same id, returns that
-    /// session.
+    /// session. Also returns the unused session that was removed to make room, which the caller ends.
     pub(super) fn insert(
         &self,
         session: &Arc<Session>,
-        limit: usize,
-    ) -> Result<Arc<Session>, NotAdded> {
+        limits: SessionLimits,
+    ) -> Result<(Arc<Session>, Option<Arc<Session>>), NotAdded> {
         let mut table = self.lock();
         if let Some(known) = table.all.get(&session.id) {
-            return Ok(Arc::clone(known));
+            return Ok((Arc::clone(known), None));
         }
-        table.check_new(&session.id, limit)?;
-        let (id, added) = (Arc::clone(&session.id), Arc::clone(session));
-        table.all.insert(id, added);
-        Ok(Arc::clone(session))
+        let unused = table.check_new(&session.id, &session.holder, limits)?;
+        if let Some(unused) = &unused {
+            table.remove(unused);
+        }
+        table.add(session);
+        Ok((Arc::clone(session), unused))
     }
 
-    /// Checks that a new session with this id can be added: the number of sessions is below `limit`, and no session
-    /// with this id has ended.
-    pub(super) fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
-        self.lock().check_new(id, limit)
+    /// Checks that a new session of a client with this id can be added.
+    pub(super) fn check_new(
+        &self,
+        id: &str,
+        holder: &Holder,
+        limits: SessionLimits,
+    ) -> Result<(), NotAdded> {
+        self.lock().check_new(id, holder, limits).map(drop)
     }
 
     /// Returns the number of sessions in the memory of this process.
@@ -448,10 +528,10 @@ impl Sessions {
     /// Removes and returns a session that has ended on this or another process; stores its id, so that no request
     /// resumes the session.
     pub(super) fn remove_ended(&self, id: &str) -> Option<Arc<Session>> {
-        let SessionTable { all, ended } = &mut *self.lock();
-        ended.truncate(MAX_ENDED_IDS - 1);
-        ended.push_front(id.into());
-        all.remove(id)
+        let mut table = self.lock();
+        table.ended.truncate(MAX_ENDED_IDS - 1);
+        table.ended.push_front(id.into());
+        table.take(id)
     }
 
     /// Returns true if a session with this id has recently ended.
@@ -467,10 +547,13 @@ impl Sessions {
     /// Adds a session again because ending it has failed; returns false if the table already contains a resumed copy,
     /// which is kept.
     pub(super) fn restore(&self, session: &Arc<Session>) -> bool {
-        let SessionTable { all, ended } = &mut *self.lock();
-        ended.retain(|known| *known != session.id);
-        let known = all.entry(Arc::clone(&session.id));
-        Arc::ptr_eq(known.or_insert_with(|| Arc::clone(session)), session)
+        let mut table = self.lock();
+        table.ended.retain(|known| *known != session.id);
+        if let Some(known) = table.all.get(&session.id) {
+            return Arc::ptr_eq(known, session);
+        }
+        table.add(session);
+        true
     }
 
     /// Returns the lock that a request holds while it resumes the session with this id.
@@ -504,8 +587,9 @@ impl Sessions {
 
     /// Removes and returns all sessions.
     pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
-        let all = &mut self.lock().all;
-        all.drain().map(|(_, session)| session).collect()
+        let mut table = self.lock();
+        table.held = Held::default();
+        table.all.drain().map(|(_, session)| session).collect()
     }
 }
 
