@@ -156,6 +156,9 @@ struct Server {
     args: Vec<String>,
     /// Environment variables of the program.
     env: BTreeMap<String, String>,
+    /// Names of further variables of the gateway that the program inherits.
+    #[serde(rename = "inherit-env")]
+    inherit_env: Vec<String>,
     /// Working directory of the program.
     cwd: Option<String>,
     /// URL of a server over HTTP.
@@ -205,6 +208,7 @@ impl From<Server> for ServerEntry {
         entry.command = server.command;
         entry.args = server.args;
         entry.env = server.env;
+        entry.inherit_env = server.inherit_env;
         entry.cwd = server.cwd;
         entry.url = server.url;
         entry.headers = server.headers;

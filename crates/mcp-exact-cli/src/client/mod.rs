@@ -270,6 +270,11 @@ impl Settings {
                 .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
             let name: http::HeaderName = name.trim().parse().context("no name of a header")?;
             let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
+            if mcp_exact::transport::http::is_protocol_header(&name) {
+                bail!(
+                    "--header: the program sets the header `{name}` of the protocol itself; leave it out"
+                );
+            }
             endpoint = endpoint.header(name, value);
         }
         // A server that does not accept the connection is given up before the negotiation is.

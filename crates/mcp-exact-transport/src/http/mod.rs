@@ -29,6 +29,22 @@ pub(crate) const JSON: &str = "application/json";
 /// Content type of event streams.
 pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 
+/// Returns true if the client sets a header of its requests itself, so that no other value may be configured.
+pub fn is_protocol_header(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let own = [
+        "accept",
+        "content-length",
+        "content-type",
+        "last-event-id",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+    ];
+    own.contains(&name) || name.starts_with("mcp-param-")
+}
+
 /// Returns the protocol headers (`Mcp-*`) in the form that the endpoint requires.
 ///
 /// Non-ASCII bytes are converted to the characters with the same code, which no protocol header allows.

@@ -34,6 +34,32 @@ use stderr::Stderr;
 /// Callback for the lines that a server writes to its standard error, without line endings.
 pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Names of the environment variables that most servers need, and that hold no secrets: the lists of the official SDKs for
+/// TypeScript and Python, and the language, the time zone and the directory of temporary files.
+pub const INHERITED_ENV: &[&str] = if cfg!(windows) {
+    &[
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+    ]
+} else {
+    &[
+        "HOME", "LANG", "LC_*", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+    ]
+};
+
 /// Command that starts a server as a child process.
 #[derive(Clone)]
 pub struct ServerCommand {
@@ -43,8 +69,8 @@ pub struct ServerCommand {
     arguments: Vec<OsString>,
     /// Variables that are set in the environment.
     environment: Vec<(OsString, OsString)>,
-    /// True if the server inherits the environment of this process.
-    inherits_environment: bool,
+    /// Patterns of the variables of this process that the server inherits; `None` if it inherits all.
+    inherited: Option<Vec<String>>,
     /// Working directory; `None` for that of this process.
     directory: Option<PathBuf>,
     /// Callback for the lines of standard error.
@@ -60,7 +86,7 @@ pub struct ServerCommand {
 impl ServerCommand {
     /// Creates a command without arguments.
     ///
-    /// The server inherits the environment, and has two seconds to exit after its input is closed and two more seconds
+    /// The server inherits the whole environment unless [`inherit_env`](Self::inherit_env) names variables, and has two seconds to exit after its input is closed and two more seconds
     /// after SIGTERM. On Windows, a program without path and extension can also be a script, such as `npx.cmd` for
     /// `npx`; a job object contains the processes, and there is no SIGTERM.
     pub fn new(program: impl Into<OsString>) -> Self {
@@ -68,7 +94,7 @@ impl ServerCommand {
             program: program.into(),
             arguments: Vec::new(),
             environment: Vec::new(),
-            inherits_environment: true,
+            inherited: None,
             directory: None,
             stderr: None,
             close_wait: Duration::from_secs(2),
@@ -98,11 +124,40 @@ impl ServerCommand {
         self
     }
 
-    /// Starts the server with only the environment variables that [`env`](Self::env) sets.
+    /// Starts the server with only the environment variables that [`env`](Self::env) and
+    /// [`inherit_env`](Self::inherit_env) set.
     #[must_use]
     pub fn clear_env(mut self) -> Self {
-        self.inherits_environment = false;
+        self.inherited = Some(Vec::new());
         self
+    }
+
+    /// Lets the server inherit the variables of this process with these names, and no others than those of earlier calls. A
+    /// name that ends with `*` stands for all variables that begin with the rest of it. [`INHERITED_ENV`] has the names that
+    /// most servers need.
+    #[must_use]
+    pub fn inherit_env<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        let inherited = self.inherited.get_or_insert_default();
+        inherited.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Returns true if the server inherits a variable.
+    fn inherits(&self, name: &str) -> bool {
+        let Some(patterns) = &self.inherited else {
+            return true;
+        };
+        let is_same = |one: &str, other: &str| {
+            one == other || cfg!(windows) && one.eq_ignore_ascii_case(other)
+        };
+        patterns
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => name
+                    .get(..start.len())
+                    .is_some_and(|name| is_same(name, start)),
+                None => is_same(name, pattern),
+            })
     }
 
     /// Sets the working directory.
@@ -195,8 +250,14 @@ impl ServerCommand {
     fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
         let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
-        if !self.inherits_environment {
+        if self.inherited.is_some() {
             command.env_clear();
+            let inherited = std::env::vars_os();
+            command.envs(inherited.filter(|(name, value)| {
+                // Shells export functions as variables, which run in the shells of the server.
+                let is_function = value.to_string_lossy().starts_with("()");
+                name.to_str().is_some_and(|name| self.inherits(name)) && !is_function
+            }));
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {

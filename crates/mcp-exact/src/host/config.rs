@@ -11,8 +11,9 @@ use serde::Deserialize;
 use crate::client::{Client, ClientError, Connect};
 use crate::decode;
 use crate::link::{Json, Revision};
-use crate::transport::ServerCommand;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport};
+use crate::transport::http::is_protocol_header;
+use crate::transport::{INHERITED_ENV, ServerCommand};
 
 /// Reason why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +50,13 @@ pub struct ServerEntry {
     pub command: Option<String>,
     /// Command-line arguments of the executable.
     pub args: Vec<String>,
-    /// Environment variables of the process, in addition to those of the host.
+    /// Environment variables of the process, in addition to those that it inherits.
     pub env: BTreeMap<String, String>,
+    /// Names of further environment variables of the host that the process inherits; a name that ends with `*` stands for
+    /// all variables that begin with the rest of it. Without them it inherits `PATH`, `HOME` and a few others
+    /// ([`INHERITED_ENV`](crate::transport::INHERITED_ENV)).
+    #[serde(rename = "inherit-env", alias = "inheritEnv")]
+    pub inherit_env: Vec<String>,
     /// Working directory of the process.
     pub cwd: Option<String>,
     /// URL of an HTTP server.
@@ -161,6 +167,9 @@ impl ServerEntry {
                 for argument in &self.args {
                     command = command.arg(expand(argument)?);
                 }
+                let inherited = INHERITED_ENV.iter().copied();
+                let further = self.inherit_env.iter().map(String::as_str);
+                command = command.inherit_env(inherited.chain(further));
                 for (name, value) in &self.env {
                     command = command.env(name, expand(value)?);
                 }
@@ -176,6 +185,12 @@ impl ServerEntry {
                 for (name, value) in &self.headers {
                     let header = HeaderName::try_from(name.as_str())
                         .map_err(|error| invalid(error.to_string()))?;
+                    if is_protocol_header(&header) {
+                        let message = "is a header of the protocol, which the client sets itself";
+                        return Err(invalid(format!(
+                            "the header `{header}` {message}; remove it"
+                        )));
+                    }
                     let value = HeaderValue::try_from(expand(value)?)
                         .map_err(|error| invalid(error.to_string()))?;
                     endpoint = endpoint.header(header, value);

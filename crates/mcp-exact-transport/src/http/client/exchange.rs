@@ -20,7 +20,9 @@ use super::MAX_PAUSE;
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
 use crate::endpoint::Shared;
-use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
+use crate::http::{
+    EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type, is_protocol_header,
+};
 use crate::sse::{Decoded, Decoder, Event};
 use crate::transport::Received;
 
@@ -195,7 +197,8 @@ impl Connection {
             *request.uri_mut() = target.clone();
             let named = request.headers_mut();
             named.extend(headers.clone());
-            for (name, value) in &self.headers {
+            let own = self.headers.iter();
+            for (name, value) in own.filter(|(name, _)| !is_protocol_header(name)) {
                 named.insert(name, value.clone());
             }
             let response = self.client.send(request).await.map_err(|error| {

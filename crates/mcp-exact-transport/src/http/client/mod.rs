@@ -84,7 +84,8 @@ impl HttpEndpoint {
         })
     }
 
-    /// Adds a header to every request, such as `Authorization`. The header is sent only to the origin of the URL.
+    /// Adds a header to every request, such as `Authorization`. The header is sent only to the origin of the URL. A header
+    /// of the protocol ([`is_protocol_header`](crate::http::is_protocol_header)) is not sent, because the client sets it itself.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
