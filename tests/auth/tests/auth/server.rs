@@ -273,7 +273,8 @@ async fn ended_subscriptions_are_restarted() {
     client.close();
 }
 
-/// The metadata of the resource can be read without a token, from any origin, at both well-known URLs.
+/// The metadata of the resource can be read without a token at both well-known URLs, by programs and by pages of allowed
+/// origins: "Servers MUST validate the `Origin` header on all incoming connections" (`basic/transports`, "Security Warning").
 #[tokio::test]
 async fn metadata_is_public() {
     let issuer = Issuer::start().await;
@@ -281,11 +282,14 @@ async fn metadata_is_public() {
     let origin = endpoint.strip_suffix("/mcp").expect("it ends so");
     for path in ["/mcp", ""] {
         let url = format!("{origin}/.well-known/oauth-protected-resource{path}");
-        let headers = [("origin", "https://browser.example")];
+        let foreign = [("origin", "https://browser.example")];
+        let refused = send_request(&url, "GET", &foreign, "").await;
+        assert_eq!(refused.status, 403);
+        let headers = [("origin", "http://localhost:3000")];
         let answer = send_request(&url, "GET", &headers, "").await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.headers["content-type"], "application/json");
-        assert_eq!(answer.headers["access-control-allow-origin"], "*");
+        assert_eq!(answer.headers["access-control-allow-origin"], headers[0].1);
         let metadata: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert_eq!(metadata["resource"], endpoint);
         assert_eq!(metadata["authorization_servers"], json!([issuer.site.url]));

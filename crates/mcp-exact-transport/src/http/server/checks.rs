@@ -19,15 +19,7 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
         let message = "the request names more than one `Host`; send one";
         return Err(refuse(StatusCode::BAD_REQUEST, message));
     }
-    let forbidden = |message| refuse(StatusCode::FORBIDDEN, message);
-    let mut origins = parts.headers.get_all(ORIGIN).iter();
-    let origin_allowed = origins.all(|origin| {
-        let origin = origin.to_str().unwrap_or("");
-        is_origin_allowed(origin, &options.origins)
-    });
-    if !origin_allowed {
-        return Err(forbidden("the origin is not allowed; add it to `origins`"));
-    }
+    check_origin(parts, options)?;
     let host_allowed = match &options.hosts {
         Allowed::Any => true,
         hosts => {
@@ -45,8 +37,24 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     if host_allowed {
         Ok(())
     } else {
-        Err(forbidden("the host is not allowed; add it to `hosts`"))
+        let message = "the host is not allowed; add it to `hosts`";
+        Err(refuse(StatusCode::FORBIDDEN, message))
     }
+}
+
+/// Checks that the header `Origin` is allowed: "Servers MUST validate the `Origin` header on all incoming connections"
+/// (`basic/transports`, "Security Warning").
+pub(super) fn check_origin(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    let mut origins = parts.headers.get_all(ORIGIN).iter();
+    let is_allowed = origins.all(|origin| {
+        let origin = origin.to_str().unwrap_or("");
+        is_origin_allowed(origin, &options.origins)
+    });
+    if is_allowed {
+        return Ok(());
+    }
+    let message = "the origin is not allowed; add it to `origins`";
+    Err(refuse(StatusCode::FORBIDDEN, message))
 }
 
 /// Returns true if web pages of this origin may use the server.

@@ -362,6 +362,7 @@ impl Inner {
     {
         let authenticate = self.options.authenticate.as_ref();
         if let Some(response) = authenticate.and_then(|all| all.respond(&parts)) {
+            checks::check_origin(&parts, &self.options)?;
             return Ok(document(response));
         }
         if let Some(bus) = &self.options.change_bus {
