@@ -2,10 +2,11 @@
 //!
 //! The defaults suit servers on the same network as Redis.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Options of a [`Redis`](crate::Redis).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
     /// URL of Redis: `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls`, or
@@ -43,6 +44,16 @@ pub struct RedisOptions {
     pub bus_messages: usize,
 }
 
+impl fmt::Debug for RedisOptions {
+    /// Omits the URLs, which may contain a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions")
+            .field("sentinel_master", &self.sentinel_master)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
 impl RedisOptions {
     /// Creates options with the URL of Redis.
     pub fn new(url: impl Into<String>) -> Self {
@@ -62,5 +73,18 @@ impl RedisOptions {
             stream_bytes: 4 << 20,
             bus_messages: 10_000,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A password in a URL is in no log.
+    #[test]
+    fn debug_shows_no_password() {
+        let mut options = RedisOptions::new("redis://user:s3cret@localhost");
+        options.sentinels = vec!["redis://user:s3cret@other".to_owned()];
+        assert!(!format!("{options:?}").contains("s3cret"));
     }
 }

@@ -22,7 +22,7 @@ use crate::client::authorization::{ServerOAuth, with_oauth_client};
 
 /// Settings of a configuration file, which the command line overrides. Each field is a key of the file;
 /// `docs/bridge.md` describes the keys.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// Address at which clients are served over HTTP.
@@ -91,7 +91,7 @@ pub struct Auth {
 }
 
 /// Store from which sessions are resumed after a restart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
     /// Directory with a file for each session, for one process.
@@ -147,7 +147,7 @@ enum PrefixPolicy {
 }
 
 /// Server in the TOML file: the members of an entry of `mcp.json`, and options of the gateway.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Server {
     /// Program that starts the server.
