@@ -163,8 +163,9 @@ impl ResourceServer {
     #[must_use]
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.required_scopes = scopes.into_iter().collect();
-        let named = self.required_scopes.iter().map(str::to_owned).collect();
-        self.metadata.scopes_supported = Some(named);
+        let named: Vec<String> = self.required_scopes.iter().map(str::to_owned).collect();
+        // "Parameters with zero values MUST be omitted" (RFC 9728, section 3.2).
+        self.metadata.scopes_supported = Some(named).filter(|named| !named.is_empty());
         self
     }
 

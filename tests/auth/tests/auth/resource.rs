@@ -636,3 +636,10 @@ async fn clocks_may_differ_by_a_minute() {
         401
     );
 }
+
+/// "Parameters with zero values MUST be omitted" (RFC 9728, section 3.2).
+#[test]
+fn empty_scopes_are_left_out() {
+    let server = ResourceServer::jwks(ISSUER, RESOURCE).expect("a resource");
+    assert_eq!(server.scopes([""; 0]).metadata().scopes_supported, None);
+}
