@@ -344,13 +344,15 @@ impl Bridge {
         mcp_exact_transport::serve_stdio(settings, handler).await
     }
 
-    /// Returns the HTTP service, which supports Streamable HTTP and HTTP+SSE.
+    /// Returns the HTTP service, which supports Streamable HTTP and HTTP+SSE. Without another path in the options, the endpoint
+    /// is `/mcp`.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
         mut options: mcp_exact_transport::http::server::HttpServerOptions,
     ) -> mcp_exact_transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
+        options.path.get_or_insert_with(|| "/mcp".to_owned());
         options.response_headers |= self.0.options.losses_in_header;
         mcp_exact_transport::http::server::HttpService::new(settings, handler, options)
     }
