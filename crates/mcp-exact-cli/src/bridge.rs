@@ -6,6 +6,7 @@
 mod audit;
 mod config;
 mod explain;
+mod lines;
 mod log;
 mod matrix;
 mod operations;
@@ -14,12 +15,12 @@ mod sessions;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -28,6 +29,7 @@ use mcp_exact::Tolerance;
 use mcp_exact::transport::http::server::{
     Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
 };
+use mcp_exact::transport::{ConnectionOptions, serve_stdio_with};
 use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
 
 use self::config::{Config, ConfiguredServer};
@@ -156,11 +158,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 /// Runs the bridge; the audit log is stored in `audit`, so that the caller can end the log after the runtime has ended.
 async fn run_bridge(
     arguments: &Arguments,
-    audit: &mut Option<audit::AuditLog>,
+    audit: &mut Option<lines::LineLog>,
 ) -> anyhow::Result<Outcome> {
     let setup = Setup::from_arguments(arguments)?;
     let observation = log::LogAndTraces::start(arguments.log.as_deref(), &setup.config)?;
-    let served = serve(setup, audit).await;
+    let served = serve(setup, &observation.stderr(), audit).await;
     observation.end().await;
     served
 }
@@ -169,34 +171,12 @@ async fn run_bridge(
 /// shutdown signal.
 async fn serve(
     mut setup: Setup<'_>,
-    audit: &mut Option<audit::AuditLog>,
+    stderr: &log::Stderr,
+    audit: &mut Option<lines::LineLog>,
 ) -> anyhow::Result<Outcome> {
-    let told = Mutex::new(BTreeSet::new());
-    setup.options.on_loss = Some(LossHook::new(move |report| {
-        let loss = ReportedLossKind::from_report(report);
-        let line = format!(
-            "{}, {} to {}: {}{}",
-            loss.method,
-            report.from,
-            report.to,
-            loss.member,
-            report
-                .loss
-                .subject
-                .as_ref()
-                .map_or_else(String::new, |subject| format!(" ({subject})"))
-        );
-        // Later list responses repeat the same losses.
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_REPORTED_LOSSES && told.insert((loss, report.to.to_string())) {
-            let words = Painter::stderr().paint(Style::Yellow, "lost");
-            let _ = writeln!(
-                io::stderr(),
-                "{words}: {}",
-                without_control_characters(&line)
-            );
-        }
-    }));
+    let losses = Arc::new(ReportedLosses::default());
+    let (reported, out) = (Arc::clone(&losses), stderr.clone());
+    setup.options.on_loss = Some(LossHook::new(move |report| reported.report(report, &out)));
     if let Some(path) = &setup.config.audit {
         let ((calls, repairs), log) = audit::open_log(path, setup.config.audit_arguments)?;
         setup.options.on_call = Some(calls);
@@ -211,17 +191,42 @@ async fn serve(
         .transpose()?;
     let bridge = setup.connect().await?;
     let watching = setup
-        .reload(&bridge)
+        .reload(&bridge, stderr)
         .map(ConfigReloader::watch)
         .map(tokio::spawn);
     let served = match &setup.listen {
-        None => bridge.serve_stdio().await.map_err(Into::into),
+        None => serve_stdio(&setup, &bridge).await,
         Some(address) => serve_http(&setup, &bridge, address, clients).await,
     };
     if let Some(watching) = watching {
         watching.abort();
     }
+    // What does not end in time is killed with the runtime.
+    let _ = tokio::time::timeout(END_TIMEOUT, bridge.shutdown()).await;
+    losses.report_repeated(stderr);
     served.map(|()| Outcome::Valid)
+}
+
+/// Time limit for the end of the servers.
+const END_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// Serves the client on standard input and output until the end of input or a shutdown signal. A client that has left may read
+/// nothing any more, so the end does not wait long for it.
+async fn serve_stdio(setup: &Setup<'_>, bridge: &Bridge) -> anyhow::Result<()> {
+    let (settings, handler) = bridge.endpoint();
+    let drain = setup
+        .config
+        .drain
+        .map_or(Duration::from_millis(700), Duration::from_secs);
+    let options = ConnectionOptions {
+        drain,
+        close: Duration::from_millis(300),
+        ..ConnectionOptions::default()
+    };
+    // With a file, SIGHUP reloads it.
+    let ends_on_hangup = setup.arguments.config.is_none();
+    let shutdown = wait_for_shutdown_signal(ends_on_hangup);
+    Ok(serve_stdio_with(settings, handler, options, shutdown).await?)
 }
 
 /// Serves clients over HTTP until a shutdown signal is received, and then completes the calls in flight.
@@ -263,8 +268,9 @@ async fn serve_http(
         "listening at http://{address}/mcp, {}",
         format_servers(bridge)
     );
+    let ends_on_hangup = setup.arguments.config.is_none();
     let shutdown = async move {
-        wait_for_shutdown_signal().await;
+        wait_for_shutdown_signal(ends_on_hangup).await;
         is_ending.store(true, Ordering::Release);
     };
     let served = listener.serve(service, shutdown).await;
@@ -417,12 +423,13 @@ impl<'a> Setup<'a> {
 
 impl Setup<'_> {
     /// Creates the reloader of the configuration file; `None` without a file.
-    fn reload(&self, bridge: &Bridge) -> Option<ConfigReloader> {
+    fn reload(&self, bridge: &Bridge, stderr: &log::Stderr) -> Option<ConfigReloader> {
         let path = self.arguments.config.clone()?;
         let losses = self.arguments.losses;
         Some(ConfigReloader {
             path,
             bridge: bridge.clone(),
+            stderr: stderr.clone(),
             config: self.config.clone(),
             servers: self.servers.clone(),
             rules: Box::new(move |config| create_rules(config, losses)),
@@ -475,18 +482,65 @@ impl ReportedLossKind {
     }
 }
 
-/// Completes when the process receives SIGTERM (on Unix) or Ctrl-C.
-async fn wait_for_shutdown_signal() {
+/// Losses by their kind and the revision of the receiver: each is reported once, and counted.
+#[derive(Default)]
+struct ReportedLosses(Mutex<BTreeMap<(ReportedLossKind, String), u64>>);
+
+impl ReportedLosses {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(ReportedLossKind, String), u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line for the first loss of its kind: later messages repeat the same losses.
+    fn report(&self, report: &LossReport<'_>, out: &log::Stderr) {
+        let loss = ReportedLossKind::from_report(report);
+        let subject = report.loss.subject.as_ref();
+        let subject = subject.map_or_else(String::new, |subject| format!(" ({subject})"));
+        let LossReport { from, to, .. } = report;
+        let line = format!("{}, {from} to {to}: {}{subject}", loss.method, loss.member);
+        let mut reported = self.lock();
+        let is_full = reported.len() >= MAX_REPORTED_LOSSES;
+        let key = (loss, to.to_string());
+        if is_full && !reported.contains_key(&key) {
+            return;
+        }
+        let count = reported.entry(key).or_default();
+        *count += 1;
+        if *count == 1 {
+            let words = Painter::stderr().paint(Style::Yellow, "lost");
+            out.line(&format!("{words}: {}", without_control_characters(&line)));
+        }
+    }
+
+    /// Writes the number of the losses that were reported by the line of an earlier one.
+    fn report_repeated(&self, out: &log::Stderr) {
+        let repeated: u64 = self.lock().values().map(|count| count - 1).sum();
+        if repeated > 0 {
+            let words = Painter::stderr().paint(Style::Yellow, "lost");
+            out.line(&format!("{words}: the same again, {repeated} times"));
+        }
+    }
+}
+
+/// Completes when the process receives Ctrl-C or, on Unix, SIGTERM; also SIGHUP if `on_hangup` is true.
+async fn wait_for_shutdown_signal(on_hangup: bool) {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+        let received =
+            async |kind: SignalKind, is_wanted: bool| match signal(kind).ok().filter(|_| is_wanted)
+            {
+                Some(mut signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            };
+        tokio::select! {
+            () = received(SignalKind::terminate(), true) => {}
+            () = received(SignalKind::hangup(), on_hangup) => {}
+            _ = tokio::signal::ctrl_c() => {}
         }
     }
-    let _ = tokio::signal::ctrl_c().await;
+    #[cfg(not(unix))]
+    {
+        let _ = (on_hangup, tokio::signal::ctrl_c().await);
+    }
 }

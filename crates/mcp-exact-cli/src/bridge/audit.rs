@@ -1,11 +1,9 @@
 //! Audit log of `mcp-exact bridge`: one line of JSON per completed request, and one per kind of repair.
 
-use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
@@ -13,6 +11,8 @@ use mcp_exact_bridge::{CallObserver, CallOutcome, CallReport, NewRepair, RepairO
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+
+use super::lines::LineLog;
 
 /// Form in which the audit log records the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -27,132 +27,26 @@ pub enum Arguments {
     None,
 }
 
-/// Maximum number of lines that wait to be written.
-const MAX_WAITING_LINES: usize = 10_000;
-/// Maximum total size of the lines that wait to be written, in bytes.
-const MAX_WAITING_BYTES: usize = 64 << 20;
-
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Audit log that a thread writes. Dropping the value waits until all lines of completed requests are written, for at
-/// most [`END_TIMEOUT`].
-pub struct AuditLog {
-    /// Path of the log, for error messages.
-    name: String,
-    /// Lines that the thread has not written yet.
-    queue: Arc<LineQueue>,
-}
-
-/// Queue of lines to write. Adding a line never blocks, so that requests do not wait for the disk.
-#[derive(Default)]
-struct LineQueue {
-    /// Waiting lines, behind a lock.
-    state: Mutex<State>,
-    /// Notifies the writer of new lines, and `finish` of the end of writing.
-    state_changed: Condvar,
-}
-
-/// Waiting lines, and progress of the writer.
-#[derive(Default)]
-struct State {
-    /// Lines that wait to be written.
-    lines: VecDeque<String>,
-    /// Size of the waiting lines, in bytes.
-    bytes: usize,
-    /// Number of lines that were dropped after the waiting lines because a limit was exceeded; no line is added before
-    /// the writer has recorded this number.
-    dropped: u64,
-    /// True once the program ends, so that no further line is added.
-    is_ending: bool,
-    /// True once the writer has written all lines and has ended.
-    is_written: bool,
-}
-
-impl LineQueue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a line, or counts it as dropped if a limit is exceeded.
-    fn add_line(&self, line: String) {
-        let mut state = self.lock();
-        let bytes = state.bytes + line.len();
-        // After a dropped line, all lines are dropped until the writer has recorded their number, so that the log has
-        // one gap in one place.
-        if state.dropped > 0 || state.lines.len() >= MAX_WAITING_LINES || bytes > MAX_WAITING_BYTES
-        {
-            state.dropped += 1;
-            return;
-        }
-        state.bytes = bytes;
-        state.lines.push_back(line);
-        self.state_changed.notify_all();
-    }
-
-    /// Waits for lines; removes and returns all waiting lines, with the number of lines that were dropped after them.
-    /// Returns `None` once all lines were returned and the program ends.
-    fn take_lines(&self) -> Option<(VecDeque<String>, u64)> {
-        let state = self.lock();
-        let is_idle =
-            |state: &mut State| state.lines.is_empty() && state.dropped == 0 && !state.is_ending;
-        let state = self.state_changed.wait_while(state, is_idle);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        let lines = std::mem::take(&mut state.lines);
-        let dropped = std::mem::take(&mut state.dropped);
-        state.bytes = 0;
-        if lines.is_empty() && dropped == 0 {
-            state.is_written = true;
-            self.state_changed.notify_all();
-            return None;
-        }
-        Some((lines, dropped))
-    }
-
-    /// Ends the queue and waits until the writer has written all lines; returns false if the time limit `within`
-    /// expires before.
-    fn finish(&self, within: Duration) -> bool {
-        let mut state = self.lock();
-        state.is_ending = true;
-        self.state_changed.notify_all();
-        let is_writing = |state: &mut State| !state.is_written;
-        let ended = self
-            .state_changed
-            .wait_timeout_while(state, within, is_writing);
-        let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
-        state.is_written
-    }
-}
-
-impl Drop for AuditLog {
-    fn drop(&mut self) {
-        if !self.queue.finish(END_TIMEOUT) {
-            let _ = writeln!(
-                io::stderr(),
-                "the audit log {} has not taken its last lines in {} seconds",
-                self.name,
-                END_TIMEOUT.as_secs()
-            );
-        }
-    }
-}
 
 /// Opens the audit log at `path`; `-` is standard error. Returns the observers of calls and of repairs, which add a line
 /// each, and the log.
 ///
-/// If more than [`MAX_WAITING_LINES`] lines or [`MAX_WAITING_BYTES`] bytes wait, further lines are dropped, and the log
-/// contains their number.
+/// If too many lines wait, further lines are dropped, and the log contains their number.
 pub fn open_log(
     path: &Path,
     arguments: Arguments,
-) -> anyhow::Result<((CallObserver, RepairObserver), AuditLog)> {
-    let out: Box<dyn Write + Send> = if path == Path::new("-") {
+) -> anyhow::Result<((CallObserver, RepairObserver), LineLog)> {
+    let is_stderr = path == Path::new("-");
+    let out: Box<dyn Write + Send> = if is_stderr {
         Box::new(io::stderr())
     } else {
         let file = OpenOptions::new().append(true).create(true).open(path);
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
     };
-    let log = AuditLog::start(out, path.display().to_string())?;
+    let name = (!is_stderr).then(|| path.display().to_string());
+    let log = start(out, name)?;
     let waiting = Arc::clone(&log.queue);
     let observer = CallObserver::new(move |report| {
         waiting.add_line(log_line(report, arguments, SystemTime::now()));
@@ -164,39 +58,14 @@ pub fn open_log(
     Ok(((observer, of_repairs), log))
 }
 
-impl AuditLog {
-    /// Starts a thread that writes the lines of the log to `out`.
-    fn start(mut out: Box<dyn Write + Send>, name: String) -> io::Result<Self> {
-        let waiting = Arc::new(LineQueue::default());
-        let (received, of_log) = (Arc::clone(&waiting), name.clone());
-        let mut write = move |line: String| {
-            if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
-                let _ = writeln!(
-                    io::stderr(),
-                    "the audit log {of_log} cannot be written: {error}"
-                );
-            }
-        };
-        let write = move || {
-            while let Some((lines, dropped)) = received.take_lines() {
-                lines.into_iter().for_each(&mut write);
-                if dropped > 0 {
-                    write(dropped_lines_entry(dropped, SystemTime::now()));
-                }
-            }
-        };
-        let writer = thread::Builder::new().name("audit".to_owned());
-        writer.spawn(write)?;
-        Ok(Self {
-            name,
-            queue: waiting,
-        })
-    }
+/// Starts the log.
+fn start(out: Box<dyn Write + Send>, name: Option<String>) -> io::Result<LineLog> {
+    LineLog::start(out, name, END_TIMEOUT, dropped_lines_entry)
 }
 
 /// Returns the line of the log that states the number of dropped lines.
-fn dropped_lines_entry(dropped: u64, now: SystemTime) -> String {
-    let time = humantime::format_rfc3339_millis(now).to_string();
+fn dropped_lines_entry(dropped: u64) -> String {
+    let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
     let line = serde_json::json!({ "time": time, "left_out": dropped });
     format!("{line}\n")
 }
@@ -264,8 +133,10 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc::{self, Receiver, Sender};
 
+    use super::super::lines::{MAX_WAITING_BYTES, MAX_WAITING_LINES};
     use super::*;
 
     /// Writer whose writes wait for a permission of the test.
@@ -294,7 +165,7 @@ mod tests {
     /// Audit log whose writer is a [`SlowWriter`], and the test's ends of the channels of the writer.
     struct LogOnSlowDisk {
         /// Audit log under test.
-        log: AuditLog,
+        log: LineLog,
         /// Bytes that were written so far.
         written: Arc<Mutex<Vec<u8>>>,
         /// Receives a message when a write begins.
@@ -314,7 +185,7 @@ mod tests {
                 write_requests,
                 permissions,
             });
-            let log = AuditLog::start(out, "log".to_owned()).expect("a thread");
+            let log = start(out, Some("log".to_owned())).expect("a thread");
             Self {
                 log,
                 written,

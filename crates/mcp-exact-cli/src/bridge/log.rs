@@ -1,9 +1,12 @@
 //! Log of `mcp-exact bridge` on standard error, and the export of traces.
 //!
 //! The log contains warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces leave the process
-//! only if the configuration or the environment names a collector.
+//! only if the configuration or the environment names a collector. The log is written by a thread, because nobody may read
+//! standard error.
 
-use std::io;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tracing_subscriber::filter::Targets;
@@ -11,14 +14,42 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::config::Config;
+use super::lines::{LineLog, LineQueue};
 #[cfg(feature = "telemetry")]
 use super::telemetry;
+
+/// Time limit for writing the last lines at the end of the program.
+const END_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Standard error as the writer of the log, which never blocks.
+#[derive(Clone)]
+pub struct Stderr(Arc<LineQueue>);
+
+impl Stderr {
+    /// Adds a line, without its line break.
+    pub fn line(&self, line: &str) {
+        self.0.add_line(format!("{line}\n"));
+    }
+}
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.add_line(String::from_utf8_lossy(bytes).into_owned());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Default filter of the log.
 const DEFAULT_FILTER: &str = "warn";
 
 /// Log and trace export of the process; [`LogAndTraces::end`] sends the last traces.
 pub struct LogAndTraces {
+    /// Lines on standard error.
+    lines: LineLog,
     /// Exporter of the traces; `None` if there is no collector.
     #[cfg(feature = "telemetry")]
     traces: Option<telemetry::TraceExporter>,
@@ -38,8 +69,11 @@ impl LogAndTraces {
                 .unwrap_or_else(|_| default_filter()),
             _ => default_filter(),
         };
+        let left_out = |count| format!("{count} lines are left out: nobody has read them\n");
+        let lines = LineLog::start(Box::new(io::stderr()), None, END_TIMEOUT, left_out)?;
+        let stderr = Stderr(Arc::clone(&lines.queue));
         let log = tracing_subscriber::fmt::layer()
-            .with_writer(io::stderr)
+            .with_writer(move || stderr.clone())
             .with_ansi(false)
             .with_filter(filter);
         let registry = tracing_subscriber::registry();
@@ -49,7 +83,7 @@ impl LogAndTraces {
             let layer = traces.as_ref().map(telemetry::TraceExporter::layer);
             // Only tests run a second gateway in one process; the second gateway uses the log of the first.
             let _ = registry.with(layer).with(log).try_init();
-            Ok(Self { traces })
+            Ok(Self { lines, traces })
         }
         #[cfg(not(feature = "telemetry"))]
         {
@@ -59,11 +93,16 @@ impl LogAndTraces {
                 );
             }
             let _ = registry.with(log).try_init();
-            Ok(Self {})
+            Ok(Self { lines })
         }
     }
 
-    /// Sends the traces that were not sent yet.
+    /// Returns standard error for the other lines of the gateway.
+    pub fn stderr(&self) -> Stderr {
+        Stderr(Arc::clone(&self.lines.queue))
+    }
+
+    /// Sends the traces that were not sent yet, and writes the last lines.
     pub async fn end(self) {
         #[cfg(feature = "telemetry")]
         if let Some(traces) = self.traces {

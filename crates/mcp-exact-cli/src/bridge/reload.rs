@@ -1,6 +1,5 @@
 //! Reloads the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +18,8 @@ pub struct ConfigReloader {
     pub path: PathBuf,
     /// Bridge to update.
     pub bridge: Bridge,
+    /// Standard error.
+    pub stderr: super::log::Stderr,
     /// Configuration with which the process was started.
     pub config: Config,
     /// Servers that the bridge currently uses.
@@ -53,7 +54,7 @@ impl ConfigReloader {
                     format!("the configuration was not reloaded, nothing has changed: {error:#}")
                 }
             };
-            let _ = writeln!(io::stderr(), "{}", without_control_characters(&words));
+            self.stderr.line(&without_control_characters(&words));
         }
     }
 
