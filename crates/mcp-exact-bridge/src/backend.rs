@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::access::Item;
 use crate::bridge::Options;
 use crate::gate::Gate;
+use crate::limits::Shares;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::repairs::RepairReport;
@@ -49,6 +50,8 @@ pub(crate) struct Backend {
     replaced: watch::Sender<u64>,
     /// Drivers of all connections.
     drivers: Drivers,
+    /// Connections of clients with sessions.
+    pub(crate) shares: Arc<Shares>,
     /// Reachability of the server, and its connections.
     state: Mutex<State>,
     /// Lock that is held while the bridge connects to learn the identity of the server.
@@ -106,6 +109,7 @@ impl Backend {
             is_removed: AtomicBool::new(false),
             replaced: watch::channel(0).0,
             drivers: Drivers::default(),
+            shares: Shares::new(options.session_connections),
             state: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
         }

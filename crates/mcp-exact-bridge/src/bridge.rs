@@ -79,6 +79,9 @@ pub struct Options {
     pub seal: Option<Arc<dyn Seal>>,
     /// Maximum number of connections per server that clients without sessions share (from 2026-07-28 on).
     pub connections: usize,
+    /// Maximum number of connections per server of clients with sessions, which have one each (up to 2025-11-25). One client
+    /// has at most half of them, and all clients that have sent no request yet a quarter.
+    pub session_connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
     /// Time limit for the response of the client to a request that the server sends during a call. The time limit
@@ -120,6 +123,7 @@ impl Default for Options {
             servers_may_change: false,
             seal: None,
             connections: 64,
+            session_connections: 1_024,
             idle: Duration::from_secs(5 * 60),
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,

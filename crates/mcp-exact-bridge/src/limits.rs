@@ -1,10 +1,12 @@
 //! Limits per principal: requests per second, and concurrent requests.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_exact_session::{JsonObject, PeerError};
+use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
+use mcp_exact_transport::RequestContext;
 use tokio::time::Instant;
 
 /// Number of principals from which on idle principals are removed.
@@ -132,9 +134,139 @@ impl Principals {
     }
 }
 
+/// Client that holds connections to a server: a principal, the address of an anonymous client, or a client of this process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    Principal(String),
+    Address(IpAddr),
+    Local,
+    /// Client that has not sent a request yet.
+    Unknown,
+}
+
+impl Holder {
+    /// Returns the client that sends a request.
+    pub(crate) fn of(request: &IncomingRequest<RequestContext>) -> Self {
+        let context = request.context();
+        match (&context.principal, context.app_data.remote) {
+            (Some(Principal(name)), _) => Self::Principal(name.clone()),
+            (None, Some(remote)) => Self::Address(remote.ip()),
+            (None, None) => Self::Local,
+        }
+    }
+}
+
+/// Connections to one server that sessions hold, in total and by client.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    /// Maximum number of all connections.
+    all: usize,
+    /// Number of connections of each client.
+    held: Mutex<HashMap<Holder, usize>>,
+}
+
+impl Shares {
+    pub(crate) fn new(all: usize) -> Arc<Self> {
+        Arc::new(Self {
+            all,
+            held: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the maximum number of connections of one client. Clients that have sent no request share a quarter.
+    fn share_of(&self, holder: &Holder) -> usize {
+        match holder {
+            Holder::Local => self.all,
+            Holder::Unknown => (self.all / 4).max(1),
+            Holder::Principal(_) | Holder::Address(_) => self.all.div_ceil(2),
+        }
+    }
+
+    /// Counts a connection of a client, which is `more` connections in total.
+    fn count(&self, holder: &Holder, more: usize) -> Result<(), PeerError> {
+        let mut held = self.lock();
+        let own = held.get(holder).copied().unwrap_or_default();
+        if own >= self.share_of(holder) || held.values().sum::<usize>() + more > self.all {
+            let words =
+                "too many sessions have connections to this server; end one, or try again later";
+            return Err(PeerError::new(LIMIT_EXCEEDED, words));
+        }
+        held.insert(holder.clone(), own + 1);
+        Ok(())
+    }
+
+    /// Counts a connection of a client until the returned value is dropped.
+    pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, PeerError> {
+        self.count(&holder, 1)?;
+        Ok(Share {
+            shares: Arc::clone(self),
+            holder,
+        })
+    }
+}
+
+/// Connection of one client.
+#[derive(Debug)]
+pub(crate) struct Share {
+    shares: Arc<Shares>,
+    holder: Holder,
+}
+
+impl Share {
+    /// Counts the connection towards the client that turned out to hold it.
+    pub(crate) fn pass_to(&mut self, holder: &Holder) -> Result<(), PeerError> {
+        if self.holder != *holder {
+            self.shares.count(holder, 0)?;
+            self.release();
+            self.holder = holder.clone();
+        }
+        Ok(())
+    }
+
+    fn release(&self) {
+        let mut held = self.shares.lock();
+        if let Some(count) = held.get_mut(&self.holder) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.holder);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One client holds at most half of the connections, clients that have sent no request a quarter, and what is released
+    /// is free again.
+    #[test]
+    fn connections_have_shares() {
+        let shares = Shares::new(8);
+        let named = |name: &str| Holder::Principal(name.to_owned());
+        let taken = |holder: &Holder| -> Vec<Share> {
+            std::iter::from_fn(|| shares.take(holder.clone()).ok()).collect()
+        };
+        let mut unknown = taken(&Holder::Unknown);
+        let red = taken(&named("red"));
+        let blue = taken(&named("blue"));
+        assert_eq!((unknown.len(), red.len(), blue.len()), (2, 4, 2));
+        assert!(unknown[0].pass_to(&named("red")).is_err());
+        assert!(unknown[0].pass_to(&named("blue")).is_ok());
+        drop((unknown, red, blue));
+        assert_eq!(taken(&Holder::Local).len(), 8);
+        assert!(shares.lock().is_empty());
+    }
 
     /// Requests above the rate of one principal are rejected, and requests of other principals are not.
     #[test]

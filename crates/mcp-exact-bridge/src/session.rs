@@ -24,6 +24,7 @@ use tokio::task::AbortHandle;
 use crate::backend::Backend;
 use crate::gate::{self, Admitted};
 use crate::hooks::{MessageHooks, MessageKind};
+use crate::limits::{Holder, Share};
 use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
 use crate::stateless::SharedCalls;
 use crate::tasks;
@@ -57,6 +58,10 @@ struct State {
     connection: Option<Arc<Connection>>,
     /// Tasks that wait for the client's answer to a request of the server.
     server_requests: HashMap<ServerRequestKey, AbortHandle>,
+    /// Place of the connection among those of all sessions.
+    share: Option<Share>,
+    /// Client that the session belongs to; `None` before its first request.
+    holder: Option<Holder>,
     /// Principal of the latest request.
     principal: Option<Principal>,
     /// Ids of the tasks that the client has created for requests of the server; most clients create none.
@@ -105,7 +110,7 @@ impl Session {
         }
         let mut state = self.lock();
         let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
-        let released = state.connection.take_if(is_lost);
+        let released = (state.connection.take_if(is_lost), state.share.take());
         let listening = state.listening.take();
         // Closing the connection needs the lock.
         drop(state);
@@ -160,7 +165,7 @@ impl Session {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let was_open = self.lock().connection.is_some();
+        let was_open = self.hold_share()?;
         let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
         let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
@@ -178,6 +183,36 @@ impl Session {
             }
         }
         Ok(connection)
+    }
+
+    /// Takes a place for the connection, unless the session has one. Returns true if the session had a connection before.
+    fn hold_share(&self) -> Result<bool, PeerError> {
+        let mut state = self.lock();
+        if state.share.is_none() {
+            let holder = state.holder.clone().unwrap_or(Holder::Unknown);
+            state.share = Some(self.backend.shares.take(holder)?);
+        }
+        Ok(state.connection.is_some())
+    }
+
+    /// Counts the connection towards the client of a request; a client above its share loses it.
+    fn set_holder(&self, request: &IncomingRequest<RequestContext>) -> Result<(), PeerError> {
+        let holder = Holder::of(request);
+        let mut state = self.lock();
+        state.principal.clone_from(&request.context().principal);
+        let passed = state
+            .share
+            .as_mut()
+            .map_or(Ok(()), |share| share.pass_to(&holder));
+        state.holder = Some(holder);
+        if passed.is_ok() {
+            return Ok(());
+        }
+        let released = (state.connection.take(), state.share.take());
+        // Closing the connection needs the lock.
+        drop(state);
+        drop(released);
+        passed
     }
 
     /// Returns the capabilities of the client in the form of the newest revision. The member `tasks` of 2025-11-25 is
@@ -226,9 +261,7 @@ impl Session {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
         let request = admitted.request();
-        self.lock()
-            .principal
-            .clone_from(&request.context().principal);
+        self.set_holder(request)?;
         if self.backend.is_shared() {
             return self.relay_shared(admitted).await;
         }
