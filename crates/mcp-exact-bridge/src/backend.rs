@@ -257,7 +257,7 @@ impl Backend {
         self.upstream().0.is_shared()
     }
 
-    /// Replaces the upstream of the server. Open connections and their calls end.
+    /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.
     pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
         let upstream = self.upstream.write();
         *upstream.unwrap_or_else(PoisonError::into_inner) = by;

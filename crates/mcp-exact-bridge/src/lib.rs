@@ -71,7 +71,7 @@
 //!
 //! [`Options`] limits the number and the lifetime of shared connections and of waiting calls. Waiting calls end with
 //! the process. Log messages on a shared stdio connection are relayed to a call only while it is the only call on the
-//! connection.
+//! connection, and every earlier call was answered.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -113,7 +113,8 @@ fn settings(
 pub enum ServerUpdate {
     /// The server with this name is unchanged.
     Keep,
-    /// The server is added, or its upstream is replaced. Calls in flight on a replaced upstream end with an error.
+    /// The server is added, or its upstream is replaced. Calls in flight on a replaced upstream are answered by it, except
+    /// those that wait for the answer of their client, which end with an error.
     Connect(Arc<dyn Upstream>),
 }
 

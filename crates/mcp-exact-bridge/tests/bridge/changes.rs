@@ -1,9 +1,10 @@
 //! Change notifications of the server reach subscribed clients, in every pair of revisions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact::{Client, ClientChange, ClientError, Revision, revisions};
-use mcp_exact_bridge::{AccessRule, Bridge, Options};
+use mcp_exact_bridge::{AccessRule, Bridge, Options, Upstream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::common::{InMemory, bridge, client_of, server};
@@ -74,6 +75,32 @@ async fn changes_of_resources_reach_their_subscribers() {
             drop(subscription);
             client.close();
         }
+    }
+}
+
+/// A session subscribes to a resource that no server lists at every server that accepts it, because any may have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unlisted_resources_are_subscribed_everywhere() {
+    let all: Vec<Revision> = revisions().collect();
+    for (of_client, of_servers) in [(all[3], all[4]), (all[3], all[3])] {
+        let servers = [server(of_servers), server(of_servers)];
+        let upstreams = ["a", "b"].into_iter().zip(&servers);
+        let upstreams = upstreams.map(|(name, server)| {
+            let upstream: Arc<dyn Upstream> = Arc::new(InMemory::new(server));
+            (name.to_owned(), upstream)
+        });
+        let bridge = Bridge::many(upstreams, Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        let (client, mut changes) = listening(&bridge, of_client).await;
+        let uri = "docs://unlisted";
+        let subscription = client.subscribe([uri]).await.expect("a subscription");
+        // The first server alone was asked.
+        let update = || servers[1].resources().updated(uri);
+        let wanted = ClientChange::Resource(uri.to_owned());
+        let is_told = is_notified(&mut changes, &wanted, update).await;
+        assert!(is_told, "servers of {of_servers}");
+        drop(subscription);
+        client.close();
     }
 }
 

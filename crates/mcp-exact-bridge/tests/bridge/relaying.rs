@@ -84,6 +84,21 @@ async fn results_list_their_losses() {
     }
 }
 
+/// What the gateway writes itself into `_meta` is no loss of its client.
+#[tokio::test]
+async fn own_members_of_meta_are_no_loss() {
+    let bridge = bridge_with(revision("2026-07-28"), Options::default()).await;
+    for of_client in revisions().filter(|revision| revision.as_str() < "2026") {
+        let client = handle_of(&bridge, of_client).await;
+        let params = object(r#"{"name":"revision","arguments":{}}"#);
+        assert!(request(&client, "tools/call", Some(params)).await.is_ok());
+        client.close();
+    }
+    let losses = bridge.metrics().losses;
+    let mut ids = losses.keys();
+    assert!(!ids.any(|id| id.contains("/_meta/")), "{losses:?}");
+}
+
 /// Posts a message to a bridge, and returns the headers and the body of the response.
 async fn post(url: &str, headers: &str, body: &str) -> (String, String) {
     let address = url.strip_prefix("http://").expect("a URL");
