@@ -17,7 +17,7 @@ mod telemetry;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,7 @@ use self::sessions::OpenedStores;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on};
 use crate::output::{Painter, Style, without_control_characters};
+use crate::terminal::stderr;
 
 /// The arguments of `mcp-exact bridge`.
 #[derive(Args)]
@@ -264,7 +265,7 @@ async fn serve_http(
     let listener = listener.options(options);
     let address = listener.local_addr()?;
     let _ = writeln!(
-        io::stderr(),
+        stderr(),
         "listening at http://{address}/mcp, {}",
         format_servers(bridge)
     );

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::lines::LineLog;
+use crate::terminal::stderr;
 
 /// Form in which the audit log records the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -40,7 +41,7 @@ pub fn open_log(
 ) -> anyhow::Result<((CallObserver, RepairObserver), LineLog)> {
     let is_stderr = path == Path::new("-");
     let out: Box<dyn Write + Send> = if is_stderr {
-        Box::new(io::stderr())
+        Box::new(stderr())
     } else {
         let file = OpenOptions::new().append(true).create(true).open(path);
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)

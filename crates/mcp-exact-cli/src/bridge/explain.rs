@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +21,7 @@ use super::{Losses, ReportedLossKind, Setup, format_servers};
 use crate::Outcome;
 use crate::client::{Settings, add_hint};
 use crate::output::without_control_characters;
+use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact bridge explain`.
 #[derive(Debug, Args)]
@@ -107,7 +108,7 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect().await?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     writeln!(out, "{}", format_servers(&bridge))?;
     let mut outcome = Outcome::Valid;
     for revision in offered.into_iter().rev() {
@@ -173,7 +174,7 @@ fn explain_revision(
         .revisions;
     let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
     let server = spec(server).context("the revision of the server is not known")?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     let mut outcome = Outcome::Valid;
     writeln!(out, "server of {}", server.id())?;
     for client in offered.into_iter().rev().filter_map(spec) {

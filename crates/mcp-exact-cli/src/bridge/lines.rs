@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::terminal::stderr;
+
 /// Maximum number of lines that wait to be written.
 pub(super) const MAX_WAITING_LINES: usize = 10_000;
 /// Maximum total size of the lines that wait to be written, in bytes.
@@ -110,7 +112,7 @@ impl Drop for LineLog {
             let seconds = self.within.as_secs();
             let line = format!("the log {name} has not taken its last lines in {seconds} seconds");
             // Standard error may take nothing, either.
-            thread::spawn(move || writeln!(io::stderr(), "{line}"));
+            thread::spawn(move || writeln!(stderr(), "{line}"));
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -131,7 +133,7 @@ impl LineLog {
             if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
                 && let Some(name) = &of_log
             {
-                let _ = writeln!(io::stderr(), "the log {name} cannot be written: {error}");
+                let _ = writeln!(stderr(), "the log {name} cannot be written: {error}");
             }
         };
         let write = move || {

@@ -17,6 +17,7 @@ use super::config::Config;
 use super::lines::{LineLog, LineQueue};
 #[cfg(feature = "telemetry")]
 use super::telemetry;
+use crate::terminal::stderr;
 
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
@@ -70,7 +71,7 @@ impl LogAndTraces {
             _ => default_filter(),
         };
         let left_out = |count| format!("{count} lines are left out: nobody has read them\n");
-        let lines = LineLog::start(Box::new(io::stderr()), None, END_TIMEOUT, left_out)?;
+        let lines = LineLog::start(Box::new(stderr()), None, END_TIMEOUT, left_out)?;
         let stderr = Stderr(Arc::clone(&lines.queue));
         let log = tracing_subscriber::fmt::layer()
             .with_writer(move || stderr.clone())

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::config::Sessions;
+use crate::terminal::stderr;
 
 /// Number of writes between two removals of expired files.
 const WRITES_PER_SWEEP: u64 = 1024;
@@ -59,7 +60,7 @@ impl OpenedStores {
                 if let Err(error) = redis.end().await {
                     use std::io::Write as _;
                     let words = "[sessions] redis: the lease was not ended";
-                    let _ = writeln!(io::stderr(), "{words}: {error}");
+                    let _ = writeln!(stderr(), "{words}: {error}");
                 }
             }
         }
