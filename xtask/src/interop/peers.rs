@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(strict.newest_common(&old), None);
     }
 
-    /// For every revision, a Python peer and a TypeScript peer support it as their newest revision.
+    /// For every released revision, a Python peer and a TypeScript peer support it as their newest revision.
     #[test]
     fn every_revision_has_two_peers() {
         let peers = peers();
@@ -329,7 +329,9 @@ mod tests {
             .collect();
         let revisions = fs::read_to_string(crate::workspace_root().join("schema/revisions.toml"))
             .expect("the list of revisions");
-        for revision in codegen::revisions(&revisions).expect("it is right") {
+        let revisions = codegen::revisions(&revisions).expect("it is right");
+        // No peer speaks a draft.
+        for revision in revisions.iter().filter(|revision| !revision.is_draft()) {
             for language in [Language::Python, Language::Typescript] {
                 assert!(
                     found.contains(&(revision.id.as_str(), language.program_folder())),

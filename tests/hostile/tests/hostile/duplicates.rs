@@ -166,7 +166,7 @@ fn untyped_json_keeps_duplicates() {
     check_round_trip::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{twice}}}"#));
 }
 
-/// Duplicate members of a JSON Schema document are preserved, and `validate` checks all of them.
+/// Duplicate members of a JSON Schema document are preserved, and `validate` reports them and checks all of them.
 #[test]
 fn schema_documents_keep_and_validate_duplicates() {
     let tool: mcp::Tool = check_round_trip(
@@ -181,7 +181,9 @@ fn schema_documents_keep_and_validate_duplicates() {
     assert_eq!(
         found,
         [
+            ("/inputSchema/type".to_owned(), ViolationKind::Duplicate),
             ("/inputSchema/type".to_owned(), ViolationKind::Const),
+            ("/inputSchema/required".to_owned(), ViolationKind::Duplicate),
             ("/inputSchema/required/0".to_owned(), ViolationKind::Type),
         ]
     );
