@@ -120,11 +120,16 @@ impl<O> RunningHandler<O> {
             if let Some(end) = self.poll(true, task) {
                 return Poll::Ready(RunStep::Ended(end));
             }
-            let input_requests = match self.cx.handler_run().suspend() {
+            // The lock is held until the input requests are set: an answer that arrives in between must not leave a request
+            // that it has answered.
+            let run = self.cx.handler_run();
+            let input_requests = match run.suspend() {
                 Ok(suspension) => suspension.map(|suspension| suspension.input_requests),
                 Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
             };
-            if live.set_input_requests(input_requests.unwrap_or_default()) {
+            let has_changed = live.set_input_requests(input_requests.unwrap_or_default());
+            drop(run);
+            if has_changed {
                 return Poll::Ready(RunStep::SendsInputRequests);
             }
             if self.is_time_spent(live.is_waiting(), task) {

@@ -144,10 +144,11 @@ impl LiveTask {
                 delivered.push(key.into_owned());
             }
         }
-        drop(run);
+        // The handler's run stays locked, so that its next poll sets the input requests after this.
         self.state()
             .input_requests
             .retain(|(key, _)| !delivered.contains(key));
+        drop(run);
         !delivered.is_empty()
     }
 
