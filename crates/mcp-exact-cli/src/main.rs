@@ -45,6 +45,9 @@ mod verdict;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -174,7 +177,23 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Prints an error message to standard error; failures to print are ignored.
+/// Time limit for printing an error message.
+const PRINT_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// Prints an error message to standard error; failures to print are ignored. The program does not wait for a pipe that
+/// nobody reads.
 fn print_error(words: &str) {
-    let _ = writeln!(stderr(), "error: {words}");
+    let line = format!("error: {words}\n");
+    if cfg!(target_family = "wasm") {
+        let _ = stderr().write_all(line.as_bytes());
+        return;
+    }
+    let (done, is_done) = mpsc::channel();
+    let print = move || {
+        let _ = stderr().write_all(line.as_bytes());
+        let _ = done.send(());
+    };
+    if thread::Builder::new().spawn(print).is_ok() {
+        let _ = is_done.recv_timeout(PRINT_TIMEOUT);
+    }
 }
