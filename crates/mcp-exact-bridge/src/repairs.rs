@@ -26,8 +26,8 @@ pub struct NewRepair<'a> {
     pub repair: &'a Repair,
 }
 
-/// Function of the application that is called once for each peer, rule and subject of repairs, for an audit log. The
-/// function must not block.
+/// Function that the bridge calls for the first repair of each peer, rule and subject, as for an audit log. The function must
+/// not block.
 #[derive(Clone)]
 pub struct RepairObserver(Arc<dyn Fn(&NewRepair<'_>) + Send + Sync>);
 

@@ -52,7 +52,7 @@ pub(super) struct Record {
     revision: String,
     /// Transport to the server.
     transport: String,
-    /// Names of a list, texts of a result, or the capabilities.
+    /// What the client gives its application: the names of the items of a list, the texts of a result, or the capabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered: Option<String>,
     /// First line of the client's error.

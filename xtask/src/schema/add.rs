@@ -276,7 +276,8 @@ pub(super) const AGREEMENT: &[&str] = &[
     "--test",
     "agreement",
 ];
-/// Arguments of the same tests without endpoints, which need not compile with a new released revision yet.
+/// Arguments of the same tests for a released revision: nothing with sessions or transports is built, because those may
+/// have to learn the revision first.
 const AGREEMENT_OF_RELEASE: &[&str] = &["--package", "mcp-exact-tests-agreement"];
 /// Arguments of the tests of conversions, without those that need endpoints: an endpoint learns a new method or lifecycle later.
 const CONVERSIONS: &[&str] = &[

@@ -14,7 +14,7 @@ use crate::common::{answer_to, line_after, object};
 use crate::matrix::wait_until;
 use crate::scripted::{ELICIT, Scripted, called_tool, request, response, text_of, tool_response};
 
-/// Messages that a server has received.
+/// Requests and notifications that the server behind the bridge has received, in their order.
 type Received = Arc<Mutex<Vec<JsonObject>>>;
 
 fn revision(id: &str) -> Revision {

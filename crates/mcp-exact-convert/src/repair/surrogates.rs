@@ -38,7 +38,7 @@ fn memchr(bytes: &[u8], at: usize) -> Option<usize> {
     rest.iter().position(|byte| *byte == b'\\').map(|n| at + n)
 }
 
-/// Returns the code unit of an escape `\uXXXX` at an offset.
+/// Returns the code unit of the escape at an offset: `\u` and four hexadecimal digits.
 fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let escape = bytes.get(at..at + 6)?;
     let digits = escape.strip_prefix(b"\\u")?;

@@ -26,11 +26,11 @@ pub const LESS: &[(&str, &str)] = &[
 /// What a client of another library does in one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Names of a list, texts of a result, or the capabilities.
+    /// What the client gives its application: the names of the items of a list, the texts of a result, or the capabilities.
     Delivered(String),
     /// The client reports an error, whose first line this is.
     Error(String),
-    /// The client waits for its timeout.
+    /// The client neither delivers nor reports anything before its timeout.
     Waits,
 }
 
