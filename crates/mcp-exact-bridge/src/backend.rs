@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::access::Item;
-use crate::bridge::Options;
 use crate::gate::Gate;
 use crate::limits::Shares;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
+use crate::options::Options;
 use crate::repairs::RepairReport;
 use crate::resource_uri::ResourceUri;
 use crate::stateless::Stateless;

@@ -11,8 +11,8 @@ use mcp_exact_session::{
 use serde_json::{Map, Value};
 
 use crate::backend::{Backend, Backends, ServerProfile};
-use crate::bridge::{BridgeError, Options};
 use crate::names::{Kind, Names};
+use crate::options::{BridgeError, Options};
 use crate::tasks;
 use crate::translate::{Translation, newest};
 use crate::update::LiveRules;

@@ -37,10 +37,10 @@ use self::waiting::{
     RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked, unknown_state_error,
 };
 use crate::backend::Backend;
-use crate::bridge::Options;
 use crate::gate::Admitted;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::losses::Losses;
+use crate::options::Options;
 use crate::relay::{self, ProgressReceiver, RelayError};
 use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;

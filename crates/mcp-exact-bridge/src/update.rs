@@ -9,10 +9,11 @@ use tokio::time::timeout;
 
 use crate::access::AccessRule;
 use crate::backend::Backend;
-use crate::bridge::{Bridge, BridgeError, Options};
+use crate::bridge::Bridge;
 use crate::limits::PrincipalLimits;
 use crate::losses::{LossCounters, LossRule, LossSettings, Losses};
 use crate::names::check_server_names;
+use crate::options::{BridgeError, Options};
 use crate::repairs::RepairCounters;
 use crate::session::Session;
 use crate::upstream::{EVERY_LIST, Upstream};

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::bridge::Options;
+use crate::options::Options;
 use crate::relay::{self, RelayError, SubscriptionFilter};
 use crate::repairs::RepairReport;
 use crate::tasks;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::receivers::{SharedCalls, SharedCallsReceiver};
 use crate::backend::Backend;
-use crate::bridge::Options;
+use crate::options::Options;
 use crate::upstream::{ClientSide, Connection, Receiver};
 
 /// Time that a call waits for a permit to open a connection.
