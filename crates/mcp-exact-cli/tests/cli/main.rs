@@ -4,6 +4,8 @@
 
 #[cfg(feature = "bridge")]
 mod bridge;
+#[cfg(feature = "bridge")]
+mod bridge_processes;
 mod check;
 #[cfg(feature = "client")]
 mod client;

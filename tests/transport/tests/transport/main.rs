@@ -14,6 +14,7 @@ mod pings;
 #[cfg(unix)]
 mod renegotiation;
 mod shared;
+mod shares;
 mod slow_log;
 #[cfg(unix)]
 mod stdio;
