@@ -8,6 +8,7 @@ mod faults;
 mod floods;
 mod hardening;
 mod http;
+mod http2;
 mod memory;
 mod peers;
 mod pings;
