@@ -1,6 +1,6 @@
 //! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the responses.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use serde_json::Value;
+use mcp_exact_wire::{Json, JsonObject, Kind};
 
 use crate::Outcome;
 use crate::check::{log_words, read_file};
@@ -18,6 +18,7 @@ use crate::output::{Painter, Style};
 use crate::process::{Process, ServerOutput};
 use crate::recording::Entry;
 use crate::terminal::stdout;
+use crate::value::Value;
 
 /// The arguments of `mcp-exact replay`.
 #[derive(Args)]
@@ -114,14 +115,20 @@ fn read_entries(file: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Entry>> {
 
 /// Returns true if a text is a JSON-RPC message, or a batch of messages.
 fn is_message(text: &str) -> bool {
-    let is_single = |message: &Value| {
+    let is_single = |message: Value<'_>| {
         let mut members = ["method", "result", "error"].iter();
-        members.any(|name| message.get(name).is_some())
+        members.any(|name| message.get(name).exists())
     };
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Array(batch)) => !batch.is_empty() && batch.iter().all(is_single),
-        Ok(message) => is_single(&message),
-        Err(_) => false,
+    let Ok(json) = mcp_exact_wire::from_str::<Json>(text) else {
+        return false;
+    };
+    let message = Value::of(&json);
+    match message.kind() {
+        Kind::Array => {
+            let batch = message.items();
+            !batch.is_empty() && batch.iter().map(Value::of).all(is_single)
+        }
+        _ => is_single(message),
     }
 }
 
@@ -136,11 +143,11 @@ struct Player<'a> {
     /// JSON pointers of the members of responses whose differences are ignored.
     ignored: &'a [String],
     /// Received responses that were not compared yet, by id.
-    responses: HashMap<String, Value>,
+    responses: HashMap<String, Json>,
     /// Received requests of the server to which no recorded request was assigned yet: method and id.
-    requests: Vec<(String, Value)>,
+    requests: Vec<(String, Json)>,
     /// Ids of the server's requests in this replay, by the ids in the recording.
-    current_ids: HashMap<String, Value>,
+    current_ids: HashMap<String, Json>,
     /// Number of compared responses.
     compared: usize,
     /// Number of responses that differ from the recording.
@@ -153,29 +160,37 @@ impl Player<'_> {
     /// Sends a recorded message of the client, or waits for the message that corresponds to a recorded response or
     /// request of the server.
     fn replay_message(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
-        let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-        let (method, id) = (message.get("method"), message.get("id"));
+        // What is no JSON is no message: it is sent as it is, and nothing is compared with it.
+        let json: Json = mcp_exact_wire::from_str(text).unwrap_or_else(|_| Json::null());
+        let message = Value::of(&json);
+        let (method, id) = (
+            message.get("method").existing(),
+            message.get("id").existing(),
+        );
         match (from, method, id) {
             (Direction::Client, None, Some(id)) => {
-                let mut answer = message.clone();
-                if let Some(now) = self.current_ids.get(&id.to_string()) {
-                    answer["id"] = now.clone();
+                let now = self.current_ids.get(&id.key()).cloned();
+                match (now, JsonObject::try_from(json.clone())) {
+                    (Some(now), Ok(mut answer)) => {
+                        answer.insert("id", now);
+                        self.send(answer.text())
+                    }
+                    _ => self.send(text),
                 }
-                self.send(&answer.to_string())
             }
             (Direction::Client, ..) => self.send(text),
-            (Direction::Server, None, Some(id)) if !id.is_null() => self.compare(&message, id),
+            (Direction::Server, None, Some(id)) if !id.is_null() => self.compare(message, id),
             (Direction::Server, Some(method), Some(id)) => {
                 let method = method.as_str().unwrap_or_default();
                 let now = self.receive_until(|player| {
                     let asked = player
                         .requests
                         .iter()
-                        .position(|(asked, _)| asked == method)?;
+                        .position(|(asked, _)| *asked == method)?;
                     Some(player.requests.remove(asked).1)
                 });
                 let now = now.with_context(|| format!("the server did not send {method}"))?;
-                self.current_ids.insert(id.to_string(), now);
+                self.current_ids.insert(id.key(), now);
                 Ok(())
             }
             _ => Ok(()),
@@ -191,25 +206,19 @@ impl Player<'_> {
     }
 
     /// Waits for the response to a request, and prints its differences from the recorded response.
-    fn compare(&mut self, recorded: &Value, id: &Value) -> anyhow::Result<()> {
-        let key = id.to_string();
+    fn compare(&mut self, recorded: Value<'_>, id: Value<'_>) -> anyhow::Result<()> {
+        let (key, id) = (id.key(), id.text());
         let now = self.receive_until(|player| player.responses.remove(&key));
         let now = now.with_context(|| format!("the server did not answer the request {id}"))?;
         self.compared += 1;
-        let (mut before, mut after) = (recorded.clone(), now);
-        for pointer in self.ignored {
-            for value in [&mut before, &mut after] {
-                if let Some(ignored) = value.pointer_mut(pointer) {
-                    *ignored = Value::Null;
-                }
-            }
-        }
-        if before != after {
+        let mut found = Vec::new();
+        add_differences("", recorded, Value::of(&now), self.ignored, &mut found);
+        if !found.is_empty() {
             self.differing_responses += 1;
             let painter = Painter::stdout();
             let mut out = stdout().lock();
             writeln!(out, "response {id}")?;
-            for (pointer, before, after) in differences("", &before, &after) {
+            for (pointer, before, after) in found {
                 let (before, after) = (format!("- {before}"), format!("+ {after}"));
                 let before = painter.paint(Style::Red, &before);
                 let after = painter.paint(Style::Green, &after);
@@ -243,41 +252,63 @@ impl Player<'_> {
             self.violating_messages += 1;
             writeln!(stdout(), "{}", log_words(&observed, Painter::stdout()))?;
         }
-        let message: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-        let id = message.get("id").cloned();
-        match (message.get("method").and_then(Value::as_str), id) {
-            (Some(method), Some(id)) => self.requests.push((method.to_owned(), id)),
-            (None, Some(id)) => drop(self.responses.insert(id.to_string(), message)),
+        let Ok(json) = mcp_exact_wire::from_str::<Json>(&text) else {
+            return Ok(());
+        };
+        let message = Value::of(&json);
+        let id = message.get("id").existing();
+        match (message.get("method").as_str(), id) {
+            (Some(method), Some(id)) => {
+                self.requests.push((method.into_owned(), id.to_json()));
+            }
+            (None, Some(id)) => drop(self.responses.insert(id.key(), json.clone())),
             _ => {}
         }
         Ok(())
     }
 }
 
-/// Returns the differences of two values: JSON pointer, value before, value after. Objects, and arrays of equal length,
-/// are compared member by member.
-fn differences(pointer: &str, before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
-    let mut found = Vec::new();
-    match (before, after) {
-        (Value::Object(a), Value::Object(b)) => {
-            let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
-            names.sort();
-            names.dedup();
-            for name in names {
-                let of = |object: &serde_json::Map<String, Value>| {
-                    object.get(name).cloned().unwrap_or(Value::Null)
-                };
-                let token = name.replace('~', "~0").replace('/', "~1");
-                found.extend(differences(&format!("{pointer}/{token}"), &of(a), &of(b)));
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (index, (a, b)) in a.iter().zip(b).enumerate() {
-                found.extend(differences(&format!("{pointer}/{index}"), a, b));
-            }
-        }
-        _ if before != after => found.push((pointer.to_owned(), before.clone(), after.clone())),
-        _ => {}
+/// Adds the differences of two values that are not `ignored`: JSON pointer, value before, value after. Objects, and arrays of
+/// equal length, are compared member by member; numbers and strings as they were sent, but for escapes.
+fn add_differences(
+    pointer: &str,
+    before: Value<'_>,
+    after: Value<'_>,
+    ignored: &[String],
+    found: &mut Vec<(String, String, String)>,
+) {
+    if ignored.iter().any(|ignored| ignored == pointer) {
+        return;
     }
-    found
+    if before.is_object() && after.is_object() {
+        let names = before.members().chain(after.members());
+        let names: BTreeSet<_> = names.map(|(name, _)| name).collect();
+        for name in names {
+            let below = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+            let (before, after) = (before.get(&name), after.get(&name));
+            add_differences(&below, before, after, ignored, found);
+        }
+        return;
+    }
+    let (a, b) = (before.items(), after.items());
+    if before.kind() == Kind::Array && after.kind() == Kind::Array && a.len() == b.len() {
+        for (index, (a, b)) in a.iter().zip(&b).enumerate() {
+            let below = format!("{pointer}/{index}");
+            add_differences(&below, Value::of(a), Value::of(b), ignored, found);
+        }
+        return;
+    }
+    let is_same_text = before.as_str().is_some() && before.as_str() == after.as_str();
+    let is_same = before.exists() == after.exists() && before.text() == after.text();
+    if !is_same && !is_same_text {
+        let shown = |value: Value<'_>| {
+            let text = if value.exists() {
+                value.text()
+            } else {
+                "nothing"
+            };
+            text.to_owned()
+        };
+        found.push((pointer.to_owned(), shown(before), shown(after)));
+    }
 }

@@ -139,3 +139,39 @@ fn extensions_are_known() {
         json!({"revision": "2026-07-28", "type": "TaskStatus", "json": r#""running""#});
     assert_eq!(violations_of(definition), [" enum"]);
 }
+
+/// A replay compares numbers as they were sent: those that `f64` rounds to the same value, or cannot hold, and a member that is
+/// null beside one that is missing.
+#[test]
+fn replays_compare_exactly() {
+    let folder = TempDir::new().expect("a folder for the test");
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (before, now, is_same) in [
+        (r#"{"x":1e400}"#, r#"{"x":1e400}"#, true),
+        (r#"{"x":1e400}"#, r#"{"x":1e401}"#, false),
+        (
+            r#"{"x":100000000000000000000001}"#,
+            r#"{"x":100000000000000000000002}"#,
+            false,
+        ),
+        (r#"{"a":"\u0061","b":1}"#, r#"{"b":1,"a":"a"}"#, true),
+        (r#"{"a":null}"#, "{}", false),
+    ] {
+        let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let log = format!("{request}\n{}\n", answer(before));
+        std::fs::write(folder.path().join("log"), log).expect("a recording");
+        let server = format!("read -r line; printf '%s\\n' '{}'", answer(now));
+        let ended = run(
+            folder.path(),
+            &["replay", "log", "--", "sh", "-c", &server],
+            b"",
+        );
+        assert_eq!(
+            ended.code,
+            i32::from(!is_same),
+            "{before} {now}: {}{}",
+            ended.out,
+            ended.err
+        );
+    }
+}
