@@ -30,6 +30,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use tower_http::compression;
 
 use super::listen::{ListenOptions, RemoteAddress};
+use super::patience::{TIMERS_PER_LIMIT, within};
 use super::response::ResponseBody;
 use super::service::HttpService;
 
@@ -41,8 +42,6 @@ const H2: &[u8] = b"h2";
 /// Time after which a connection is closed if the client has not acknowledged sent bytes.
 #[cfg(target_os = "linux")]
 const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Number of checks of a connection per idle timeout.
-const CHECKS_PER_TIMEOUT: u32 = 4;
 
 /// Body of a response as it is sent, with or without compression.
 #[cfg(feature = "compression")]
@@ -159,7 +158,7 @@ impl Connections {
         let mut stopped = stopped.clone();
         tokio::select! {
             biased;
-            begun = timeout(self.header_timeout, beginning) => begun.ok()?.ok(),
+            begun = within(self.header_timeout, beginning) => begun?.ok(),
             _ = stopped.changed() => None,
         }
     }
@@ -334,7 +333,7 @@ struct IdleTimeout {
 
 impl IdleTimeout {
     fn new(client: Arc<ClientConnection>, limit: Duration) -> Self {
-        let interval = limit / CHECKS_PER_TIMEOUT;
+        let interval = limit / TIMERS_PER_LIMIT;
         Self {
             client,
             sleep: Box::pin(sleep(interval)),
@@ -355,7 +354,7 @@ impl Future for IdleTimeout {
             let is_idle = begun == self.last_count && !is_served;
             self.last_count = begun;
             self.idle_checks = if is_idle { self.idle_checks + 1 } else { 0 };
-            if self.idle_checks == CHECKS_PER_TIMEOUT {
+            if self.idle_checks == TIMERS_PER_LIMIT {
                 return Poll::Ready(());
             }
             let next = Instant::now() + self.interval;

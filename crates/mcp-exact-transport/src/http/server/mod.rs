@@ -14,6 +14,7 @@ mod legacy;
 mod listen;
 mod metrics;
 mod options;
+mod patience;
 mod post;
 mod replay;
 mod response;

@@ -3,9 +3,8 @@
 //! The message is passed to the endpoint of its session or to a new endpoint; the response is JSON, an event stream or
 //! a status, depending on the endpoint's output.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -18,11 +17,11 @@ use mcp_exact_session::http::{PostBody, RequestTarget};
 use mcp_exact_session::{
     Binding, FrameContext, Principal, Refusal as Refused, SendError, StreamId, StreamKind,
 };
-use tokio::time::timeout;
 
 use super::attachment::{Attachment, NextOutput, Output};
 use super::body::EventStream;
 use super::listen::RemoteAddress;
+use super::patience::within;
 use super::response::{
     Refusal, ResponseBody, empty, error, events, json, name_request, refuse, unavailable,
 };
@@ -442,15 +441,6 @@ async fn answer(
     stream.send_recorded(recorded);
     stream.keep(guard);
     Ok(events(stream))
-}
-
-/// Waits for a future up to a time limit; a future that is immediately ready needs no timer.
-async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = std::pin::pin!(future);
-    match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => timeout(limit, future).await.ok(),
-    }
 }
 
 /// Adds the priming event to a stream; if the client receives no other event, the client resumes the stream from the id

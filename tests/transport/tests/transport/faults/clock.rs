@@ -10,6 +10,8 @@ use mcp_exact_tests_transport::http::call as raw_call;
 use mcp_exact_tests_transport::process::ServerProcess;
 use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::HttpEndpoint;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::{HTTP_SERVER, STEP_TIMEOUT};
@@ -117,4 +119,29 @@ async fn suspended_server_continues() {
     }
     client.close();
     driver.await.expect("driver");
+}
+
+/// A request that arrives while the server is stopped is served when it continues, also the first of a connection, whose
+/// time limit has passed in the meantime.
+#[tokio::test]
+async fn requests_that_arrive_during_suspension_are_served() {
+    let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=200"]);
+    for round in 0..3 {
+        let mut stream = TcpStream::connect(server.client().address)
+            .await
+            .expect("connected");
+        // The server has accepted the connection: it accepts in order, and has answered on a later one.
+        assert_eq!(server.client().send("GET", &[], "").await.status, 400);
+        server.signal("STOP");
+        let request = "GET /elsewhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.signal("CONT");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("read");
+        assert!(
+            answer.starts_with("HTTP/1.1 400"),
+            "round {round}: {answer:?}"
+        );
+    }
 }
