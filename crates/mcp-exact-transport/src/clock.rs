@@ -1,7 +1,8 @@
 //! Clock of all endpoints of a process: the time since the Unix epoch, which never decreases.
 //!
 //! The system clock is read once and then advanced by the monotonic clock. Adjustments of the system clock therefore do
-//! not affect timeouts, and expiry times in sealed states are comparable between processes.
+//! not affect timeouts, and expiry times in sealed states are comparable between processes. The monotonic clock is that of
+//! tokio: endpoints follow a clock that a test has paused (`tokio::time::pause`).
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -32,7 +33,9 @@ fn origin() -> &'static ClockOrigin {
 /// Returns the current time of the endpoints' clock.
 pub(crate) fn now() -> Time {
     let origin = origin();
-    Time::since_start(origin.since_epoch + origin.instant.elapsed())
+    let now = tokio::time::Instant::now().into_std();
+    let elapsed = now.saturating_duration_since(origin.instant);
+    Time::since_start(origin.since_epoch + elapsed)
 }
 
 /// Converts a time of the endpoints' clock to a time of the monotonic clock; `None` if the system cannot represent the

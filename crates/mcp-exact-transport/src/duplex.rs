@@ -315,7 +315,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if self.timer.as_mut().poll(cx).is_pending() {
             return Ok(false);
         }
-        let now = std::time::Instant::now();
+        let now = Instant::now().into_std();
         if deadline.is_some_and(|deadline| deadline <= now) {
             if self.is_closing {
                 let message = "the peer did not read what was left";
