@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Number of rounds: `--rounds 50` finds tests that fail sometimes. Doc tests run in the first round only.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     rounds: usize,
-    /// Number of programs at a time; by default one for each processor.
+    /// Number of programs at a time; by default one more than there are processors.
     #[arg(long, value_name = "NUMBER")]
     programs: Option<usize>,
     /// Run only tests whose name contains this text.

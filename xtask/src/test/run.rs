@@ -17,6 +17,17 @@ use super::changed::Selection;
 
 /// File in the target folder with the duration of each program in the last run, by which the slowest begin first.
 const TIMES_FILE: &str = "target/test-times.txt";
+/// Programs that run longest, the slowest first: they begin first in a folder where no run has left its durations.
+const SLOW_PROGRAMS: [&str; 8] = [
+    "mcp-exact-bridge bridge",
+    "mcp-exact-tests-transport transport",
+    "mcp-exact-cli cli",
+    "mcp-exact-cli doctor",
+    "mcp-exact-tests-agreement agreement",
+    "xtask lib xtask",
+    "codegen codegen",
+    "mcp-exact it",
+];
 /// Folder of what the programs print.
 const OUTPUT_FOLDER: &str = "target/test-output";
 
@@ -101,7 +112,8 @@ pub(super) fn jobs(
     Ok(jobs)
 }
 
-/// Returns the jobs of the programs, the slowest of the last run first, and of unknown ones the largest.
+/// Returns the jobs of the programs, the slowest of the last run first; without durations of a last run, those that are known to
+/// be slow, then the largest.
 pub(super) fn program_jobs(root: &Path, programs: &[Program], arguments: &Arguments) -> Vec<Job> {
     let times = fs::read_to_string(root.join(TIMES_FILE)).unwrap_or_default();
     let times: HashMap<&str, u64> = times
@@ -115,13 +127,20 @@ pub(super) fn program_jobs(root: &Path, programs: &[Program], arguments: &Argume
         .iter()
         .map(|program| {
             let name = format!("{} {}", program.package, program.target);
-            let known = times.get(name.as_str()).copied().unwrap_or_default();
+            let known = times.get(name.as_str()).copied();
+            let known = known.unwrap_or_else(|| assumed_time(&name));
             let size = fs::metadata(&program.executable).map_or(0, |file| file.len());
             (known, size, job(program, name, arguments))
         })
         .collect();
     jobs.sort_by_key(|(time, size, _)| std::cmp::Reverse((*time, *size)));
     jobs.into_iter().map(|(_, _, job)| job).collect()
+}
+
+/// Returns a number by which the programs in [`SLOW_PROGRAMS`] precede others, in their order.
+fn assumed_time(name: &str) -> u64 {
+    let place = SLOW_PROGRAMS.iter().rev().position(|slow| *slow == name);
+    place.map_or(0, |place| place as u64 + 1)
 }
 
 /// Returns the job of a program, with the environment that `cargo test` gives it.
@@ -147,8 +166,10 @@ pub(super) fn run_all(
     let folder = root.join(OUTPUT_FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let count = jobs.len();
-    let at_once = at_once
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, std::num::NonZero::get));
+    let at_once = at_once.unwrap_or_else(|| {
+        // One more than processors: programs with sockets and processes wait for most of their time.
+        std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1
+    });
     let queue: Mutex<VecDeque<(usize, Job)>> = Mutex::new(jobs.into_iter().enumerate().collect());
     let done = Mutex::new((Summary::default(), Vec::new()));
     let next = || queue.lock().ok()?.pop_front();

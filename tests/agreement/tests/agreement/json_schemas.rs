@@ -20,7 +20,7 @@ use crate::revisions::{Revision, revisions};
 const SEED: u64 = 20_251_125;
 
 /// Number of instances of each definition.
-const INSTANCE_COUNT: Cases = Cases { short: 3, long: 6 };
+const INSTANCE_COUNT: Cases = Cases { short: 1, long: 6 };
 /// Number of mutants of each instance.
 const MUTANT_COUNT: usize = 6;
 

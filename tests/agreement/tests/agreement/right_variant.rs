@@ -16,7 +16,7 @@ const SEED: u64 = 20_241_105;
 
 /// Number of instances of each union.
 const INSTANCE_COUNT: Cases = Cases {
-    short: 40,
+    short: 15,
     long: 200,
 };
 

@@ -13,10 +13,7 @@ use crate::traversal::VisitedValue;
 const SEED: u64 = 20_250_326;
 
 /// Number of instances of each definition.
-const INSTANCE_COUNT: Cases = Cases {
-    short: 10,
-    long: 50,
-};
+const INSTANCE_COUNT: Cases = Cases { short: 4, long: 50 };
 
 /// Numbers of generated documents by outcome.
 #[derive(Default)]

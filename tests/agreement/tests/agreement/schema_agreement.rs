@@ -194,7 +194,7 @@ fn rules_match_the_refused_documents() {
             let is_union = unions
                 .map(|union| union.name)
                 .any(|name| name == definition.name);
-            let (short, long) = if is_union { (80, 300) } else { (6, 20) };
+            let (short, long) = if is_union { (40, 300) } else { (3, 20) };
             for _ in 0..(Cases { short, long }).number() {
                 let doc = generator.instance(definition.name);
                 for change in [add_member, repeat_member, add_lone_surrogate] {

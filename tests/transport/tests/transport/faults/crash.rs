@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_exact_session::{CallOptions, ClientEvent, Outcome};
+use mcp_exact_tests_support::Cases;
 use mcp_exact_tests_transport::echo::{self, STEPS};
 use mcp_exact_tests_transport::http::Random;
 use mcp_exact_tests_transport::process::ServerProcess;
@@ -20,7 +21,7 @@ use super::{HTTP_SERVER, STEP_TIMEOUT};
 /// Number of concurrent clients.
 const CLIENTS: usize = 6;
 /// Number of kills of the server.
-const KILL_COUNT: usize = 12;
+const KILL_COUNT: Cases = Cases { short: 5, long: 12 };
 
 /// Outcomes of the tool calls of one client.
 #[derive(Debug, Default)]
@@ -165,7 +166,8 @@ async fn sessions_survive_kills_under_load() {
         clients.push((client, driver, work));
     }
     let mut random = Random(11);
-    for _ in 0..KILL_COUNT {
+    let kill_count = KILL_COUNT.number();
+    for _ in 0..kill_count {
         let before = progress.answered.load(Ordering::Acquire);
         progress.wait_for_answers(before).await;
         tokio::time::sleep(Duration::from_millis(random.below(100))).await;
@@ -185,8 +187,8 @@ async fn sessions_survive_kills_under_load() {
         assert_eq!(client.usage().pending, 0);
         drop((client, driver));
     }
-    println!("{answered} calls answered, {lost} lost in {KILL_COUNT} kills");
-    assert!(answered >= CLIENTS * KILL_COUNT && lost > 0);
+    println!("{answered} calls answered, {lost} lost in {kill_count} kills");
+    assert!(answered >= CLIENTS * kill_count && lost > 0);
     assert_eq!(lost_sessions.load(Ordering::SeqCst), 0, "sessions go on");
     let sessions = count_records(&directory.path().join("sessions"));
     assert_eq!(sessions, CLIENTS, "no session was begun beside them");
