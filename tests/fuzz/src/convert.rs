@@ -2,8 +2,9 @@
 
 use mcp_exact_convert::{
     Context, KnownRevision, MAX_REPAIRS, NewerMembers, check_type, convert_type, repair_message,
-    repair_type, violations,
+    repair_type,
 };
+use mcp_exact_tests_tables::check_agreement;
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
 /// Defines [`REVISIONS`] from the list of all revisions.
@@ -43,26 +44,6 @@ pub fn conversion(bytes: &[u8]) {
     check_agreement(definition, KnownRevision::ALL[from], text);
     check_repair(definition.name, KnownRevision::ALL[from], text);
     check_bounded_conversion(definition.name, (from, to), wanted, text);
-}
-
-/// Checks that the parse tables of the conversions and the generated type agree on a text: acceptance, error text,
-/// pointer and violations.
-pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
-    let name = definition.name;
-    let typed = definition.inspect(text.as_bytes());
-    let checked = check_type(name, text, of);
-    match (&typed, &checked) {
-        (Ok(_), Ok(())) => {}
-        (Err(error), Err(refused)) => {
-            assert_eq!(error.pointer(), refused.pointer(), "{of} {name}: {text}");
-            let reason = format!("no `{name}`: {}", error.detail());
-            assert_eq!(reason, refused.reason(), "{of} {name}: {text}");
-        }
-        (typed, checked) => panic!("{of} {name}: {text}\n{typed:?}\n{checked:?}"),
-    }
-    let found = violations(name, text, of).ok();
-    let expected = typed.ok().map(|typed| typed.violations);
-    assert_eq!(found, expected, "{of} {name}: {text}");
 }
 
 /// Checks that a repair touches no valid text, gives valid text, and grows no more than the text allows.

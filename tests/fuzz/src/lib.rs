@@ -5,21 +5,14 @@
 //! properties.
 
 mod convert;
-#[cfg(feature = "endpoints")]
 mod event_names;
-#[cfg(feature = "endpoints")]
 mod hostile;
-#[cfg(feature = "endpoints")]
 mod http;
-#[cfg(feature = "endpoints")]
 mod session;
-#[cfg(feature = "endpoints")]
 mod sides;
 
-pub use convert::{check_agreement, conversion};
-#[cfg(feature = "endpoints")]
+pub use convert::conversion;
 pub use http::{http, response_kinds};
-#[cfg(feature = "endpoints")]
 pub use session::{run_and_collect_events, session};
 
 use mcp_exact_wire::{

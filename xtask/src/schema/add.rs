@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -291,11 +291,6 @@ pub(super) fn build_and_test(root: &Path, id: &str, tests: &[&[&str]]) -> anyhow
     let package = format!("mcp-{id}");
     cargo(
         root,
-        &["build", "--quiet", "--package", &package, "--all-features"],
-        &[],
-    )?;
-    cargo(
-        root,
         &["test", "--quiet", "--package", &package, "--all-features"],
         &[],
     )?;
@@ -326,7 +321,10 @@ pub(super) fn cargo(
         // What a rehearsal builds stays in its copy of the workspace.
         command.env("CARGO_TARGET_DIR", root.join("target"));
     }
-    run(root, &mut command)
+    let begun = Instant::now();
+    run(root, &mut command)?;
+    println!("{:8.1} s", begun.elapsed().as_secs_f64());
+    Ok(())
 }
 
 /// Checks that a file has the format of rustfmt.

@@ -3,8 +3,8 @@
 //! decoding to the types determines the expected result.
 
 use mcp_exact_convert::KnownRevision;
-use mcp_exact_tests_fuzz::check_agreement;
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
+use mcp_exact_tests_tables::check_agreement;
 
 use crate::revisions::{revisions, selected_revision};
 
