@@ -18,7 +18,7 @@ use super::review;
 use super::revisions_toml::{self, Entry};
 use super::rollback::Rollback;
 use super::source::Source;
-use super::{extension, failure};
+use super::{extension, failure, interrupt};
 use crate::codegen::{Schemas, generate};
 use crate::test::WHOLE_WORKSPACE;
 
@@ -129,6 +129,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             &today(),
         ),
     )?;
+    interrupt::check()?;
     let mut rollback = Rollback::new(root);
     rollback.save("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
@@ -346,6 +347,7 @@ fn run(root: &Path, command: &mut Command) -> anyhow::Result<()> {
         .env("RUST_BACKTRACE", "0")
         .output()
         .with_context(|| format!("cannot start {program}; install the toolchain"))?;
+    interrupt::check()?;
     if output.status.success() {
         return Ok(());
     }
@@ -395,4 +397,22 @@ fn previous_release<'s>(schemas: &'s Schemas, id: &str) -> Option<ListedRevision
         facts,
         ir,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A signal while a command runs ends the addition, with words of its own and no log, even if the command succeeds.
+    #[cfg(unix)]
+    #[test]
+    fn signals_are_no_defects() {
+        interrupt::check().expect("no signal yet");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -TERM $PPID"]);
+        let error = run(folder.path(), &mut command).expect_err("it was interrupted");
+        assert_eq!(error.to_string(), "interrupted; every file is as it was");
+        assert!(!folder.path().join("target").exists());
+    }
 }

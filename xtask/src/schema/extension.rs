@@ -12,9 +12,9 @@ use codegen::{ListedExtension, Revision};
 use super::add::{
     AGREEMENT, Arguments, Status, build_and_test, check_id, dialect_name, today, write_generated,
 };
-use super::origin;
 use super::revisions_toml::{ExtensionEntry, add_extension_entry};
 use super::rollback::Rollback;
+use super::{interrupt, origin};
 use crate::codegen::Schemas;
 
 /// Path of the list of extensions.
@@ -64,6 +64,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
         retrieved: &today(),
         licence: &arguments.licence,
     };
+    interrupt::check()?;
     let mut rollback = Rollback::new(root);
     rollback.save("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;

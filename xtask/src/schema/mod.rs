@@ -7,6 +7,7 @@ mod extension;
 mod failure;
 pub mod fetch;
 pub mod history;
+mod interrupt;
 pub mod kept;
 mod lists;
 pub mod origin;

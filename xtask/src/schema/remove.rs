@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::add::{cargo, write_generated};
+use super::interrupt;
 use super::revisions_toml;
 use super::rollback::Rollback;
 
@@ -28,6 +29,7 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     }
     let (path, list) =
         found.with_context(|| format!("there is no {id} in {}", LISTS.join(" or ")))?;
+    interrupt::check()?;
     let mut rollback = Rollback::new(root);
     rollback.save("Cargo.lock")?;
     rollback.write(path, list.as_bytes())?;

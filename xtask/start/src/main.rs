@@ -20,13 +20,28 @@ fn main() -> ExitCode {
         // The names of the programs that cargo prints are of no use here; its progress stays.
         build.arg("--message-format=json-render-diagnostics");
         build.stdout(std::process::Stdio::null());
-        if let Err(code) = run(build) {
+        if let Err(code) = run(&mut build) {
             return code;
         }
     }
     let mut xtask = cargo();
     xtask.args(["run", "--quiet", "--package", "xtask", "--"]);
-    match run(xtask.args(arguments)) {
+    become_program(xtask.args(arguments))
+}
+
+/// Runs a command in place of this program, so that signals reach it.
+#[cfg(unix)]
+#[allow(clippy::print_stderr)]
+fn become_program(command: &mut Command) -> ExitCode {
+    let error = std::os::unix::process::CommandExt::exec(command);
+    eprintln!("error: cannot start cargo: {error}; install Rust: https://rustup.rs");
+    ExitCode::FAILURE
+}
+
+/// Runs a command and returns its exit code.
+#[cfg(not(unix))]
+fn become_program(command: &mut Command) -> ExitCode {
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(code) => code,
     }
@@ -39,8 +54,8 @@ fn cargo() -> Command {
 
 /// Runs a command; the error is its exit code.
 #[allow(clippy::print_stderr)]
-fn run(mut command: impl std::borrow::BorrowMut<Command>) -> Result<(), ExitCode> {
-    match command.borrow_mut().status() {
+fn run(command: &mut Command) -> Result<(), ExitCode> {
+    match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(exit_code(status)),
         Err(error) => {
