@@ -33,9 +33,20 @@ fn origin() -> &'static ClockOrigin {
 /// Returns the current time of the endpoints' clock.
 pub(crate) fn now() -> Time {
     let origin = origin();
-    let now = tokio::time::Instant::now().into_std();
-    let elapsed = now.saturating_duration_since(origin.instant);
+    let elapsed = monotonic().saturating_duration_since(origin.instant);
     Time::since_start(origin.since_epoch + elapsed)
+}
+
+/// Reads the clock of the timers, which tests may pause.
+#[cfg(feature = "tokio")]
+fn monotonic() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Reads the monotonic clock.
+#[cfg(not(feature = "tokio"))]
+fn monotonic() -> Instant {
+    Instant::now()
 }
 
 /// Converts a time of the endpoints' clock to a time of the monotonic clock; `None` if the system cannot represent the
