@@ -39,9 +39,11 @@ pub fn without_unchecked(schema: &Value) -> Value {
         .get("enum")
         .and_then(Value::as_array)
         .is_some_and(|values| values.iter().all(Value::is_i64));
+    let is_boolean = keywords.get("const").is_some_and(Value::is_boolean);
     let is_checked = |keyword: &str, value: &Value| match keyword {
-        // The types do not check which integer it is, and the items of a tuple.
+        // The types do not check which integer or boolean it is, and the items of a tuple.
         "enum" => !is_integer_enum,
+        "const" => !is_boolean,
         "items" => !keywords.contains_key("prefixItems"),
         "format" => value
             .as_str()
@@ -83,6 +85,9 @@ pub fn without_unchecked(schema: &Value) -> Value {
     if is_integer_enum {
         kept.insert("type".to_owned(), "integer".into());
     }
+    if is_boolean {
+        kept.insert("type".to_owned(), "boolean".into());
+    }
     kept.into()
 }
 
@@ -110,11 +115,12 @@ mod tests {
         assert_eq!(without_unchecked(&schema), expected);
     }
 
-    /// Enums of integers become integers, tuples become arrays, and formats that the types do not know are removed.
+    /// Enums of integers become integers, boolean constants booleans, tuples arrays; unknown formats are removed.
     #[test]
     fn widened_schemas_are_the_types() {
         let schema = json!({"properties": {
             "weight": {"enum": [1, 2]},
+            "on": {"const": true},
             "size": {"type": "array", "prefixItems": [{"type": "string"}], "items": false, "minItems": 1},
             "key": {"type": "string", "format": "uuid", "maxLength": 36},
             "at": {"type": "string", "format": "uri"},
@@ -124,6 +130,7 @@ mod tests {
         }});
         let expected = json!({"properties": {
             "weight": {"type": "integer"},
+            "on": {"type": "boolean"},
             "size": {"type": "array", "minItems": 1},
             "key": {"type": "string"},
             "at": {"type": "string", "format": "uri"},

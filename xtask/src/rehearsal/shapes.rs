@@ -289,6 +289,24 @@ pub const ALL: &[Shape] = &[
         },
     },
     Shape {
+        name: "variants that a boolean constant tells apart",
+        change: |definitions| {
+            let variant = |constant: bool, other: &str| {
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "readOnly": { "type": "boolean", "const": constant },
+                        other: { "type": "boolean" },
+                    },
+                    "required": ["readOnly"],
+                })
+            };
+            let schema =
+                json!({ "anyOf": [variant(true, "cached"), variant(false, "destructive")] });
+            add_member(definitions, "ToolAnnotations", "effects", schema);
+        },
+    },
+    Shape {
         name: "`oneOf`, and unions of one variant",
         change: |definitions| {
             let schema = json!({ "oneOf": [
