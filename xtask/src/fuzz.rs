@@ -98,7 +98,7 @@ mod tests {
     fn every_target_has_a_corpus() {
         let root = crate::workspace_root();
         let targets = list_targets(&root).expect("a folder");
-        assert!(targets.len() >= 5, "{targets:?}");
+        assert!(targets.len() >= 6, "{targets:?}");
         for target in targets {
             let corpus = fuzz_path(&root, "corpus", &target);
             assert!(corpus.is_dir(), "{}", corpus.display());

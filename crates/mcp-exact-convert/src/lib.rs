@@ -69,6 +69,8 @@ pub use generated::KnownRevision;
 pub use loss::{ConvertError, Loss, LossKind};
 pub use mcp_exact_revisions::{Lifecycle, Side as Role};
 pub use mcp_exact_wire::MessageKind;
+#[doc(hidden)]
+pub use repair::bytes_read_by_repair;
 pub use repair::{
     MAX_REPAIRS, RULES, Repair, RepairRule, Repaired, RuleInfo, Tolerance, repair, repair_message,
     repair_type, replace_lone_surrogates,

@@ -1,9 +1,6 @@
 //! Properties of conversions: the parse tables have the same outcome as the types, and no text causes a panic.
 
-use mcp_exact_convert::{
-    Context, KnownRevision, MAX_REPAIRS, NewerMembers, check_type, convert_type, repair_message,
-    repair_type,
-};
+use mcp_exact_convert::{Context, KnownRevision, NewerMembers, check_type, convert_type};
 use mcp_exact_tests_tables::check_agreement;
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
@@ -22,47 +19,54 @@ mcp_exact_revisions::for_each_revision!(revisions);
 /// The first line names a definition, the indices of two revisions, and a digit for the options; the rest is the text.
 /// Values that the first line does not contain are derived from the bytes of the line.
 pub fn conversion(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else {
+    let Some((mut line, text)) = FirstLine::split(bytes) else {
         return;
     };
-    let (line, text) = text.split_once('\n').unwrap_or((text, "{}"));
-    let mut words = line.split(' ');
-    let name = words.next().unwrap_or_default();
-    let mut number = |limit: usize| -> usize {
-        let word = words.next().unwrap_or_default();
-        let sum = || word.bytes().map(usize::from).sum::<usize>();
-        word.parse().unwrap_or_else(|_| sum()) % limit
-    };
-    let (from, to) = (number(REVISIONS.len()), number(REVISIONS.len()));
-    let wanted = number(8);
-    let definitions = REVISIONS[from];
-    let named = definitions
-        .iter()
-        .find(|definition| definition.name == name);
-    let sum: usize = name.bytes().map(usize::from).sum();
-    let definition = named.unwrap_or(&definitions[sum % definitions.len()]);
+    let (from, to) = (line.number(REVISIONS.len()), line.number(REVISIONS.len()));
+    let wanted = line.number(8);
+    let definition = line.definition(from);
     check_agreement(definition, KnownRevision::ALL[from], text);
-    check_repair(definition.name, KnownRevision::ALL[from], text);
     check_bounded_conversion(definition.name, (from, to), wanted, text);
 }
 
-/// Checks that a repair touches no valid text, gives valid text, and grows no more than the text allows.
-pub fn check_repair(name: &str, of: KnownRevision, text: &str) {
-    let way = format!("{of} {name}: {text}");
-    if let Some(repaired) = repair_type(name, text, of) {
-        let after = &repaired.text;
-        assert!(check_type(name, text, of).is_err(), "{way} was valid");
-        assert_eq!(check_type(name, after, of), Ok(()), "{way}\n{after}");
-        assert_eq!(repair_type(name, after, of), None, "{way}\n{after}");
-        assert!(after.len() <= 16 * text.len() + 4_096, "{way}\n{after}");
-        assert!(
-            repaired.repairs.len() <= MAX_REPAIRS && repaired.count > 0,
-            "{way}"
-        );
+/// Returns the definition, the revision and the text that an input describes; see [`conversion`].
+pub(crate) fn definition_of_input(bytes: &[u8]) -> Option<(&'static str, KnownRevision, &str)> {
+    let (mut line, text) = FirstLine::split(bytes)?;
+    let of = line.number(REVISIONS.len());
+    Some((line.definition(of).name, KnownRevision::ALL[of], text))
+}
+
+/// First line of an input: the name of a definition, and numbers.
+struct FirstLine<'i> {
+    name: &'i str,
+    words: std::str::Split<'i, char>,
+}
+
+impl<'i> FirstLine<'i> {
+    /// Splits the first line off an input; `None` if the input is no text.
+    fn split(bytes: &'i [u8]) -> Option<(Self, &'i str)> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (line, text) = text.split_once('\n').unwrap_or((text, "{}"));
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        Some((Self { name, words }, text))
     }
-    if let Some((after, repairs)) = repair_message(text.as_bytes()) {
-        assert!(!repairs.is_empty() && after.len() <= text.len(), "{way}");
-        assert!(repair_message(&after).is_none(), "{way}");
+
+    /// Returns the next number of the line, below a limit.
+    fn number(&mut self, limit: usize) -> usize {
+        let word = self.words.next().unwrap_or_default();
+        let sum = || word.bytes().map(usize::from).sum::<usize>();
+        word.parse().unwrap_or_else(|_| sum()) % limit
+    }
+
+    /// Returns the definition of the name in a revision, or another one if it has none of that name.
+    fn definition(&self, of: usize) -> &'static Definition {
+        let definitions = REVISIONS[of];
+        let named = definitions
+            .iter()
+            .find(|definition| definition.name == self.name);
+        let sum: usize = self.name.bytes().map(usize::from).sum();
+        named.unwrap_or(&definitions[sum % definitions.len()])
     }
 }
 

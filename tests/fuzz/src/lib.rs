@@ -6,13 +6,16 @@
 
 mod convert;
 mod event_names;
+mod heap;
 mod hostile;
 mod http;
+mod repair;
 mod session;
 mod sides;
 
 pub use convert::conversion;
 pub use http::{http, response_kinds};
+pub use repair::{Cost, measure_repair, repair};
 pub use session::{run_and_collect_events, session};
 
 use mcp_exact_wire::{

@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use mcp_exact_convert::KnownRevision;
+use mcp_exact_tests_fuzz::measure_repair;
+
 /// Deterministic random number generator (xorshift64*).
 struct Random(u64);
 
@@ -111,6 +114,109 @@ fn check_property(target: &str, property: fn(&[u8]), mutations: usize) {
 fn conversions_never_panic() {
     check_property("conversion", mcp_exact_tests_fuzz::conversion, 60_000);
 }
+
+/// A repaired text is valid, a valid text is never touched, and a repair reads and holds no more than the bounds.
+#[test]
+fn repaired_text_is_valid_and_cheap() {
+    check_property("repair", mcp_exact_tests_fuzz::repair, 20_000);
+    check_property("conversion", mcp_exact_tests_fuzz::repair, 10_000);
+}
+
+/// What a repair reads and holds grows as the text does, whatever is repeated and whether the repair succeeds.
+#[test]
+fn repairs_are_linear() {
+    let mut most = 0;
+    for (name, of, start, unit, end) in GROWING {
+        let cost = |count: usize| {
+            let text = format!("{start}{}{end}", vec![*unit; count].join(","));
+            let cost = measure_repair(name, *of, &text).expect("JSON");
+            (cost, text.len())
+        };
+        let (small, small_length) = cost(200);
+        let (large, large_length) = cost(2_000);
+        println!("{name} {unit}: {small:?} of {small_length}, {large:?} of {large_length}");
+        assert!(large_length <= 10 * small_length);
+        assert!(large.read <= 10 * small.read, "{name}: {unit}");
+        // Vectors and strings grow by doubling.
+        assert!(large.held <= 2 * 10 * small.held, "{name}: {unit}");
+        most = most.max(large.read / large_length);
+    }
+    assert!(most > 20, "something is read on several levels");
+}
+
+/// Definitions, and texts that grow by repeating their middle.
+const GROWING: &[(&str, KnownRevision, &str, &str, &str)] = &[
+    (
+        "ListToolsResult",
+        KnownRevision::V2026_07_28,
+        r#"{"resultType":"complete","cacheScope":"public","ttlMs":0,"tools":["#,
+        r#"{"name":"a","title":null,"annotations":{"title":5},"icons":[{"src":null}]}"#,
+        "]}",
+    ),
+    (
+        "ListToolsResult",
+        KnownRevision::V2025_06_18,
+        r#"{"tools":["#,
+        "null",
+        "]}",
+    ),
+    (
+        "ListToolsResult",
+        KnownRevision::V2025_06_18,
+        r#"{"tools":["#,
+        "[[[[5]]]]",
+        "]}",
+    ),
+    (
+        "CallToolResult",
+        KnownRevision::V2025_11_25,
+        r#"{"content":["#,
+        r#"{"text":"\ud800"}"#,
+        "]}",
+    ),
+    (
+        "CallToolResult",
+        KnownRevision::V2025_11_25,
+        r#"{"isError":5,"content":["#,
+        r#"{"type":"text","text":"a","annotations":null}"#,
+        "]}",
+    ),
+    (
+        "CallToolResult",
+        KnownRevision::V2025_11_25,
+        r#"{"content":[{"type":"text","text":""#,
+        r"\ud800",
+        r#""}]}"#,
+    ),
+    (
+        "InitializeResult",
+        KnownRevision::V2025_06_18,
+        r#"{"protocolVersion":"2025-06-18","serverInfo":{"name":"n"},"capabilities":{"experimental":{"#,
+        r#""a":null"#,
+        "}}}",
+    ),
+    (
+        "ReadResourceResult",
+        KnownRevision::V2025_06_18,
+        r#"{"contents":["#,
+        r#"{"uri":"a:b","text":null,"blob":null}"#,
+        "]}",
+    ),
+    (
+        "CreateMessageResult",
+        KnownRevision::V2025_11_25,
+        r#"{"role":"assistant","model":"m","content":[{"type":"tool_result","toolUseId":"1","content":["#,
+        r#"{"type":"image","data":"AA==","mimeType":null}"#,
+        "]}]}",
+    ),
+    (
+        "ClientResult",
+        KnownRevision::V2025_11_25,
+        r#"{"roots":["#,
+        r#"{"uri":"file:///a","name":null}"#,
+        "]}",
+    ),
+];
 
 /// Every input that is a message is preserved by encoding and decoding.
 #[test]

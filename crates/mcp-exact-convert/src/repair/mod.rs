@@ -121,6 +121,21 @@ pub fn repair_type(name: &str, text: &str, of: KnownRevision) -> Option<Repaired
     repair_value(row.definition(row.find(name)?).value, text, true)
 }
 
+/// Returns the number of bytes that a repair of a value of a definition reads, whether it succeeds or not; `None` for text
+/// that is no JSON. Exempt from semantic versioning.
+#[doc(hidden)]
+pub fn bytes_read_by_repair(name: &str, text: &str, of: KnownRevision) -> Option<usize> {
+    let row = RevisionRow::at(of.place());
+    let value = row.definition(row.find(name)?).value;
+    from_str::<Json>(text).ok()?;
+    let cost = |may_drop| {
+        let mut walk = walk::Walk::new(may_drop);
+        let _ = walk.run(text, value);
+        walk.bytes_read()
+    };
+    Some(cost(true).max(cost(false)))
+}
+
 /// Repairs a value of a type; `may_drop` allows to drop members and items.
 fn repair_value(value: u16, text: &str, may_drop: bool) -> Option<Repaired> {
     from_str::<Json>(text).ok()?;

@@ -47,6 +47,8 @@ pub struct Walk {
     subject: Option<Arc<str>>,
     repairs: Vec<Repair>,
     count: usize,
+    /// Bytes of text that were read; a text is read again on each level, and once for each variant that it may be.
+    bytes_read: usize,
 }
 
 impl Walk {
@@ -57,16 +59,22 @@ impl Walk {
             subject: None,
             repairs: Vec::new(),
             count: 0,
+            bytes_read: 0,
         }
     }
 
     /// Returns the text as a valid value of a type; `None` if it is valid already or cannot be repaired.
     pub fn run(&mut self, text: &str, value: u16) -> Option<String> {
-        if fits(text, value).is_ok() {
+        if self.fits(text, value).is_ok() {
             return None;
         }
         let repaired = self.value(text, value).ok()?.into_owned();
-        fits(&repaired, value).is_ok().then_some(repaired)
+        self.fits(&repaired, value).is_ok().then_some(repaired)
+    }
+
+    /// Returns the number of bytes that the walk has read.
+    pub fn bytes_read(&self) -> usize {
+        self.bytes_read
     }
 
     /// Returns the listed repairs and the number of all.
@@ -76,7 +84,7 @@ impl Walk {
 
     /// Repairs a value of a type.
     fn value<'t>(&mut self, text: &'t str, value: u16) -> Fit<'t> {
-        let Err(reason) = fits(text, value) else {
+        let Err(reason) = self.fits(text, value) else {
             return Ok(Cow::Borrowed(text));
         };
         match Type::at(value) {
@@ -100,6 +108,7 @@ impl Walk {
         match &definition.shape {
             Shape::Object(layout) => {
                 let outer = self.subject.clone();
+                self.bytes_read += text.len();
                 if let Some(subject) = described_item(text, definition.name.get()) {
                     self.subject = Some(subject);
                 }
@@ -115,6 +124,7 @@ impl Walk {
 
     /// Replaces the lone surrogates of a string.
     fn string<'t>(&mut self, text: &'t str, reason: String) -> Fit<'t> {
+        self.bytes_read += text.len();
         match super::replace_lone_surrogates(text) {
             Cow::Owned(whole) if text.starts_with('"') => {
                 self.note(RepairRule::LoneSurrogate, "");
@@ -135,7 +145,7 @@ impl Walk {
         if is_array {
             self.note(RepairRule::EmptyArray, "");
         }
-        let members = members(if is_array { "{}" } else { text }, &reason)?;
+        let members = self.members(if is_array { "{}" } else { text }, &reason)?;
         let (mut kept, mut seen) = (Vec::with_capacity(members.len()), 0_u64);
         for member in &members {
             let Some(index) = layout.find(&member.name) else {
@@ -195,7 +205,7 @@ impl Walk {
         (owner, is_required): (Text, bool),
     ) -> Result<Option<Cow<'t, str>>, Unfit> {
         let text = member.value;
-        if fits(text, value).is_ok() {
+        if self.fits(text, value).is_ok() {
             return Ok(Some(text.into()));
         }
         let default = default_of(owner, &member.name).filter(|_| is_required);
@@ -204,7 +214,7 @@ impl Walk {
                 self.note(RepairRule::NullMember, "");
                 return Ok(None);
             }
-            "null" if fits("[]", value).is_ok() => {
+            "null" if self.fits("[]", value).is_ok() => {
                 self.note(RepairRule::NullList, "");
                 return Ok(Some("[]".into()));
             }
@@ -216,7 +226,7 @@ impl Walk {
             }
             "true" | "false" if CAPABILITIES.contains(&owner.get()) => {
                 self.note(RepairRule::CapabilityFlag, "");
-                let is_object = text == "true" && fits("{}", value).is_ok();
+                let is_object = text == "true" && self.fits("{}", value).is_ok();
                 return Ok(is_object.then_some("{}".into()));
             }
             _ => {}
@@ -242,6 +252,7 @@ impl Walk {
     }
 
     fn array<'t>(&mut self, text: &'t str, items: u16, reason: String) -> Fit<'t> {
+        self.bytes_read += text.len();
         let mut r = Reader::of_checked(text);
         if r.kind() != Ok(Kind::Array) {
             return Err(Unfit::new(reason));
@@ -263,6 +274,7 @@ impl Walk {
                 Err(unfit) if !self.may_drop => return Err(unfit),
                 Err(unfit) => {
                     self.undo(mark);
+                    self.bytes_read += item.len();
                     let subject = described_item(item, Type::at(items).name());
                     let above = std::mem::replace(&mut self.subject, subject);
                     self.note(RepairRule::LeftOut, &unfit.reason);
@@ -283,7 +295,7 @@ impl Walk {
             return Ok("{}".into());
         }
         let mut kept = Vec::new();
-        for member in &members(text, &reason)? {
+        for member in &self.members(text, &reason)? {
             let outer = self.enter(&member.name);
             let repaired = self.member(member, values, (Text(0), false));
             self.leave(outer);
@@ -316,6 +328,7 @@ impl Walk {
         };
         self.undo(mark);
         // A member that is null may have selected the variant by its presence.
+        self.bytes_read += text.len();
         let Some((rest, names)) = without_nulls(text, union) else {
             return Err(unfit);
         };
@@ -336,6 +349,7 @@ impl Walk {
         union: &'static Union,
         reason: String,
     ) -> Fit<'t> {
+        self.bytes_read += text.len();
         match select(&mut Reader::of_checked(text), name, union) {
             Ok(variant) => match union.variant(variant) {
                 Some(value) => self.value(text, value),
@@ -414,6 +428,18 @@ impl Walk {
 
     fn leave(&mut self, length: usize) {
         self.pointer.truncate(length);
+    }
+
+    /// Checks that a text is a value of a type, as decoding does.
+    fn fits(&mut self, text: &str, value: u16) -> Result<(), String> {
+        self.bytes_read += text.len();
+        fits(text, value)
+    }
+
+    /// Returns the members of an object, as [`members`] does.
+    fn members<'t>(&mut self, text: &'t str, reason: &str) -> Result<Vec<OpenMember<'t>>, Unfit> {
+        self.bytes_read += text.len();
+        members(text, reason)
     }
 }
 
