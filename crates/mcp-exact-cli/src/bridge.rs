@@ -25,11 +25,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use mcp_exact::Tolerance;
 use mcp_exact::transport::http::server::{
     Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
 };
 use mcp_exact::transport::{ConnectionOptions, serve_stdio_with};
+use mcp_exact::{MessageBudget, Tolerance};
 use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
 
 use self::config::{Config, ConfiguredServer};
@@ -99,6 +99,9 @@ pub struct Arguments {
     /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
+    /// Largest size of all messages of servers that arrive at the same time, in bytes; 256 MiB without it.
+    #[arg(long, value_name = "BYTES")]
+    message_budget: Option<usize>,
     /// Levels of the log on standard error, such as `info`, or of its parts, such as `warn,mcp_exact_bridge=debug`. Without it
     /// the variable RUST_LOG has them; the default is `warn`.
     #[arg(long, value_name = "LEVELS")]
@@ -364,6 +367,9 @@ impl<'a> Setup<'a> {
         let size = arguments.settings.message_bytes().or(config.message_bytes);
         if let Some(size) = size {
             options.limits.message_bytes = size;
+        }
+        if let Some(size) = arguments.message_budget.or(config.message_budget) {
+            options.limits.message_budget = MessageBudget::new(size);
         }
         if let Some(seconds) = config.answer_within {
             options.answer_within = Duration::from_secs(seconds);

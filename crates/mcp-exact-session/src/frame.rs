@@ -4,6 +4,8 @@
 //! most one line and the bytes after it are buffered. Only the beginning and the end of a line above the limit are
 //! kept.
 
+use crate::limits::Limit;
+
 /// Maximum number of bytes that are kept at the beginning, and at the end, of a line above the limit.
 pub const KEPT_BYTES: usize = 4096;
 
@@ -35,6 +37,8 @@ pub struct Oversized<'a> {
     pub tail: &'a [u8],
     /// Size of the message in bytes, if it is known.
     pub size: Option<u64>,
+    /// Limit that the message exceeds: [`Limit::MessageBytes`] or [`Limit::MessageBudget`].
+    pub limit: Limit,
 }
 
 /// Line that [`Lines::next_line`] returns.
@@ -149,6 +153,7 @@ impl Lines {
             head,
             tail: trim_carriage_return(tail),
             size: Some(*size),
+            limit: Limit::MessageBytes,
         }
     }
 }

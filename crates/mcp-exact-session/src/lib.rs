@@ -155,6 +155,7 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod budget;
 mod builtin_notifications;
 mod call_options;
 mod canonical;
@@ -197,6 +198,7 @@ mod trace_context;
 mod typed;
 mod usage;
 
+pub use budget::{BudgetShare, MessageBudget};
 pub use call_options::{CallOptions, RequestInput};
 pub use change::{Change, Progress};
 pub use check_result::CheckResult;

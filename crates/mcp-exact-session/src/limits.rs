@@ -1,9 +1,11 @@
 //! Limits on the resources that a peer can consume, and the names of the limits.
 //!
-//! The limits are plain numbers of the configuration.
+//! The limits are plain numbers of the configuration, but for the budget that endpoints share.
 
 use std::fmt;
 use std::time::Duration;
+
+use crate::budget::MessageBudget;
 
 /// Limits of one endpoint. A message that exceeds a limit is refused with an error that names the limit; see [`Limit`].
 ///
@@ -15,6 +17,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Maximum size in bytes of one message or batch, and of the body of an HTTP status that a client reads.
     pub message_bytes: usize,
+    /// Budget for the messages that this endpoint and others receive at the same time; by default that of the process, 256 MiB.
+    /// The framing skips a message that would exceed it, as one above `message_bytes`.
+    pub message_budget: MessageBudget,
     /// Maximum nesting depth of objects and arrays in a message.
     pub depth: usize,
     /// Maximum number of messages in one batch.
@@ -77,6 +82,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 4 << 20,
+            message_budget: MessageBudget::default(),
             depth: 256,
             batch_items: 100,
             name_bytes: 1 << 10,
@@ -139,6 +145,7 @@ macro_rules! limits {
 
 limits! {
     MessageBytes message_bytes,
+    MessageBudget message_budget,
     Depth depth,
     BatchItems batch_items,
     NameBytes name_bytes,

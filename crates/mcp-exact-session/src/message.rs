@@ -403,6 +403,7 @@ pub(crate) fn kept_ends(frame: &[u8]) -> Oversized<'_> {
         head: &frame[..frame.len().min(frame::KEPT_BYTES)],
         tail: &frame[frame.len() - frame.len().min(frame::KEPT_BYTES)..],
         size: Some(frame.len() as u64),
+        limit: Limit::MessageBytes,
     }
 }
 

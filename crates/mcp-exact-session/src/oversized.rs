@@ -220,6 +220,7 @@ mod tests {
             head: &text[..kept],
             tail: &text[text.len() - kept..],
             size: Some(text.len() as u64),
+            limit: crate::Limit::MessageBytes,
         };
         assert_eq!(read_oversized(&message, &Limits::default()), *expected);
     }

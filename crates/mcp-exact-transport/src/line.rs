@@ -4,6 +4,7 @@
 //! output is written by one write.
 
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
+use mcp_exact_session::{BudgetShare, Limit};
 use memchr::memchr;
 
 use crate::transport::Received;
@@ -21,6 +22,8 @@ pub(crate) struct Lines {
     scanned: usize,
     /// Maximum size of a line in bytes.
     limit: usize,
+    /// Share of the budget for lines that have not arrived completely, if there is a budget.
+    share: Option<BudgetShare>,
     /// Kept bytes of the current line, if the line exceeds the limit.
     oversized: OversizedLine,
 }
@@ -36,6 +39,8 @@ struct OversizedLine {
     size: u64,
     /// True if such a line was begun and its end was not received.
     is_open: bool,
+    /// True if the line fits its own limit, and the budget has no room for it.
+    is_over_budget: bool,
 }
 
 impl OversizedLine {
@@ -62,6 +67,11 @@ impl OversizedLine {
             head: &self.head,
             tail: trim_return(&self.tail),
             size: Some(self.size),
+            limit: if self.is_over_budget {
+                Limit::MessageBudget
+            } else {
+                Limit::MessageBytes
+            },
         })
     }
 }
@@ -73,6 +83,7 @@ impl Lines {
             start: 0,
             scanned: 0,
             limit,
+            share: None,
             oversized: OversizedLine::default(),
         }
     }
@@ -103,7 +114,7 @@ impl Lines {
             let line = self.start..self.scanned + end;
             self.start = line.end + 1;
             self.scanned = self.start;
-            if self.oversized.is_open || line.len() > self.limit {
+            if !self.fits(line.len()) {
                 self.oversized.add(&self.buffer[line]);
                 return Some(self.oversized.end());
             }
@@ -118,7 +129,7 @@ impl Lines {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
         self.scanned = rest.end;
-        if self.oversized.is_open || rest.len() > self.limit {
+        if !self.fits(rest.len()) {
             self.oversized.add(&self.buffer[rest]);
             return Some(self.oversized.end());
         }
@@ -129,10 +140,22 @@ impl Lines {
     /// Moves the bytes of a line without a line end out of the buffer once the line exceeds the limit.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
-        if self.oversized.is_open || self.scanned - self.start > self.limit {
+        if !self.fits(self.scanned - self.start) {
             self.oversized.add(&self.buffer[self.start..]);
             self.start = self.scanned;
         }
+    }
+
+    /// Returns true if a line of `size` bytes so far fits the limit, and takes room for it in the budget. A line that was begun
+    /// as oversized never fits.
+    fn fits(&mut self, size: usize) -> bool {
+        let fits_limit = !self.oversized.is_open && size <= self.limit;
+        let held = if fits_limit { size } else { 0 };
+        let has_room = self.share.as_mut().is_none_or(|share| share.resize(held));
+        if !self.oversized.is_open {
+            self.oversized.is_over_budget = !has_room;
+        }
+        fits_limit && has_room
     }
 }
 
@@ -153,6 +176,8 @@ mod io {
     use std::task::{Context, Poll, ready};
 
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+    use mcp_exact_session::{BudgetShare, Limits};
 
     use super::Lines;
     use crate::transport::{Received, Transport};
@@ -192,6 +217,13 @@ mod io {
                 written: 0,
                 name: "stream",
             }
+        }
+
+        /// Counts lines that have not arrived completely against the budget of these limits.
+        #[must_use]
+        pub fn with_budget(mut self, limits: &Limits) -> Self {
+            self.lines.share = Some(BudgetShare::new(limits));
+            self
         }
 
         /// Sets the [`name`](Transport::name) of the kind of transport; `stream` by default.

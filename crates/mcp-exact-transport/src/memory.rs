@@ -168,6 +168,7 @@ fn bounded(message: &[u8], limit: usize) -> Received<'_> {
         head: &message[..kept],
         tail: &message[message.len() - kept..],
         size: Some(message.len() as u64),
+        limit: mcp_exact_session::Limit::MessageBytes,
     })
 }
 

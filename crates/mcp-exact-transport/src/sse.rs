@@ -4,6 +4,7 @@
 //! decoder buffers at most one event and the bytes that follow the event, and limits the size of an event.
 
 use mcp_exact_session::frame::KEPT_BYTES;
+use mcp_exact_session::{BudgetShare, Limit, Limits};
 use memchr::memchr2;
 
 /// Content type of an event stream.
@@ -96,6 +97,8 @@ pub enum Decoded {
         tail: Vec<u8>,
         /// Size of the event's data in bytes.
         size: u64,
+        /// Limit that the event exceeds: that of the decoder, or the budget.
+        limit: Limit,
     },
 }
 
@@ -116,8 +119,12 @@ pub struct Decoder {
     skip_line_feed: bool,
     /// True if the rest of the current line is skipped, because the line exceeds the limit.
     skip_line: bool,
-    /// True if the data of the current event exceeds the limit.
+    /// True if the data of the current event exceeds the limit or the budget.
     oversized: bool,
+    /// Share of the budget for events that have not arrived completely, if there is a budget.
+    share: Option<BudgetShare>,
+    /// True if the budget has no room for the current event.
+    is_over_budget: bool,
     /// Type of the current event.
     event: String,
     /// Data of the current event, or its first bytes if it exceeds the limit.
@@ -148,6 +155,8 @@ impl Decoder {
             skip_line_feed: false,
             skip_line: false,
             oversized: false,
+            share: None,
+            is_over_budget: false,
             event: String::new(),
             data: Vec::new(),
             tail: Vec::new(),
@@ -157,6 +166,13 @@ impl Decoder {
             last_id: String::new(),
             retry_ms: None,
         }
+    }
+
+    /// Counts events that have not arrived completely against the budget of these limits.
+    #[must_use]
+    pub fn with_budget(mut self, limits: &Limits) -> Self {
+        self.share = Some(BudgetShare::new(limits));
+        self
     }
 
     /// Sets the last event id of a resumed stream, which applies until the stream sends another id.
@@ -222,6 +238,7 @@ impl Decoder {
                 }
                 continue;
             }
+            self.hold(line.len());
             self.take_line(line);
         }
     }
@@ -245,7 +262,14 @@ impl Decoder {
     /// `data` line.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
-        if !self.skip_line && self.scanned - self.start > self.limit.saturating_add(16) {
+        let size = self.scanned - self.start;
+        self.hold(size);
+        let most = if self.oversized {
+            KEPT_BYTES
+        } else {
+            self.limit
+        };
+        if !self.skip_line && size > most.saturating_add(16) {
             let line = self.start..self.scanned;
             self.take_line(line);
             self.oversized = true;
@@ -257,6 +281,22 @@ impl Decoder {
             keep_tail(&mut self.tail, &self.buffer[self.start..]);
             self.start = self.scanned;
         }
+    }
+
+    /// Takes room in the budget for the current event and a line of `size` bytes; skips the event if there is none.
+    fn hold(&mut self, size: usize) {
+        let held = if self.oversized {
+            0
+        } else {
+            self.data.len() + size
+        };
+        if self.share.as_mut().is_none_or(|share| share.resize(held)) {
+            return;
+        }
+        self.is_over_budget = true;
+        self.oversized = true;
+        keep_tail(&mut self.tail, &self.data);
+        self.data.truncate(KEPT_BYTES);
     }
 
     /// Processes a line of the buffer, which is a field, a comment or empty.
@@ -278,13 +318,13 @@ impl Decoder {
                 self.has_data = true;
                 self.size += value.len() as u64;
                 let room = self.limit.saturating_sub(self.data.len());
-                if value.len() > room {
+                if self.oversized || value.len() > room {
                     self.oversized = true;
                     keep_tail(&mut self.tail, value);
                     let kept = KEPT_BYTES.min(self.limit);
                     self.data.extend_from_slice(&value[..value.len().min(kept)]);
                     self.data.truncate(kept);
-                } else if !self.oversized {
+                } else {
                     self.data.extend_from_slice(value);
                 }
             }
@@ -308,11 +348,18 @@ impl Decoder {
         let has_data = std::mem::take(&mut self.has_data);
         let tail = std::mem::take(&mut self.tail);
         let size = std::mem::take(&mut self.size);
+        let is_over_budget = std::mem::take(&mut self.is_over_budget);
         if std::mem::take(&mut self.oversized) {
+            let limit = if is_over_budget {
+                Limit::MessageBudget
+            } else {
+                Limit::MessageBytes
+            };
             return Some(Decoded::Oversized {
                 head: data,
                 tail,
                 size,
+                limit,
             });
         }
         has_data.then(|| {

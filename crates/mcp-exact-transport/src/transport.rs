@@ -6,6 +6,8 @@
 use std::io;
 use std::task::{Context, Poll};
 
+#[cfg(feature = "tokio")]
+use mcp_exact_session::Limit;
 use mcp_exact_session::frame::Oversized;
 
 /// Message or oversized message that a transport has received.
@@ -28,6 +30,7 @@ pub(crate) enum KeptMessage {
         head: Vec<u8>,
         tail: Vec<u8>,
         size: Option<u64>,
+        limit: Limit,
     },
 }
 
@@ -36,10 +39,11 @@ impl From<Received<'_>> for KeptMessage {
     fn from(received: Received<'_>) -> Self {
         match received {
             Received::Frame(frame) => Self::Frame(frame.to_vec()),
-            Received::Oversized(Oversized { head, tail, size }) => Self::Oversized {
-                head: head.to_vec(),
-                tail: tail.to_vec(),
-                size,
+            Received::Oversized(message) => Self::Oversized {
+                head: message.head.to_vec(),
+                tail: message.tail.to_vec(),
+                size: message.size,
+                limit: message.limit,
             },
         }
     }
@@ -51,10 +55,16 @@ impl KeptMessage {
     pub(crate) fn received(&self) -> Received<'_> {
         match self {
             Self::Frame(frame) => Received::Frame(frame),
-            Self::Oversized { head, tail, size } => Received::Oversized(Oversized {
+            Self::Oversized {
+                head,
+                tail,
+                size,
+                limit,
+            } => Received::Oversized(Oversized {
                 head,
                 tail,
                 size: *size,
+                limit: *limit,
             }),
         }
     }

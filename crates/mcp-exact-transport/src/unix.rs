@@ -114,7 +114,8 @@ impl UnixServer {
                     Err(error) => break Err(error),
                 },
             };
-            let transport = unix_transport(stream, settings.limits.message_bytes);
+            let limits = &settings.limits;
+            let transport = unix_transport(stream, limits.message_bytes).with_budget(limits);
             let (settings, handler) = (Arc::clone(&settings), Arc::clone(&handler));
             let (options, mut stopped) = (self.options, stopped.clone());
             tasks.spawn(async move {
@@ -146,7 +147,8 @@ pub async fn connect_unix(
     let stream = UnixStream::connect(path).await.map_err(|error| {
         ConnectError::Transport(format!("cannot connect to {}: {error}", path.display()))
     })?;
-    let transport = unix_transport(stream, settings.limits.message_bytes);
+    let limits = &settings.limits;
+    let transport = unix_transport(stream, limits.message_bytes).with_budget(limits);
     let options = ConnectionOptions::default();
     Ok(connect(settings, prior, handler, transport, options))
 }

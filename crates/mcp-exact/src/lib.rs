@@ -154,7 +154,7 @@ pub use layer::ToolService;
 #[cfg(feature = "client")]
 pub use link::CachedNegotiation;
 pub use link::{
-    CacheHint, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle, Limits,
+    CacheHint, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle, Limits, MessageBudget,
     NegotiationError, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
     SendError, Tolerance, TraceContext, TypedRequest, revisions,
 };

@@ -41,6 +41,7 @@ pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
 pub(crate) fn limits() -> Limits {
     Limits {
         message_bytes: 4096,
+        message_budget: MessageBudget::new(8192),
         depth: 16,
         batch_items: 4,
         name_bytes: 64,

@@ -55,6 +55,8 @@ pub struct Config {
     pub timeout: Option<u64>,
     /// Maximum size of a message, in bytes.
     pub message_bytes: Option<usize>,
+    /// Maximum size of all messages of servers that arrive at the same time, in bytes.
+    pub message_budget: Option<usize>,
     /// Patterns of methods that are relayed although the specification does not define them.
     pub extension_methods: Vec<String>,
     /// Authorization server whose tokens clients must present; without one, clients are not authenticated.
@@ -373,6 +375,10 @@ impl Config {
             ("drain", self.drain != other.drain),
             ("timeout", self.timeout != other.timeout),
             ("message-bytes", self.message_bytes != other.message_bytes),
+            (
+                "message-budget",
+                self.message_budget != other.message_budget,
+            ),
             ("answer-within", self.answer_within != other.answer_within),
             ("auth", self.auth != other.auth),
             ("sessions", self.sessions != other.sessions),

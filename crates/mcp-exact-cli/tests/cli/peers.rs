@@ -157,7 +157,10 @@ mod http {
         });
         let folder = tempfile::tempdir().expect("a folder");
         let explain = |entry: &str| {
-            let text = format!("[servers.odd]\nurl = \"{}\"\n{entry}", peer.url);
+            let text = format!(
+                "message-budget = 1000000\n[servers.odd]\nurl = \"{}\"\n{entry}",
+                peer.url
+            );
             std::fs::write(folder.path().join("bridge.toml"), text).expect("written");
             run(
                 folder.path(),

@@ -31,7 +31,6 @@ use crate::config::ClientSettings;
 use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
 use crate::error::{ConfigError, EarlierFailure, ReceiveError};
 use crate::frame::Oversized;
-use crate::limits::Limit;
 use crate::outcome::Outcome;
 use crate::oversized::{self, OversizedHead};
 use crate::session_info::SessionInfo;
@@ -224,8 +223,8 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// Handles a message above [`Limits::message_bytes`](crate::Limits::message_bytes), of which the framing has kept the
-    /// beginning and the end. For a response, the answered request ends with a local error; a request whose id can be read is
+    /// Handles a message above [`Limits::message_bytes`](crate::Limits::message_bytes) or beyond the
+    /// [budget](crate::Limits::message_budget), of which the framing has kept the beginning and the end. For a response, the answered request ends with a local error; a request whose id can be read is
     /// refused.
     ///
     /// # Errors
@@ -240,10 +239,10 @@ impl ClientEndpoint {
         let arrival = Arrival::unbatched(stream);
         let head = oversized::read_oversized(message, &self.settings.limits);
         let is_unknown = head == OversizedHead::Unknown;
-        self.dispatch_oversized(arrival, Limit::MessageBytes, head, message.size);
+        self.dispatch_oversized(arrival, message.limit, head, message.size);
         // The response to a POST answers its request, whatever its id is.
         if is_unknown && let Some(key) = self.request_of_error(arrival, false) {
-            let error = self.core.over_limit(Limit::MessageBytes, message.size);
+            let error = self.core.over_limit(message.limit, message.size);
             if let Some(request) = self.core.pending.remove(key) {
                 self.handle_request_end(request, Outcome::Error(error));
             }

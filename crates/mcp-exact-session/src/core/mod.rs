@@ -161,6 +161,14 @@ impl<R: Role> Core<R> {
                     "the answer of the {peer} has {size} than the {most} bytes that `{limit}` of this side allows a message"
                 )
             }
+            (Limit::MessageBudget, size) => {
+                let most = self.limits.message_budget.bytes();
+                let size = size.map_or_else(String::new, |size| format!(" of {size} bytes"));
+                format!(
+                    "there is no room for the answer{size} of the {peer}: `{limit}` of this side allows {most} bytes of messages \
+                     that arrive at the same time"
+                )
+            }
             (limit, _) => {
                 format!("the answer of the {peer} exceeds the limit `{limit}` of this side")
             }

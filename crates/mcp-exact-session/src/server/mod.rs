@@ -268,7 +268,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let head = oversized::read_oversized(message, &self.settings.limits);
         let arrival = Arrival::unbatched(stream);
-        self.dispatch_oversized(arrival, Limit::MessageBytes, head, message.size);
+        self.dispatch_oversized(arrival, message.limit, head, message.size);
         self.abort_if_exhausted();
         Ok(())
     }

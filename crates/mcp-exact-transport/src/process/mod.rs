@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_exact_session::{Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings};
+use mcp_exact_session::{
+    Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings, Limits,
+};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -204,7 +206,7 @@ impl ServerCommand {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-        let message_bytes = settings.limits.message_bytes;
+        let limits = settings.limits.clone();
         let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
         let notify = Arc::new(Notify::new());
         let wants_restart = Arc::new(AtomicBool::new(false));
@@ -215,11 +217,11 @@ impl ServerCommand {
             is_restart
         };
         let shared = new_client_endpoint(endpoint, handler, &notify, "stdio", Box::new(internal));
-        let process = self.start(message_bytes)?;
+        let process = self.start(&limits)?;
         let handle = ClientHandle::of(&shared);
         let supervisor = Supervisor {
             command: self,
-            message_bytes,
+            limits,
             shared,
             notify,
             wants_restart,
@@ -247,7 +249,7 @@ impl ServerCommand {
     }
 
     /// Starts the server process.
-    fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
+    fn start(&self, limits: &Limits) -> Result<Process, ConnectError> {
         let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
         if self.inherited.is_some() {
@@ -276,7 +278,7 @@ impl ServerCommand {
         let (input, output, errors) = group.take_streams().ok_or_else(missing)?;
         let stderr = Stderr::forward(errors, self.stderr.clone());
         Ok(Process {
-            transport: LineTransport::new(output, input, message_bytes),
+            transport: LineTransport::new(output, input, limits.message_bytes).with_budget(limits),
             group,
             stderr,
         })
@@ -327,7 +329,7 @@ struct Supervisor {
     /// Command that starts the server.
     command: ServerCommand,
     /// Maximum size of a message in bytes.
-    message_bytes: usize,
+    limits: Limits,
     /// The client endpoint.
     shared: Arc<Shared<ClientEndpoint>>,
     /// Notified if the endpoint may have output.
@@ -363,7 +365,7 @@ impl Supervisor {
                 return self.shared.lock().role.fail(reason);
             }
             restarts -= 1;
-            process = match self.command.start(self.message_bytes) {
+            process = match self.command.start(&self.limits) {
                 Ok(process) => process,
                 Err(error) => return self.give_up(error),
             };

@@ -15,7 +15,9 @@ use super::link::{ClientLink, DialFn, Settings};
 use super::oauth::Authorization;
 use super::{Client, ClientError};
 use crate::cx::Root;
-use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision, Tolerance};
+use crate::link::{
+    CachedNegotiation, Identity, Json, Level, Limits, MessageBudget, Revision, Tolerance,
+};
 use crate::notification::Notification;
 use crate::repairs::RepairedMessage;
 use crate::server::Server;
@@ -232,6 +234,22 @@ impl Connect {
     /// request with [`ClientError::TooLarge`]. [`limits`](Self::limits) sets this limit, too.
     pub fn message_bytes(mut self, size: usize) -> Self {
         self.settings.set_message_bytes(size);
+        self
+    }
+
+    /// Sets the budget for messages that arrive at the same time, which counts those of all connections with the same budget;
+    /// by default one of 256 MiB for the process. An answer beyond the budget ends its request with [`ClientError::TooLarge`].
+    ///
+    /// ```
+    /// use mcp_exact::{Client, Host, MessageBudget};
+    ///
+    /// let budget = MessageBudget::new(64 << 20);
+    /// let host = Host::builder()
+    ///     .configure(move |_, connect| connect.message_budget(budget.clone()));
+    /// # drop(host);
+    /// ```
+    pub fn message_budget(mut self, budget: MessageBudget) -> Self {
+        self.settings.set_message_budget(budget);
         self
     }
 

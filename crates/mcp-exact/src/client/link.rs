@@ -26,8 +26,8 @@ use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
-    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
-    Revision, SendError, Tolerance, TraceContext,
+    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, MessageBudget, PeerError,
+    RequestKey, Revision, SendError, Tolerance, TraceContext,
 };
 
 use crate::notification::Notification;
@@ -64,6 +64,10 @@ impl Settings {
 
     pub(super) fn set_message_bytes(&mut self, size: usize) {
         self.0.limits.message_bytes = size;
+    }
+
+    pub(super) fn set_message_budget(&mut self, budget: MessageBudget) {
+        self.0.limits.message_budget = budget;
     }
 
     pub(super) fn set_idle_timeout(&mut self, limit: Duration) {

@@ -27,9 +27,9 @@ pub use session::Home;
 pub(crate) use session::code::INVALID_PARAMS;
 pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{
-    CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, NegotiationError, Outcome,
-    PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal, SendError, Tolerance,
-    TraceContext, revisions,
+    CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, MessageBudget,
+    NegotiationError, Outcome, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
+    SendError, Tolerance, TraceContext, revisions,
 };
 pub(crate) use session::{
     Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,

@@ -195,7 +195,13 @@ impl Http {
             let end = body.len().min(KEPT_BYTES);
             let (head, tail) = (&body[..end], &body[body.len() - end..]);
             let size = Some(body.len() as u64);
-            let kept = Oversized { head, tail, size };
+            let limit = Limit::MessageBytes;
+            let kept = Oversized {
+                head,
+                tail,
+                size,
+                limit,
+            };
             self.server.receive_oversized(stream, &kept, with, now)
         } else {
             self.server.receive(stream, &body, with, now)

@@ -14,7 +14,7 @@ use super::client::{observe, observe_with, use_method};
 use super::server::answer_to;
 
 /// Connects a client to a bridge in memory.
-fn client_of(bridge: &Bridge) -> Connect {
+pub fn client_of(bridge: &Bridge) -> Connect {
     let (local, remote) = mcp_exact_transport::memory_pair(1 << 20, 1 << 20);
     let (settings, handler) = bridge.endpoint();
     tokio::spawn(async move {

@@ -2,6 +2,7 @@
 //! `Tolerance::Strict`, unless its revision is the one of the application, whose results a client does not decode.
 
 mod answers;
+mod budget;
 mod client;
 mod docs;
 mod gateway;

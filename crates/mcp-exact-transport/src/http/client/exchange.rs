@@ -13,7 +13,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use mcp_exact_session::http::describe_body;
-use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
+use mcp_exact_session::{BudgetShare, ClientEndpoint, Limit, Limits, ReceiveError, StreamId};
 use tokio::time::{Instant, timeout_at};
 
 use super::MAX_PAUSE;
@@ -43,8 +43,8 @@ pub(super) struct Connection {
     pub(super) client: Arc<dyn HttpClient>,
     /// Headers of every request, which the application has configured.
     pub(super) headers: HeaderMap,
-    /// Maximum size of a message in bytes.
-    pub(super) message_bytes: usize,
+    /// Limits of the client: the size of a message, and the budget of all.
+    pub(super) limits: Limits,
     /// Id of the session, if the server has assigned one.
     session_id: Mutex<Option<HeaderValue>>,
     /// First and latest error of an exchange, from which the reason for the end of the connection is created.
@@ -53,14 +53,16 @@ pub(super) struct Connection {
 
 /// Body of a response that was read to its end or to the limit.
 pub(super) enum CompleteBody {
-    /// The complete body, which is one message.
-    Message(Bytes),
+    /// The complete body, which is one message, and what it holds of the budget.
+    Message(Bytes, BudgetShare),
     /// A body that exceeds the limit.
     Oversized {
         /// First bytes of the body; the remaining bytes were not read.
         head: Bytes,
         /// Size of the body, if its header names it.
         size: Option<u64>,
+        /// Limit that the body exceeds.
+        limit: Limit,
     },
 }
 
@@ -110,13 +112,13 @@ impl Connection {
         shared: Arc<Shared<ClientEndpoint>>,
         client: Arc<dyn HttpClient>,
         headers: HeaderMap,
-        message_bytes: usize,
+        limits: Limits,
     ) -> Self {
         Self {
             shared,
             client,
             headers,
-            message_bytes,
+            limits,
             session_id: Mutex::default(),
             errors: Mutex::default(),
         }
@@ -261,25 +263,32 @@ impl Connection {
     ) -> Result<CompleteBody, HttpClientError> {
         let size = body.size_hint().exact();
         let mut whole = BytesMut::new();
+        let mut share = BudgetShare::new(&self.limits);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
                 continue;
             };
-            if whole.len() + data.len() > self.message_bytes {
+            let received = whole.len() + data.len();
+            let limit = if received > self.limits.message_bytes {
+                Some(Limit::MessageBytes)
+            } else {
+                (!share.resize(received)).then_some(Limit::MessageBudget)
+            };
+            if let Some(limit) = limit {
                 whole.extend_from_slice(&data[..data.len().min(KEPT_BYTES)]);
                 whole.truncate(KEPT_BYTES);
                 let head = whole.freeze();
-                return Ok(CompleteBody::Oversized { head, size });
+                return Ok(CompleteBody::Oversized { head, size, limit });
             }
             whole.extend_from_slice(&data);
         }
-        Ok(CompleteBody::Message(whole.freeze()))
+        Ok(CompleteBody::Message(whole.freeze(), share))
     }
 
     /// Reads the body of an error response; returns an empty body if the body exceeds the limit or cannot be read.
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
         match self.read_body(body).await {
-            Ok(CompleteBody::Message(body)) => body.to_vec(),
+            Ok(CompleteBody::Message(body, _)) => body.to_vec(),
             Ok(CompleteBody::Oversized { .. }) | Err(_) => Vec::new(),
         }
     }
@@ -306,7 +315,7 @@ impl Connection {
         mut body: HttpBody,
         position: &mut Position,
     ) -> StreamProgress {
-        let mut decoder = Decoder::new(self.message_bytes);
+        let mut decoder = Decoder::new(self.limits.message_bytes).with_budget(&self.limits);
         if let Some(id) = &position.last_event_id {
             decoder = decoder.resumed_after(id);
         }
@@ -324,11 +333,17 @@ impl Connection {
                         position.unknown_event.get_or_insert_with(describe);
                     }
                     Decoded::Event(_) => {}
-                    Decoded::Oversized { head, tail, size } => {
+                    Decoded::Oversized {
+                        head,
+                        tail,
+                        size,
+                        limit,
+                    } => {
                         let message = Oversized {
                             head: &head,
                             tail: &tail,
                             size: Some(size),
+                            limit,
                         };
                         self.receive(stream, Received::Oversized(message)).await;
                     }

@@ -67,7 +67,7 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     }
     let mut events = Events {
         body: response.into_body(),
-        decoder: Decoder::new(connection.message_bytes),
+        decoder: Decoder::new(connection.limits.message_bytes).with_budget(&connection.limits),
     };
     let messages = first_event(&mut events, target).await?;
     Ok((events, messages))
@@ -177,8 +177,8 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                     connection.receive(stream, Received::Frame(&event.data)).await;
                 }
                 Some(Decoded::Event(_)) => {}
-                Some(Decoded::Oversized { head, tail, size }) => {
-                    let message = Oversized { head: &head, tail: &tail, size: Some(size) };
+                Some(Decoded::Oversized { head, tail, size, limit }) => {
+                    let message = Oversized { head: &head, tail: &tail, size: Some(size), limit };
                     connection.receive(stream, Received::Oversized(message)).await;
                 }
                 None => {

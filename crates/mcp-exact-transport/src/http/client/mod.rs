@@ -176,7 +176,7 @@ impl HttpEndpoint {
             Arc::clone(&shared),
             Arc::clone(&self.client),
             self.headers.clone(),
-            settings.limits.message_bytes,
+            settings.limits.clone(),
         );
         let driver = Driver {
             endpoint: self,

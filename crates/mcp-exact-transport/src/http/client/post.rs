@@ -135,11 +135,16 @@ impl Post {
         if !has_answer {
             return None;
         }
-        let message = match body {
-            CompleteBody::Message(message) => message,
-            CompleteBody::Oversized { head, size } => {
+        let (message, _share) = match body {
+            CompleteBody::Message(message, share) => (message, share),
+            CompleteBody::Oversized { head, size, limit } => {
                 let (head, tail) = (&head[..], &[][..]);
-                let message = Oversized { head, tail, size };
+                let message = Oversized {
+                    head,
+                    tail,
+                    size,
+                    limit,
+                };
                 connection
                     .receive(self.stream, Received::Oversized(message))
                     .await;

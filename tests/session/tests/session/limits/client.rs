@@ -15,6 +15,29 @@ pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     names
 }
 
+/// Delivers an answer that the framing has skipped, because the budget has no room for it.
+pub(super) fn skipped() -> Vec<String> {
+    let mut client = client(|_| {});
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, sent["id"]);
+    let message = frame::Oversized {
+        head: head.as_bytes(),
+        tail: b"}",
+        size: None,
+        limit: Limit::MessageBudget,
+    };
+    let received = client
+        .endpoint
+        .receive_oversized(StreamId::DUPLEX, &message, Time::ZERO);
+    received.expect("open");
+    let limit = |outcome| match outcome {
+        Outcome::Error(error) => error.exceeded_limit(),
+        _ => None,
+    };
+    let outcomes = client.outcomes().into_iter();
+    outcomes.filter_map(|(_, outcome)| limit(outcome)).collect()
+}
+
 /// Exceeds the maximum message size with the body of an HTTP error response.
 pub(super) fn body() -> Vec<String> {
     let mut config = client_config(&[DISCOVER_REVISION]);

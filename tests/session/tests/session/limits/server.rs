@@ -15,6 +15,24 @@ fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
     RawServer::new(config)
 }
 
+/// Delivers a request that the framing has skipped, because the budget has no room for it.
+pub(super) fn skipped() -> Vec<String> {
+    let mut server = server(|_| {});
+    let message = frame::Oversized {
+        head: br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":"#,
+        tail: b"}",
+        size: None,
+        limit: Limit::MessageBudget,
+    };
+    let context = FrameContext::new(());
+    let received =
+        server
+            .endpoint
+            .receive_oversized(StreamId::DUPLEX, &message, context, Time::ZERO);
+    received.expect("open");
+    server.take_messages().iter().map(limit_of).collect()
+}
+
 /// Sends a frame that exceeds a limit; returns the names of the reported limits. Checks that the error response has no
 /// id.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {

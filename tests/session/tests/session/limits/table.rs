@@ -70,6 +70,7 @@ fn rows() -> Vec<Row> {
     rows! {
         message_bytes: By(&[|| server::frame(|l| l.message_bytes = 400, &" ".repeat(401))]),
             By(&[|| client::frame(|l| l.message_bytes = 400, &" ".repeat(401)), client::body]);
+        message_budget: By(&[server::skipped]), By(&[client::skipped]);
         depth: By(&[|| server::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]),
             By(&[|| client::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]);
         batch_items: By(&[|| server::frame(|l| l.batch_items = 1, "[1,2]")]),

@@ -230,6 +230,7 @@ fn oversized_post_gets_413() {
                 head: head.as_bytes(),
                 tail: b"",
                 size: None,
+                limit: Limit::MessageBytes,
             };
             let received = posts.endpoint.receive_oversized(
                 stream,

@@ -154,6 +154,7 @@ fn oversized_messages_need_session_principal() {
         head: br#"{"jsonrpc":"2.0","id":3,"method":"tools/call""#,
         tail: b"",
         size: None,
+        limit: Limit::MessageBytes,
     };
     let received =
         server.receive_oversized(stream, &message, principal_context(Some("bob")), Time::ZERO);
