@@ -411,13 +411,19 @@ impl<'a> Setup<'a> {
             // Standard input belongs to the client, if there is one.
             let has_input = self.listen.is_some() || !self.is_serving;
             let settings = &self.arguments.settings;
-            match settings.parse_target(&self.arguments.server, has_input)? {
-                Target::Command(command) => Bridge::new(*command, options).await,
-                Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
+            let server = &self.arguments.server;
+            match settings.parse_target(server, has_input)? {
+                Target::Command(command) => {
+                    Bridge::new(settings.remembered(*command, server), options).await
+                }
+                Target::Http(endpoint) => {
+                    Bridge::new(settings.remembered(*endpoint, server), options).await
+                }
             }
         } else {
             let servers = self.servers.iter();
-            let servers = servers.map(|server| (server.name.clone(), Arc::clone(&server.upstream)));
+            let probes = self.arguments.settings.probes();
+            let servers = servers.map(|server| (server.name.clone(), server.upstream(probes)));
             Bridge::many(
                 servers.collect::<Vec<(String, Arc<dyn Upstream>)>>(),
                 options,
@@ -439,6 +445,7 @@ impl Setup<'_> {
             stderr: stderr.clone(),
             config: self.config.clone(),
             servers: self.servers.clone(),
+            probes: self.arguments.settings.probes(),
             rules: Box::new(move |config| create_rules(config, losses)),
         })
     }

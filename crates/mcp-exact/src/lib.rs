@@ -125,8 +125,8 @@ mod visit;
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
-    FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
-    SampleRequest, Subscription, ToolOutput,
+    FormAnswer, List, LogMessage, NegotiationMemory, PromptOutput, Request, ResourceOutput,
+    SampleReply, SampleRequest, Subscription, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{

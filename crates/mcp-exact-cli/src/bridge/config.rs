@@ -1,6 +1,7 @@
 //! Configuration of `mcp-exact bridge`: a TOML file with all settings, or the `mcp.json` of a client with servers only.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +18,9 @@ use mcp_exact_bridge::{
 use serde::Deserialize;
 
 use super::{Losses, audit};
-#[cfg(feature = "oauth")]
 use crate::client::authorization::{ServerOAuth, with_oauth_client};
+#[cfg(feature = "oauth")]
+use crate::client::memory::{FileMemory, RememberedUpstream};
 
 /// Settings of a configuration file, which the command line overrides. Each field is a key of the file;
 /// `docs/bridge.md` describes the keys.
@@ -439,10 +441,24 @@ pub struct ConfiguredServer {
     /// Options of the gateway for the server.
     options: ServerOptions,
     /// Server as an upstream of the bridge.
-    pub upstream: Arc<dyn Upstream>,
+    upstream: Arc<dyn Upstream>,
 }
 
 impl ConfiguredServer {
+    /// Returns the server as an upstream of the bridge, with the memory of its command or URL, which `probes` ignores.
+    pub fn upstream(&self, probes: bool) -> Arc<dyn Upstream> {
+        let entry = &self.entry;
+        let words = entry.url.iter().chain(&entry.command).chain(&entry.args);
+        let folder = entry.cwd.as_ref().map(PathBuf::from);
+        let folder = folder.or_else(|| std::env::current_dir().ok());
+        let folder = folder.filter(|_| entry.url.is_none());
+        let memory = FileMemory::new(words.map(OsStr::new), folder.as_deref(), probes);
+        Arc::new(RememberedUpstream {
+            upstream: Arc::clone(&self.upstream),
+            memory,
+        })
+    }
+
     /// Returns true if both values describe the same server with the same options.
     pub fn is_same(&self, other: &Self) -> bool {
         self.entry == other.entry && self.options == other.options

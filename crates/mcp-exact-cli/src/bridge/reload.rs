@@ -24,6 +24,8 @@ pub struct ConfigReloader {
     pub config: Config,
     /// Servers that the bridge currently uses.
     pub servers: Vec<ConfiguredServer>,
+    /// True if what is remembered of silent servers is ignored.
+    pub probes: bool,
     /// Function that creates the rules of a configuration, with the options of the command line.
     pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
 }
@@ -66,7 +68,7 @@ impl ConfigReloader {
             let known = self.servers.iter().find(|known| known.name == server.name);
             let change = match known {
                 Some(known) if known.is_same(server) => ServerUpdate::Keep,
-                _ => ServerUpdate::Connect(std::sync::Arc::clone(&server.upstream)),
+                _ => ServerUpdate::Connect(server.upstream(self.probes)),
             };
             (server.name.clone(), change)
         });

@@ -214,12 +214,10 @@ fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth)
 }
 
-/// Returns the folder for stored tokens (XDG Base Directory Specification).
+/// Returns the folder for stored tokens.
 #[cfg(unix)]
 fn token_folder() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let data = set("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    let data = super::data_folder();
     let data = data.context("the variable HOME is not set; add --forget to keep no token")?;
-    Ok(data.join("mcp-exact/tokens"))
+    Ok(data.join("tokens"))
 }

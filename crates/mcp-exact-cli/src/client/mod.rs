@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod call;
 pub mod inspect;
 pub mod listen;
+pub mod memory;
 pub mod prompt;
 pub mod read;
 #[cfg(feature = "http")]
@@ -16,6 +17,7 @@ mod trace;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
 use mcp_exact::{Client, ClientError, Connect, LogMessage, RepairedMessage, Revision, Tolerance};
 
+use self::memory::FileMemory;
+#[cfg(feature = "bridge")]
+use self::memory::RememberedUpstream;
 use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::server_address;
@@ -46,6 +51,9 @@ pub struct Settings {
     /// Refuse what breaks the schema of the protocol, instead of repairing it.
     #[arg(long)]
     strict: bool,
+    /// Ask the server for its revisions, even if it was silent on that question in an earlier run.
+    #[arg(long)]
+    probe: bool,
     /// Print each message to standard error, with direction, revision and violations.
     #[arg(long)]
     trace: bool,
@@ -104,6 +112,25 @@ impl Settings {
         })
     }
 
+    /// Returns true if what is remembered of silent servers is ignored.
+    #[cfg(feature = "bridge")]
+    pub fn probes(&self) -> bool {
+        self.probe
+    }
+
+    /// Returns an upstream of the gateway with the memory of its server.
+    #[cfg(feature = "bridge")]
+    pub fn remembered(
+        &self,
+        upstream: impl mcp_exact_bridge::Upstream,
+        server: &[OsString],
+    ) -> RememberedUpstream {
+        RememberedUpstream {
+            upstream: Arc::new(upstream),
+            memory: self.memory(server),
+        }
+    }
+
     /// Returns the only revision that the client offers to the server, if `--revision` is given.
     #[cfg(feature = "bridge")]
     pub fn offered_revision(&self) -> anyhow::Result<Option<Revision>> {
@@ -120,6 +147,7 @@ impl Settings {
             None => Client::spawn(self.server_command(server)?),
         };
         let connect = connect
+            .negotiation_memory(self.memory(server))
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
             .connect_timeout(self.request_timeout())
             .idle_timeout(self.request_timeout())
@@ -157,6 +185,14 @@ impl Settings {
             })
             .on_repair(print_repair)
             .on_log(|message| print_log_message(&message)))
+    }
+
+    /// Returns the memory of a server: its URL, or its command in this folder.
+    fn memory(&self, server: &[OsString]) -> FileMemory {
+        let is_url = matches!(server_address::parse_url(server), Ok(Some(_)));
+        let folder = std::env::current_dir().ok().filter(|_| !is_url);
+        let words = server.iter().map(OsString::as_os_str);
+        FileMemory::new(words, folder.as_deref(), self.probe)
     }
 
     /// Checks that each option has an effect on the server, which is a URL or a command, and that roots are URIs of
@@ -311,6 +347,14 @@ impl Settings {
             }
         }))
     }
+}
+
+/// Returns the folder for what the program keeps between runs (XDG Base Directory Specification).
+fn data_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let data = set("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))?;
+    Some(data.join("mcp-exact"))
 }
 
 /// Splits an assignment `NAME=VALUE` into name and value.

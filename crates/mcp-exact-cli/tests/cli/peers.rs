@@ -114,6 +114,79 @@ mod http {
         assert!(ended.err.ends_with(end), "{}", ended.err);
     }
 
+    /// A server that is silent on the probe costs the wait in the first run only, of commands and the gateway; `--probe` asks
+    /// again, and so does a server that has changed.
+    #[cfg(unix)]
+    #[test]
+    fn silence_is_remembered_between_runs() {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let refuses = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&refuses);
+        let peer = HttpPeer::start(move |request| match request.method() {
+            "server/discover" => PeerReply::Silence,
+            "initialize" if flag.swap(false, Ordering::AcqRel) => {
+                PeerReply::error(400, request.id(), -32600, "not now")
+            }
+            _ => legacy_reply(request, "2025-06-18"),
+        });
+        let data = tempfile::tempdir().expect("a folder");
+        let run = |arguments: &[&str]| {
+            let mut program = crate::program::program();
+            program.env("XDG_DATA_HOME", data.path());
+            let ended = program.args(arguments).output().expect("it runs");
+            // `explain` ends with 1 if there are losses.
+            assert!(ended.status.code() < Some(2), "{ended:?}");
+            peer.count("server/discover")
+        };
+        let file = data.path().join("mcp-exact/silent-servers");
+        let call = ["call", "--timeout", "2", "echo", "--", &peer.url];
+        assert_eq!([run(&call), run(&call), run(&call)], [1, 1, 1]);
+        let text = std::fs::read_to_string(&file).expect("a file");
+        assert!(
+            !text.contains("127.0.0.1") && text.contains(" 2025-06-18 "),
+            "{text}"
+        );
+        let mode = std::fs::metadata(&file)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // The gateway reads the same memory.
+        #[cfg(feature = "bridge")]
+        {
+            let config = data.path().join("bridge.toml");
+            let entry = format!("timeout = 2\n[servers.silent]\nurl = \"{}\"\n", peer.url);
+            std::fs::write(&config, entry).expect("written");
+            let config = config.to_str().expect("text");
+            let explain = ["bridge", "explain", "--config", config];
+            assert_eq!(run(&explain), 1);
+            std::fs::remove_file(&file).expect("removed");
+            assert_eq!([run(&explain), run(&explain), run(&call)], [2, 2, 2]);
+            std::fs::remove_file(&file).expect("removed");
+            run(&call);
+        }
+        let before = run(&call);
+        assert_eq!(
+            run(&["call", "--probe", "--timeout", "2", "echo", "--", &peer.url]),
+            before + 1
+        );
+        refuses.store(true, Ordering::Release);
+        assert_eq!(run(&call), before + 2, "an error is a reason to ask");
+        assert_eq!(run(&call), before + 2);
+        // A damaged file, and an entry of long ago, are no memory.
+        let old = text
+            .rsplit_once(' ')
+            .map(|(head, _)| format!("{head} 1000\n"));
+        for text in [old.expect("a line"), "\u{0}\u{0}no memory".to_owned()] {
+            std::fs::write(&file, text).expect("written");
+            let before = peer.count("server/discover");
+            assert_eq!(run(&call), before + 1);
+        }
+    }
+
     /// `--timeout` holds for the handshake, over all its attempts.
     #[test]
     fn timeout_holds_for_the_handshake() {

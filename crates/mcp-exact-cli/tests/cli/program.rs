@@ -31,7 +31,11 @@ impl ProgramOutput {
 
 /// Creates the command that starts the executable `mcp-exact`.
 pub fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
+    // What the program keeps between runs is not that of the user, nor of another run of the tests.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+    program.env("XDG_DATA_HOME", folder);
+    program
 }
 
 /// Runs `mcp-exact` in `directory` with `input` on standard input, and returns its result.

@@ -36,6 +36,8 @@ pub struct CachedNegotiation {
     pub lifecycle: Lifecycle,
     /// Revision that was negotiated.
     pub revision: Revision,
+    /// True if the server did not answer the probe in time, so that a connection without this result waits again.
+    pub probe_was_silent: bool,
 }
 
 impl CachedNegotiation {
@@ -44,6 +46,7 @@ impl CachedNegotiation {
         Self {
             lifecycle: spec.lifecycle(),
             revision: spec.revision(),
+            probe_was_silent: false,
         }
     }
 }

@@ -59,6 +59,7 @@ impl ClientEndpoint {
     pub(super) fn remember_late_probe(&mut self, wire_id: Option<u64>) {
         if let State::ExpectDiscovery(progress) = &mut self.state {
             progress.probe_timed_out = true;
+            progress.probe_was_silent = true;
             progress.late_probes.extend(wire_id);
         }
     }
@@ -100,8 +101,10 @@ impl ClientEndpoint {
     }
 
     /// Sends the probe again after `initialize` was refused, if the server may be slow instead of old: it has not answered
-    /// the probe in time, and refuses `initialize` as a server without handshake may do. Returns false if nothing was sent.
+    /// the probe in time, and refuses `initialize` as a server without handshake may do. A server that was not probed, because its
+    /// lifecycle was remembered, is probed for any error. Returns false if nothing was sent.
     pub(super) fn probe_again(&mut self, error: &PeerError) -> bool {
+        let lists_handshake = self.lists_handshake_revision(error);
         let State::ExpectInitializeResult(progress) = &mut self.state else {
             return false;
         };
@@ -116,7 +119,9 @@ impl ClientEndpoint {
                 is_discover_code(code) || unknown_request.contains(&code)
             });
         let was_late = progress.probes == 1 && progress.probe_timed_out && may_be_modern;
-        let was_never_sent = progress.probes == 0 && is_unsupported;
+        // A server whose lifecycle is remembered may have changed.
+        let is_doubtful = is_unsupported || (progress.is_remembered && !lists_handshake);
+        let was_never_sent = progress.probes == 0 && is_doubtful;
         if !(was_late || was_never_sent) || self.core.binding == Binding::HttpSse {
             return false;
         }
@@ -128,6 +133,14 @@ impl ClientEndpoint {
             self.send_probe(spec, progress);
         }
         true
+    }
+
+    /// Returns true if an error lists a revision with handshake that this client offers.
+    fn lists_handshake_revision(&self, error: &PeerError) -> bool {
+        let supported = supported_revisions(error).unwrap_or_default();
+        let is_listed = |spec: &RevisionSpec| supported.iter().any(|id| spec.id() == id);
+        let offer = &self.settings.offer;
+        offer.choose(Lifecycle::Initialize, is_listed).is_some()
     }
 
     /// Sends `initialize` for an older revision, once, if the error may refuse the revision of the last attempt: the

@@ -29,9 +29,10 @@ use crate::stream::{Binding, HttpHints, RequestKey, StreamEnd, StreamId, StreamK
 impl ClientEndpoint {
     /// Sends the first request of the negotiation.
     pub(super) fn begin_negotiation(&mut self, cached: Option<&CachedNegotiation>) {
-        let Some(progress) = self.state.take_progress() else {
+        let Some(mut progress) = self.state.take_progress() else {
             return;
         };
+        progress.probe_was_silent = cached.is_some_and(|cached| cached.probe_was_silent);
         let offer = &self.settings.offer;
         // HTTP with SSE is a transport of sessions (2024-11-05).
         let sse = self.core.binding == Binding::HttpSse;
@@ -43,7 +44,10 @@ impl ClientEndpoint {
         let old = cached.is_some_and(|cached| cached.lifecycle == Lifecycle::Initialize);
         match (discover, initialize) {
             (None, Some(first)) => self.send_initialize(first, progress),
-            (Some(_), Some(first)) if old => self.send_initialize(first, progress),
+            (Some(_), Some(first)) if old => {
+                progress.is_remembered = true;
+                self.send_initialize(first, progress);
+            }
             (Some(first), _) => self.send_probe(first, progress),
             (None, None) => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered: "no revision over HTTP with SSE".to_owned(),
@@ -451,7 +455,13 @@ impl ClientEndpoint {
 
     /// Ends the negotiation, and reports the negotiated session to the application.
     pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
-        let cached = CachedNegotiation::from_revision(session.spec);
+        let progress = self.state.progress_mut();
+        let probe_was_silent = progress.is_some_and(|progress| progress.probe_was_silent)
+            && session.spec.lifecycle() == Lifecycle::Initialize;
+        let cached = CachedNegotiation {
+            probe_was_silent,
+            ..CachedNegotiation::from_revision(session.spec)
+        };
         let info = session.session_info.clone();
         self.earlier_failure = None;
         self.state = State::Operating(Arc::new(session));

@@ -55,6 +55,10 @@ pub(super) struct NegotiationProgress {
     pub(super) was_repeated: bool,
     /// True if the probe timed out; the server may be slow or may not support the probe.
     pub(super) probe_timed_out: bool,
+    /// True if the probe was left out, because the lifecycle of the server is remembered.
+    pub(super) is_remembered: bool,
+    /// True if a probe of this negotiation, or of the remembered one, was not answered in time.
+    pub(super) probe_was_silent: bool,
     /// Wire ids of probes that timed out, whose late answers count.
     pub(super) late_probes: Vec<u64>,
     /// Late answer to a probe, kept until the answer to `initialize`.

@@ -12,6 +12,7 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 
 use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
 use super::link::{ClientLink, DialFn, Settings};
+use super::memory::{LastNegotiation, NegotiationMemory};
 use super::oauth::Authorization;
 use super::{Client, ClientError};
 use crate::cx::Root;
@@ -64,6 +65,8 @@ pub struct Connect {
     handlers: Handlers,
     /// Negotiation result of an earlier connection.
     cached_negotiation: Option<CachedNegotiation>,
+    /// Memory of the last connection to the server, which the clones of the builder share.
+    memory: Arc<dyn NegotiationMemory>,
     /// Endpoint of an HTTP connection; `None` for other transports.
     #[cfg(feature = "http-client")]
     endpoint: Option<transport::http::client::HttpEndpoint>,
@@ -84,6 +87,7 @@ impl Connect {
             settings: Settings::new(identity),
             handlers: Handlers::default(),
             cached_negotiation: None,
+            memory: Arc::new(LastNegotiation::default()),
             #[cfg(feature = "http-client")]
             endpoint: None,
             #[cfg(feature = "oauth-client")]
@@ -189,6 +193,14 @@ impl Connect {
     /// a probe request.
     pub fn with_cached_negotiation(mut self, negotiation: CachedNegotiation) -> Self {
         self.cached_negotiation = Some(negotiation);
+        self
+    }
+
+    /// Sets where the negotiation with a server that is silent on the probe is remembered, so that only the first connection
+    /// waits for it. By default the clones of this builder remember it, and a host with them; a memory of the application can
+    /// last longer.
+    pub fn negotiation_memory(mut self, memory: impl NegotiationMemory + 'static) -> Self {
+        self.memory = Arc::new(memory);
         self
     }
 
@@ -389,11 +401,29 @@ impl Connect {
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
         let wants_changes = self.handlers.on_change.is_some();
-        let client = Client(self.open_connection().await?);
+        let client = Client(self.open_remembered_connection().await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }
         Ok(client)
+    }
+
+    /// Opens the connection with what is remembered of the server. It is forgotten while the connection is tried, so that
+    /// nothing wrong is remembered when it fails.
+    async fn open_remembered_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
+        let memory = Arc::clone(&self.memory);
+        if self.cached_negotiation.is_none()
+            && let Some(known) = memory.load()
+        {
+            memory.store(None);
+            self.cached_negotiation = Some(known);
+        }
+        let link = self.open_connection().await?;
+        let negotiation = link.negotiation();
+        if negotiation.probe_was_silent {
+            memory.store(Some(negotiation));
+        }
+        Ok(link)
     }
 
     /// Opens the connection. If that fails while the user is signing in, waits until the user has signed in and tries

@@ -10,6 +10,7 @@ mod check;
 mod connect;
 mod link;
 mod list;
+mod memory;
 mod oauth;
 mod output;
 mod subscribe;
@@ -33,6 +34,7 @@ pub use answer::{Form, FormAnswer, SampleReply, SampleRequest};
 pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
+pub use memory::NegotiationMemory;
 pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
 

@@ -8,3 +8,4 @@ mod docs;
 mod gateway;
 mod others;
 mod server;
+mod silence;

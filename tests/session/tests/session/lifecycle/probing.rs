@@ -280,6 +280,67 @@ fn cached_negotiation_avoids_the_probe() {
     assert_eq!(next[0]["method"], "server/discover");
 }
 
+/// The verdict says whether the probe was silent, so that only silence is worth remembering, and a client that starts with such a
+/// verdict passes it on.
+#[test]
+fn silence_is_part_of_the_verdict() {
+    let result = |initialize: &Value| {
+        json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "s", "version": "1" },
+        } })
+    };
+    let verdict = |client: &mut RawClient, initialize: &Value| {
+        client.send(&result(initialize));
+        let events = client.events().into_iter();
+        let mut verdicts = events.filter_map(|event| match event {
+            ClientEvent::Negotiated(_, verdict) => Some(verdict),
+            _ => None,
+        });
+        verdicts.next().expect("a session")
+    };
+    // A server that answers the probe with an error costs no wait.
+    let (mut client, probe) = probing_client();
+    let initialize = client
+        .send(&error_response(&probe, -32601, json!(null)))
+        .remove(0);
+    assert!(!verdict(&mut client, &initialize).probe_was_silent);
+    // A server that is silent does.
+    let (mut client, _) = probing_client();
+    let deadline = client.endpoint.poll_timeout().expect("a deadline");
+    client.endpoint.handle_timeout(deadline);
+    let initialize = client.take_messages().remove(0);
+    let known = verdict(&mut client, &initialize);
+    assert!(known.probe_was_silent);
+    let config = client_config(&revisions_newest_first())
+        .build()
+        .expect("a configuration");
+    let endpoint = ClientEndpoint::new(config, Binding::Duplex, Some(&known), Time::ZERO);
+    let mut client = RawClient::from_endpoint(endpoint, Time::ZERO);
+    let initialize = client.take_messages().remove(0);
+    assert_eq!(initialize["method"], "initialize");
+    assert!(verdict(&mut client, &initialize).probe_was_silent);
+}
+
+/// A remembered lifecycle is never trusted: whatever error `initialize` gets, the server is probed, and then asked again.
+#[test]
+fn remembered_lifecycle_is_not_trusted() {
+    let all = revisions_newest_first();
+    for code in [-32601, -32602, -32600, -32000, -32022] {
+        let config = client_config(&all).build().expect("a configuration");
+        let known: CachedNegotiation = "2025-06-18".parse().expect("known");
+        let endpoint = ClientEndpoint::new(config, Binding::Duplex, Some(&known), Time::ZERO);
+        let mut client = RawClient::from_endpoint(endpoint, Time::ZERO);
+        let initialize = client.take_messages().remove(0);
+        let probe = client
+            .send(&error_response(&initialize, code, json!(null)))
+            .remove(0);
+        assert_eq!(probe["method"], "server/discover", "{code}");
+        client.send(&discover_result(&probe, json!(["2026-07-28"])));
+        let session = client.endpoint.session_info().expect("a session");
+        assert_eq!(session.revision.as_str(), "2026-07-28", "{code}");
+    }
+}
+
 /// If a server does not know `server/discover` and the client offers no handshake, the error says that an older
 /// revision must be offered.
 #[test]

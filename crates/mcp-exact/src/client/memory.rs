@@ -1,0 +1,30 @@
+//! What is remembered of a server that is silent on the probe, so that only the first connection waits for it.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::link::CachedNegotiation;
+
+/// Memory of the negotiation with one server: that of a command or a URL.
+///
+/// What is remembered saves a wait and decides nothing: if the server answers otherwise, the client negotiates anew.
+pub trait NegotiationMemory: Send + Sync {
+    /// Returns the remembered negotiation.
+    fn load(&self) -> Option<CachedNegotiation>;
+
+    /// Remembers a negotiation in which the probe was silent; `None` forgets it.
+    fn store(&self, negotiation: Option<CachedNegotiation>);
+}
+
+/// Memory of this process.
+#[derive(Default)]
+pub(super) struct LastNegotiation(Mutex<Option<CachedNegotiation>>);
+
+impl NegotiationMemory for LastNegotiation {
+    fn load(&self) -> Option<CachedNegotiation> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self, negotiation: Option<CachedNegotiation>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = negotiation;
+    }
+}
