@@ -94,6 +94,7 @@ mod resource_uri;
 mod server_config;
 mod session;
 mod stateless;
+mod subscriptions;
 mod tasks;
 mod tools;
 mod translate;

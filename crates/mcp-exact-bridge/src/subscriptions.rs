@@ -1,0 +1,141 @@
+//! Subscriptions of clients without sessions to the changes of all servers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact_session::{Filter, PeerError, Principal};
+use tokio::task::JoinSet;
+
+use crate::backend::Backend;
+use crate::bridge::SharedState;
+use crate::gate::Gate;
+use crate::stateless::{OnEstablished, SubscriptionRequest};
+use crate::tasks;
+use crate::upstream::EVERY_LIST;
+
+impl SharedState {
+    /// Relays the changes of all servers to a subscription until the client ends the subscription. In front of one
+    /// server, the subscription also ends with the connection to the server.
+    pub(crate) async fn listen(
+        self: Arc<Self>,
+        request: SubscriptionRequest,
+        filter: Filter,
+        principal: Option<Principal>,
+    ) -> Result<(), PeerError> {
+        let mut updates = self.updates.subscribe();
+        let mut accepted = tasks::with_known_ids(
+            filter.clone(),
+            &self.tasks_of_filter(&filter, principal.as_ref()),
+        );
+        let gate = Gate::new(self.live.rules(), principal.as_ref());
+        let may_listen = |backend: &Arc<Backend>, uri: &str| gate.lets_listen(backend, uri);
+        let backends = self.backends.all();
+        let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
+        accepted.uris.retain(is_let);
+        let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
+        let count = self.backends.all().iter().filter(is_there).count();
+        let missing = Arc::new(AtomicUsize::new(count));
+        let mut listening = JoinSet::new();
+        let mut listened = BTreeSet::new();
+        loop {
+            for (server, backend) in self.backends.all().iter().enumerate() {
+                if backend.is_removed() || !listened.insert(server) {
+                    continue;
+                }
+                let mut filter = filter.clone();
+                // A resource that no server lists may belong to any server.
+                filter.uris.retain(|uri| {
+                    let is_let = |server| may_listen(&self.backends.get(server), uri);
+                    let of = self.uris.listed_by(uri, is_let);
+                    of.is_none_or(|of| of == server) && is_let(server)
+                });
+                let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
+                let (acknowledged, accepted) = (request.clone(), accepted.clone());
+                // The subscription is acknowledged after all servers have answered.
+                let established: OnEstablished = Arc::new(move || {
+                    let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
+                    if !counted.swap(true, Ordering::AcqRel) && is_last() {
+                        acknowledged.acknowledge(accepted.clone());
+                    }
+                });
+                let (backend, request) = (Arc::clone(backend), request.clone());
+                let principal = principal.clone();
+                listening.spawn(async move {
+                    let listening = listen_to(&backend, &request, &filter, principal, established);
+                    (server, listening.await)
+                });
+            }
+            tokio::select! {
+                ended = listening.join_next(), if !listening.is_empty() => match ended {
+                    // The server was removed from the bridge.
+                    Some(Ok((server, Ok(())))) => drop(listened.remove(&server)),
+                    Some(Ok((_, ended))) => return ended,
+                    _ => return Err(PeerError::internal("the subscription has ended")),
+                },
+                _ = updates.changed() => {
+                    for change in EVERY_LIST {
+                        request.client.publish(&change);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the task ids in a subscription filter whose tasks belong to the principal, as clients know these ids.
+    fn tasks_of_filter(&self, filter: &Filter, principal: Option<&Principal>) -> BTreeSet<String> {
+        let backends = self.backends.all();
+        let known = backends.iter().flat_map(|backend| {
+            let known = backend
+                .stateless
+                .tasks_of_filter(backend, filter, principal);
+            known.into_values()
+        });
+        known.collect()
+    }
+}
+
+/// Relays the changes of one server to a subscription. If the server is one of many, a lost connection is
+/// re-established.
+async fn listen_to(
+    backend: &Arc<Backend>,
+    request: &SubscriptionRequest,
+    filter: &Filter,
+    principal: Option<Principal>,
+    established: OnEstablished,
+) -> Result<(), PeerError> {
+    let mut begin = Arc::clone(&established);
+    loop {
+        let replaced = backend.replaced();
+        let listening =
+            backend
+                .stateless
+                .listen(backend, request, filter, principal.clone(), begin);
+        let ended = tokio::select! {
+            ended = listening => ended,
+            () = replaced => Ok(()),
+        };
+        if !backend.is_one_of_many {
+            return ended;
+        }
+        if backend.is_removed() {
+            established();
+            return Ok(());
+        }
+        // An unreachable server does not delay the changes of the other servers.
+        established();
+        tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
+        backend.wait_until_retry().await;
+        let client = request.client.clone();
+        begin = Arc::new(move || {
+            // Changes may have been missed while the server was unreachable.
+            for change in EVERY_LIST {
+                client.publish(&change);
+            }
+        });
+    }
+}
+
+/// Delay before a subscription to one of many servers is renewed.
+const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);
