@@ -170,7 +170,7 @@ pub use io::LineTransport;
 /// Line transport over asynchronous byte streams of tokio.
 #[cfg(feature = "tokio")]
 mod io {
-    use std::future::Future;
+    use std::future::{Future, poll_fn};
     use std::io;
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, ready};
@@ -180,7 +180,7 @@ mod io {
     use mcp_exact_session::{BudgetShare, Limits};
 
     use super::Lines;
-    use crate::transport::{Received, Transport};
+    use crate::transport::{KeptMessage, Received, Transport};
 
     /// Minimum free space in the buffer before a read, in bytes.
     const READ: usize = 64 << 10;
@@ -194,6 +194,8 @@ mod io {
         writer: W,
         /// Splitter of the received bytes.
         lines: Lines,
+        /// First message, which [`first_message`](Self::first_message) has read.
+        first: Option<KeptMessage>,
         /// True if the end of input was reached.
         has_ended: bool,
         /// Output that is not completely written.
@@ -212,6 +214,7 @@ mod io {
                 reader,
                 writer,
                 lines: Lines::new(message_bytes),
+                first: None,
                 has_ended: false,
                 out: Vec::new(),
                 written: 0,
@@ -234,6 +237,35 @@ mod io {
         }
     }
 
+    impl<R, W> LineTransport<R, W>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        /// Waits for the first message and returns it; `None` at the end of input, and for a message above the limit. The
+        /// message is received as usual afterwards.
+        ///
+        /// # Errors
+        /// An IO error if the connection has failed.
+        pub async fn first_message(&mut self) -> io::Result<Option<Vec<u8>>> {
+            if self.first.is_none() {
+                let first = &mut None;
+                poll_fn(|cx| {
+                    self.poll_receive(cx, &mut |received| {
+                        *first = Some(KeptMessage::from(received));
+                        false
+                    })
+                })
+                .await?;
+                self.first = first.take();
+            }
+            Ok(match &self.first {
+                Some(KeptMessage::Frame(message)) => Some(message.clone()),
+                _ => None,
+            })
+        }
+    }
+
     impl<R, W> Transport for LineTransport<R, W>
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -249,6 +281,12 @@ mod io {
             sink: &mut dyn FnMut(Received<'_>) -> bool,
         ) -> Poll<io::Result<bool>> {
             let mut has_received = false;
+            if let Some(first) = self.first.take() {
+                has_received = true;
+                if !sink(first.received()) {
+                    return Poll::Ready(Ok(true));
+                }
+            }
             loop {
                 while let Some(received) = self.lines.next() {
                     has_received = true;

@@ -42,6 +42,11 @@ impl Group {
         ))
     }
 
+    /// Returns true if the first process has not exited.
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits for the exit of the first process.
     ///
     /// # Errors
@@ -125,6 +130,11 @@ impl Group {
             child.stdout().take()?,
             child.stderr().take()?,
         ))
+    }
+
+    /// Returns true if the first process has not exited.
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits for the exit of the first process.

@@ -6,6 +6,7 @@
 mod group;
 #[cfg(any(windows, test))]
 mod launcher;
+mod prepared;
 mod stderr;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, DisconnectGuard
 use crate::line::LineTransport;
 use crate::transport::Transport;
 use group::Group;
+pub use prepared::PreparedServer;
 use stderr::Stderr;
 
 /// Callback for the lines that a server writes to its standard error, without line endings.
@@ -206,6 +208,28 @@ impl ServerCommand {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let process = self.start()?;
+        Ok(self.connect_to(process, settings, prior, handler))
+    }
+
+    /// Starts the server, for a client that connects later. No message is sent to the server before.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the process cannot be started.
+    pub fn prepare(&self) -> Result<PreparedServer, ConnectError> {
+        let process = self.start()?;
+        Ok(PreparedServer::new(self.clone(), process))
+    }
+
+    /// Connects a client to a process of this command.
+    fn connect_to(
+        self,
+        process: Process,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> (ClientHandle, JoinHandle<()>) {
         let limits = settings.limits.clone();
         let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
         let notify = Arc::new(Notify::new());
@@ -217,7 +241,6 @@ impl ServerCommand {
             is_restart
         };
         let shared = new_client_endpoint(endpoint, handler, &notify, "stdio", Box::new(internal));
-        let process = self.start(&limits)?;
         let handle = ClientHandle::of(&shared);
         let supervisor = Supervisor {
             command: self,
@@ -226,7 +249,7 @@ impl ServerCommand {
             notify,
             wants_restart,
         };
-        Ok((handle, tokio::spawn(supervisor.run(process))))
+        (handle, tokio::spawn(supervisor.run(process)))
     }
 
     /// Returns the file to start; for a program such as `npx`, this may be a script such as `npx.cmd`.
@@ -249,7 +272,7 @@ impl ServerCommand {
     }
 
     /// Starts the server process.
-    fn start(&self, limits: &Limits) -> Result<Process, ConnectError> {
+    fn start(&self) -> Result<Process, ConnectError> {
         let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
         if self.inherited.is_some() {
@@ -278,7 +301,8 @@ impl ServerCommand {
         let (input, output, errors) = group.take_streams().ok_or_else(missing)?;
         let stderr = Stderr::forward(errors, self.stderr.clone());
         Ok(Process {
-            transport: LineTransport::new(output, input, limits.message_bytes).with_budget(limits),
+            input,
+            output,
             group,
             stderr,
         })
@@ -296,8 +320,10 @@ impl std::fmt::Debug for ServerCommand {
 
 /// Running server process.
 struct Process {
-    /// Transport over the standard input and output of the server.
-    transport: LineTransport<ChildStdout, ChildStdin>,
+    /// Standard input of the server.
+    input: ChildStdin,
+    /// Standard output of the server.
+    output: ChildStdout,
     /// Process group or job of the server.
     group: Group,
     /// Reader of the server's standard error.
@@ -328,7 +354,7 @@ async fn serve_until_exit<T: Transport>(
 struct Supervisor {
     /// Command that starts the server.
     command: ServerCommand,
-    /// Maximum size of a message in bytes.
+    /// Limits of sizes.
     limits: Limits,
     /// The client endpoint.
     shared: Arc<Shared<ClientEndpoint>>,
@@ -345,12 +371,15 @@ impl Supervisor {
         let mut restarts = self.command.restarts;
         loop {
             let Process {
-                transport,
+                input,
+                output,
                 mut group,
                 stderr,
             } = process;
             let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.notify));
             let options = ConnectionOptions::default();
+            let transport = LineTransport::new(output, input, self.limits.message_bytes);
+            let transport = transport.with_budget(&self.limits);
             let mut driver = Driver::new(shared, transport, (), notify, options);
             let result = serve_until_exit(&mut driver, &mut group).await;
             // Closes the input of the process.
@@ -365,7 +394,7 @@ impl Supervisor {
                 return self.shared.lock().role.fail(reason);
             }
             restarts -= 1;
-            process = match self.command.start(&self.limits) {
+            process = match self.command.start() {
                 Ok(process) => process,
                 Err(error) => return self.give_up(error),
             };
