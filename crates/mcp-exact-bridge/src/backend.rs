@@ -2,11 +2,12 @@
 //! connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, Principal, SessionInfo};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::access::Item;
@@ -15,13 +16,14 @@ use crate::limits::Shares;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::options::Options;
+use crate::processes::{Drivers, Spares};
 use crate::repairs::RepairReport;
 use crate::resource_uri::ResourceUri;
 use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
 use crate::update::LiveRules;
-use crate::upstream::{ClientSide, Connection, Drivers, Receiver, Upstream};
+use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
 
 /// Minimum and maximum delay before the connection to an unreachable server is retried.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -48,14 +50,22 @@ pub(crate) struct Backend {
     is_removed: AtomicBool,
     /// Number of times that the upstream was replaced or removed.
     replaced: watch::Sender<u64>,
+    /// This server, for the tasks that it starts.
+    this: Weak<Self>,
     /// Drivers of all connections.
     drivers: Drivers,
+    /// Processes that were started for the next connections.
+    spares: Spares,
+    /// First client of the bridge, if it is known before the bridge connects to the server.
+    first_client: OnceLock<ClientSide>,
+    /// True if clients have received a list without the server.
+    is_missed: AtomicBool,
+    /// Function that is called when a server that clients miss has become ready.
+    on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Connections of clients with sessions.
     pub(crate) shares: Arc<Shares>,
     /// Reachability of the server, and its connections.
     state: Mutex<State>,
-    /// Lock that is held while the bridge connects to learn the identity of the server.
-    probing: tokio::sync::Mutex<()>,
 }
 
 /// Reachability of the server, and its connections.
@@ -67,7 +77,14 @@ struct State {
     failed: Option<FailedAttempt>,
     /// Connections that may be open.
     connections: Vec<Weak<Connection>>,
+    /// Latest attempt to learn identity and capabilities, which everybody who needs them waits for.
+    learning: Option<(Attempt, AbortHandle)>,
+    /// Connection that was made to learn them, in the name of the first client, until this client takes it.
+    kept: Option<Arc<Connection>>,
 }
+
+/// Result of an attempt to learn about the server; `None` until it has ended.
+type Attempt = watch::Receiver<Option<Result<(), PeerError>>>;
 
 /// Identity and capabilities of a server.
 #[derive(Clone)]
@@ -95,9 +112,14 @@ impl Backend {
         upstream: Arc<dyn Upstream>,
         options: &Arc<Options>,
         live: &Arc<LiveRules>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let tools = Arc::new(KnownTools::default());
-        Self {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            spares: Spares::default(),
+            first_client: OnceLock::new(),
+            is_missed: AtomicBool::new(false),
+            on_arrival: OnceLock::new(),
             stateless: Stateless::new(&name, options, live, &tools),
             name,
             is_one_of_many,
@@ -111,8 +133,7 @@ impl Backend {
             drivers: Drivers::default(),
             shares: Shares::new(options.session_connections),
             state: Mutex::default(),
-            probing: tokio::sync::Mutex::default(),
-        }
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -150,43 +171,150 @@ impl Backend {
         self.lock().profile.clone()
     }
 
-    /// Returns the identity and capabilities of the server; connects to the server if it was never reached.
-    pub(crate) async fn profile(&self) -> Result<ServerProfile, PeerError> {
-        if let Some(known) = self.cached_profile() {
-            return Ok(known);
-        }
-        let _probing = self.probing.lock().await;
-        if let Some(known) = self.cached_profile() {
-            return Ok(known);
-        }
-        let nobody = ClientSide::new(None, &JsonObject::new());
-        let connection = self.connect(&nobody, None).await?;
-        self.tools.list(&connection).await;
-        self.cached_profile()
-            .ok_or_else(|| PeerError::internal("the server is not known"))
+    /// Starts a process for the first connection, before it is known whom the connection is for.
+    pub(crate) fn prepare(&self) {
+        self.spares.fill(&*self.upstream().0, 1);
     }
 
-    /// Opens a connection on behalf of a client. An unreachable server is retried only after a delay; until then, the
-    /// error of the latest attempt is returned.
-    pub(crate) async fn connect(
-        &self,
-        client: &ClientSide,
-        receiver: Option<Arc<dyn Receiver>>,
-    ) -> Result<Arc<Connection>, PeerError> {
+    /// Sets the client in whose name the bridge connects to learn about the server.
+    pub(crate) fn set_first_client(&self, client: ClientSide) {
+        let _ = self.first_client.set(client);
+    }
+
+    /// Records that clients have received a list without the server: they are notified when it is ready.
+    pub(crate) fn set_missed(&self) {
+        self.is_missed.store(true, Ordering::Release);
+    }
+
+    /// Sets the function that is called when a server that clients miss is ready. It may be ready already.
+    pub(crate) fn on_arrival(&self, arrived: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_arrival.set(Box::new(arrived));
+    }
+
+    /// Returns the identity and capabilities of the server; connects to the server if it was never reached. The attempt goes
+    /// on if the caller stops waiting.
+    pub(crate) async fn profile(&self) -> Result<ServerProfile, PeerError> {
         loop {
-            let opened = self.open(client, receiver.clone()).await?;
-            if let Some(connection) = opened {
+            if let Some(known) = self.cached_profile() {
+                return Ok(known);
+            }
+            let mut attempt = self.learn();
+            // The attempt ends without a result if the server is replaced meanwhile.
+            if let Ok(learned) = attempt.wait_for(Option::is_some).await
+                && let Some(Err(error)) = &*learned
+            {
+                return Err(error.clone());
+            }
+        }
+    }
+
+    /// Starts an attempt to learn identity and capabilities, unless there is one that has not ended.
+    fn learn(&self) -> Attempt {
+        let mut state = self.lock();
+        if let Some((running, _)) = &state.learning
+            && running.has_changed().is_ok()
+            && running.borrow().is_none()
+        {
+            return running.clone();
+        }
+        let (end, attempt) = watch::channel(None);
+        let (this, idle) = (self.this.clone(), self.options.idle);
+        let learning = tokio::spawn(async move {
+            if let Some(backend) = this.upgrade() {
+                let learned = backend.connect_to_learn().await;
+                let result = learned.as_ref().map(|_| ()).map_err(PeerError::clone);
+                end.send_replace(Some(result));
+                if let Ok(connection) = learned {
+                    backend.finish_learning(connection).await;
+                }
+            }
+            tokio::time::sleep(idle).await;
+            let unused = this
+                .upgrade()
+                .and_then(|backend| backend.lock().kept.take());
+            drop(unused);
+        });
+        state.learning = Some((attempt.clone(), learning.abort_handle()));
+        attempt
+    }
+
+    /// Connects in the name of the first client, for which the connection is kept, or in nobody's name.
+    async fn connect_to_learn(&self) -> Result<Arc<Connection>, PeerError> {
+        let Some(client) = self.first_client.get() else {
+            let nobody = ClientSide::new(None, &JsonObject::new());
+            return self.connect(&nobody, None).await;
+        };
+        loop {
+            let generation = self.generation();
+            let Some(connection) = self.open(client).await? else {
+                continue;
+            };
+            let mut state = self.lock();
+            if generation == self.generation() {
+                state.kept = Some(Arc::clone(&connection));
                 return Ok(connection);
             }
         }
     }
 
-    /// Opens a connection; `None` if the server was replaced or removed meanwhile.
-    async fn open(
+    /// Does what nobody waits for once the server is known.
+    async fn finish_learning(&self, connection: Arc<Connection>) {
+        if self.is_missed.swap(false, Ordering::AcqRel)
+            && let Some(on_arrival) = self.on_arrival.get()
+        {
+            on_arrival();
+        }
+        self.fill_spares();
+        if self.first_client.get().is_none() {
+            self.tools.list(&connection).await;
+        }
+    }
+
+    /// Starts the processes that are kept ready.
+    fn fill_spares(&self) {
+        if !self.is_removed() {
+            let count = self.options.spare_processes;
+            self.spares.fill(&*self.upstream().0, count);
+        }
+    }
+
+    /// Returns the connection that was made to learn about the server, if it is for this client.
+    async fn kept_connection(&self, client: &ClientSide) -> Option<Arc<Connection>> {
+        if self.first_client.get() != Some(client) {
+            return None;
+        }
+        let attempt = self.lock().learning.clone();
+        if let Some((mut attempt, _)) = attempt {
+            // An attempt that failed has an error that the caller meets again.
+            let _ = attempt.wait_for(Option::is_some).await;
+        }
+        let kept = self.lock().kept.take();
+        kept.filter(|connection| !connection.is_lost())
+    }
+
+    /// Returns a connection on behalf of a client: that which is kept for it, or a new one. An unreachable server is retried
+    /// only after a delay; until then, the error of the latest attempt is returned.
+    pub(crate) async fn connect(
         &self,
         client: &ClientSide,
         receiver: Option<Arc<dyn Receiver>>,
-    ) -> Result<Option<Arc<Connection>>, PeerError> {
+    ) -> Result<Arc<Connection>, PeerError> {
+        let kept = self.kept_connection(client).await;
+        let connection = match kept {
+            Some(connection) => connection,
+            None => loop {
+                if let Some(connection) = self.open(client).await? {
+                    break connection;
+                }
+            },
+        };
+        connection.begin(receiver);
+        self.fill_spares();
+        Ok(connection)
+    }
+
+    /// Opens a connection; `None` if the server was replaced or removed meanwhile.
+    async fn open(&self, client: &ClientSide) -> Result<Option<Arc<Connection>>, PeerError> {
         if self.is_removed() {
             return Err(server_removed_error());
         }
@@ -200,24 +328,20 @@ impl Backend {
             state.profile.as_ref().map(|known| known.negotiation)
         };
         let (upstream, generation) = self.upstream();
+        let servers = (&*upstream, &self.spares);
         let options = (&*self.options, self.repairs());
-        let drivers = &self.drivers;
-        let opened = Connection::open(
-            &*upstream,
-            options,
-            drivers,
-            client,
-            prior.as_ref(),
-            receiver,
-        );
-        match opened.await {
+        let opened =
+            Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
+        let mut state = self.lock();
+        if generation != *self.replaced.borrow() {
+            if let Ok((connection, _)) = &opened {
+                connection.set_lost();
+            }
+            return Ok(None);
+        }
+        match opened {
             Ok((connection, negotiation)) => {
                 let info = connection.info.clone();
-                let mut state = self.lock();
-                if generation != *self.replaced.borrow() {
-                    connection.set_lost();
-                    return Ok(None);
-                }
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.failed = None;
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
@@ -226,10 +350,6 @@ impl Backend {
                 Ok(Some(connection))
             }
             Err(error) => {
-                let mut state = self.lock();
-                if generation != *self.replaced.borrow() {
-                    return Ok(None);
-                }
                 let (shortest, longest) = RETRY_DELAYS;
                 let before = state.failed.take().map(|failed| failed.wait * 2);
                 let wait = before.unwrap_or(shortest).min(longest);
@@ -288,14 +408,23 @@ impl Backend {
 
     /// Marks all connections as lost, and discards the profile, the retry delay and the tasks.
     fn lose_connections(&self) {
+        let kept;
         let connections = {
             let mut state = self.lock();
             state.profile = None;
             state.failed = None;
             // The lock is held so that no earlier connection is stored afterwards.
             self.replaced.send_modify(|replaced| *replaced += 1);
+            kept = state.kept.take();
+            if let Some((_, learning)) = state.learning.take() {
+                learning.abort();
+            }
             std::mem::take(&mut state.connections)
         };
+        drop(kept);
+        for ended in self.spares.end() {
+            self.drivers.add(ended);
+        }
         for connection in connections.iter().filter_map(Weak::upgrade) {
             connection.set_lost();
         }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::http::ToolHeaders;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::backend::{Backend, Backends};
+use crate::first_client::FirstClient;
 use crate::limits::{Admission, Principals};
 use crate::metrics::{Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
@@ -27,7 +29,7 @@ use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::SubscriptionRequest;
 use crate::update::{LiveRules, connect_all};
-use crate::upstream::Upstream;
+use crate::upstream::{EVERY_LIST, Upstream};
 use crate::uris::KnownUris;
 
 /// Gateway in front of one server or many.
@@ -78,19 +80,36 @@ impl Bridge {
     /// # Errors
     /// [`BridgeError::Upstream`] if the server cannot be reached, or client and server support no common revision.
     pub async fn new(upstream: impl Upstream, options: Options) -> Result<Self, BridgeError> {
+        Self::new_for(ready(None), upstream, options).await
+    }
+
+    /// Creates a bridge as [`new`](Self::new), for a client that is known by its first message. The server is started at once;
+    /// the bridge connects to it when `client` completes, and the client gets this connection.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub async fn new_for(
+        client: impl Future<Output = Option<FirstClient>>,
+        upstream: impl Upstream,
+        options: Options,
+    ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
         let live = Arc::new(LiveRules::new(&options));
         let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
+        let backends = vec![backend];
+        prepare_for(&backends, client, &options).await;
+        let backend = &backends[0];
         let known = backend.profile().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
         let config = config(&options, &known.info, backend.is_shared(), &live)?;
-        Self::build(vec![Arc::new(backend)], options, live, config)
+        Self::build(backends, options, live, config)
     }
 
     /// Creates a bridge in front of many named servers; connects to each server once, concurrently, to learn its
     /// identity and capabilities.
     ///
-    /// A server that cannot be reached is retried with a delay that grows from half a second to one minute; until then,
+    /// The start waits for the servers during [`Options::list_within`]; clients are notified when the others are ready. A
+    /// server that cannot be reached is retried with a delay that grows from half a second to one minute; until then,
     /// its tools, prompts and resources are not listed.
     ///
     /// # Errors
@@ -100,18 +119,32 @@ impl Bridge {
         upstreams: impl IntoIterator<Item = (String, Arc<dyn Upstream>)>,
         options: Options,
     ) -> Result<Self, BridgeError> {
+        Self::many_for(ready(None), upstreams, options).await
+    }
+
+    /// Creates a bridge as [`many`](Self::many), for a client that is known by its first message, see
+    /// [`new_for`](Self::new_for).
+    ///
+    /// # Errors
+    /// As [`many`](Self::many).
+    pub async fn many_for(
+        client: impl Future<Output = Option<FirstClient>>,
+        upstreams: impl IntoIterator<Item = (String, Arc<dyn Upstream>)>,
+        options: Options,
+    ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
         let live = Arc::new(LiveRules::new(&options));
         let backends: Vec<Arc<Backend>> = upstreams
             .into_iter()
-            .map(|(name, upstream)| Arc::new(Backend::new(name, true, upstream, &options, &live)))
+            .map(|(name, upstream)| Backend::new(name, true, upstream, &options, &live))
             .collect();
         if backends.is_empty() {
             return Err(BridgeError::Settings("there is no server".to_owned()));
         }
         check_server_names(backends.iter().map(|backend| backend.name.as_str()))
             .map_err(BridgeError::Settings)?;
-        connect_all(&backends).await;
+        prepare_for(&backends, client, &options).await;
+        connect_all(&backends, options.list_within).await;
         let config = config_of_many(&options, &backends, &live)?;
         Self::build(backends, options, live, config)
     }
@@ -139,7 +172,7 @@ impl Bridge {
         });
         let settings = config.build();
         let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
-        Ok(Self(Arc::new(SharedState {
+        let shared = Arc::new(SharedState {
             backends,
             options,
             names,
@@ -151,7 +184,11 @@ impl Bridge {
             updates: watch::channel(0).0,
             settings,
             state: Mutex::default(),
-        })))
+        });
+        for backend in shared.backends.all().iter() {
+            shared.announce_arrival(backend);
+        }
+        Ok(Self(shared))
     }
 
     /// Returns the servers by name, with their session information; the name is empty if there is only one server. The
@@ -251,6 +288,22 @@ impl fmt::Debug for Bridge {
     }
 }
 
+/// Starts all servers, and waits for the first client.
+async fn prepare_for(
+    backends: &[Arc<Backend>],
+    client: impl Future<Output = Option<FirstClient>>,
+    options: &Options,
+) {
+    backends.iter().for_each(|backend| backend.prepare());
+    let client = client.await;
+    let side = client.and_then(|client| client.side(&options.downstream_offer));
+    for (backend, side) in backends.iter().zip(std::iter::repeat(side)) {
+        if let Some(side) = side {
+            backend.set_first_client(side);
+        }
+    }
+}
+
 /// Resource usage of a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -338,6 +391,26 @@ impl SharedState {
                 Err(self.refuse(request, error))
             }
         }
+    }
+
+    /// Notifies all clients that lists may have changed.
+    pub(crate) fn announce(&self) {
+        for client in self.clients() {
+            for change in EVERY_LIST {
+                client.publish(&change);
+            }
+        }
+        self.updates.send_modify(|updates| *updates += 1);
+    }
+
+    /// Notifies all clients when a server is ready whose lists they have missed.
+    pub(crate) fn announce_arrival(self: &Arc<Self>, backend: &Backend) {
+        let shared = Arc::downgrade(self);
+        backend.on_arrival(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.announce();
+            }
+        });
     }
 
     /// Returns all sessions of all clients.

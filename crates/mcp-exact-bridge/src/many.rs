@@ -22,6 +22,7 @@ use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
 use crate::session::Session;
 use crate::tasks;
+use crate::update::SERVER_ANSWER_TIMEOUT;
 use lists::{Entries, LISTS, List};
 
 /// Destination of a request.
@@ -248,7 +249,9 @@ impl SharedState {
         {
             // The client may have learned the name from another process.
             tracing::debug!(name, "an unknown name is looked for");
-            self.entries_of_all(gate, *list, client, request).await;
+            let within = SERVER_ANSWER_TIMEOUT;
+            let read = self.entries_of_all(gate, *list, client, request, within);
+            read.await;
             found = self.names.find(kind, name);
         }
         let is_shown = |(server, own): &(usize, String)| {

@@ -58,6 +58,12 @@ pub struct Options {
     /// Maximum number of connections per server of clients with sessions, which have one each (up to 2025-11-25). One client
     /// has at most half of them, and all clients that have sent no request yet a quarter.
     pub session_connections: usize,
+    /// Number of processes of each server that are started in advance for the next connections, if the server is a command. They
+    /// have received no message, so that they carry nothing of another client.
+    pub spare_processes: usize,
+    /// Time after which a list of many servers is answered with the servers that have answered; clients are notified when the
+    /// others are ready. Also the time for which the start of the bridge waits for its servers.
+    pub list_within: Duration,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
     /// Time limit for the response of the client to a request that the server sends during a call. The time limit
@@ -100,6 +106,8 @@ impl Default for Options {
             seal: None,
             connections: 64,
             session_connections: 1_024,
+            spare_processes: 0,
+            list_within: Duration::from_secs(5),
             idle: Duration::from_secs(5 * 60),
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{Filter, PeerError, Principal};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use crate::backend::Backend;
 use crate::bridge::SharedState;
@@ -36,9 +37,20 @@ impl SharedState {
         accepted.uris.retain(is_let);
         let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
         let count = self.backends.all().iter().filter(is_there).count();
+        let has_many = self.backends.all().iter().any(|one| one.is_one_of_many);
         let missing = Arc::new(AtomicUsize::new(count));
         let mut listening = JoinSet::new();
         let mut listened = BTreeSet::new();
+        let is_acknowledged = Arc::new(AtomicBool::new(false));
+        let acknowledge = {
+            let (request, is_acknowledged) = (request.clone(), Arc::clone(&is_acknowledged));
+            move || {
+                if !is_acknowledged.swap(true, Ordering::AcqRel) {
+                    request.acknowledge(accepted.clone());
+                }
+            }
+        };
+        let acknowledged_by = Instant::now() + self.options.list_within;
         loop {
             for (server, backend) in self.backends.all().iter().enumerate() {
                 if backend.is_removed() || !listened.insert(server) {
@@ -52,12 +64,20 @@ impl SharedState {
                     of.is_none_or(|of| of == server) && is_let(server)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
-                let (acknowledged, accepted) = (request.clone(), accepted.clone());
-                // The subscription is acknowledged after all servers have answered.
+                let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
+                let is_acknowledged = Arc::clone(&is_acknowledged);
+                // The subscription is acknowledged after all servers have answered, or those that are ready in time.
                 let established: OnEstablished = Arc::new(move || {
-                    let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
-                    if !counted.swap(true, Ordering::AcqRel) && is_last() {
-                        acknowledged.acknowledge(accepted.clone());
+                    if counted.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                    let is_last = missing.fetch_sub(1, Ordering::AcqRel) == 1;
+                    if is_acknowledged.load(Ordering::Acquire) {
+                        for change in EVERY_LIST {
+                            client.publish(&change);
+                        }
+                    } else if is_last {
+                        acknowledge();
                     }
                 });
                 let (backend, request) = (Arc::clone(backend), request.clone());
@@ -74,6 +94,8 @@ impl SharedState {
                     Some(Ok((_, ended))) => return ended,
                     _ => return Err(PeerError::internal("the subscription has ended")),
                 },
+                () = sleep_until(acknowledged_by),
+                    if has_many && !is_acknowledged.load(Ordering::Acquire) => acknowledge(),
                 _ = updates.changed() => {
                     for change in EVERY_LIST {
                         request.client.publish(&change);

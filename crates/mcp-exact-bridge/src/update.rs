@@ -16,7 +16,7 @@ use crate::names::check_server_names;
 use crate::options::{BridgeError, Options};
 use crate::repairs::RepairCounters;
 use crate::session::Session;
-use crate::upstream::{EVERY_LIST, Upstream};
+use crate::upstream::Upstream;
 
 /// Rules that can change while the bridge runs.
 #[derive(Debug, Clone, Default)]
@@ -169,7 +169,6 @@ impl Bridge {
                     (None, ServerUpdate::Connect(upstream)) => {
                         let backend =
                             Backend::new(name, true, upstream, &shared.options, &shared.live);
-                        let backend = Arc::new(backend);
                         added.push(Arc::clone(&backend));
                         self.add(backend);
                     }
@@ -178,11 +177,11 @@ impl Bridge {
                 }
             }
         }
-        connect_all(&added).await;
+        connect_all(&added, shared.options.list_within).await;
         for session in shared.all_sessions() {
             session.replace_lost();
         }
-        self.announce();
+        self.0.announce();
         Ok(())
     }
 
@@ -219,6 +218,7 @@ impl Bridge {
         let shared = &self.0;
         tracing::info!(server = backend.name, "a server was added");
         shared.names.add_server(&backend.name);
+        shared.announce_arrival(&backend);
         let mut state = shared.lock();
         // Under the lock, so that sessions that begin meanwhile have all servers.
         shared.backends.add(Arc::clone(&backend));
@@ -230,35 +230,29 @@ impl Bridge {
             }
         }
     }
-
-    /// Notifies all clients that lists may have changed.
-    fn announce(&self) {
-        for client in self.0.clients() {
-            for change in EVERY_LIST {
-                client.publish(&change);
-            }
-        }
-        self.0.updates.send_modify(|updates| *updates += 1);
-    }
 }
 
-/// Time limit for the answer of one server when the bridge requests the identities or lists of many servers.
+/// Time limit for the answer of one server to a list that is needed to find a name.
 pub(crate) const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Connects to each server once, concurrently, to learn its identity and capabilities.
-pub(crate) async fn connect_all(backends: &[Arc<Backend>]) {
+/// Connects to each server, concurrently, to learn its identity and capabilities. Waits for the servers that need no longer
+/// than `within`; clients are notified when the others are ready.
+pub(crate) async fn connect_all(backends: &[Arc<Backend>], within: Duration) {
     let mut reached = JoinSet::new();
     for backend in backends {
         let backend = Arc::clone(backend);
         reached.spawn(async move {
             let server = backend.name.as_str();
-            match timeout(SERVER_ANSWER_TIMEOUT, backend.profile()).await {
+            match timeout(within, backend.profile()).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     let error = error.message();
                     tracing::warn!(server, error, "a server cannot be reached");
                 }
-                Err(_) => tracing::warn!(server, "a server does not answer"),
+                Err(_) => {
+                    backend.set_missed();
+                    tracing::warn!(server, "a server is not ready yet");
+                }
             }
         });
     }

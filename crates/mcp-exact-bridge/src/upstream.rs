@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::options::Options;
+use crate::processes::{Drivers, Prepared, Spares};
 use crate::relay::{self, RelayError, SubscriptionFilter};
 use crate::repairs::RepairReport;
 use crate::tasks;
@@ -38,6 +39,12 @@ pub trait Upstream: Send + Sync + 'static {
     /// Returns true if clients with sessions share connections, see [`SharedUpstream`].
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Starts a server for a client that connects later, if starting takes time; `None` if nothing can be done in advance, or
+    /// the server cannot be started. No message may be sent to the server before a client connects.
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        None
     }
 }
 
@@ -63,6 +70,10 @@ impl<U: Upstream> Upstream for SharedUpstream<U> {
     fn is_shared(&self) -> bool {
         true
     }
+
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        self.0.prepare()
+    }
 }
 
 #[cfg(feature = "process")]
@@ -75,6 +86,17 @@ impl Upstream for mcp_exact_transport::ServerCommand {
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         self.clone().connect(settings, prior, handler)
+    }
+
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        match Self::prepare(self) {
+            Ok(prepared) => Some(Box::new(prepared)),
+            Err(error) => {
+                // The connection fails for the same reason, which is reported then.
+                tracing::debug!(%error, "a server was not started in advance");
+                None
+            }
+        }
     }
 }
 
@@ -179,29 +201,35 @@ struct RoutingState {
     connection: std::sync::Weak<Connection>,
     /// Receiver of the server's messages; `None` until a receiver is set.
     receiver: Option<Arc<dyn Receiver>>,
-    /// Requests of the server that arrived before a receiver was set.
-    early: Vec<PendingServerRequest>,
+    /// True once messages are delivered.
+    is_begun: bool,
+    /// Events that arrived before.
+    early: Vec<(ClientHandle, ClientEvent)>,
 }
 
+/// Maximum number of events that are kept until a client takes a connection; later ones are dropped, but for requests, whose
+/// number the endpoint limits.
+const MAX_EARLY_EVENTS: usize = 1_000;
+
 impl Connection {
-    /// Connects on behalf of a client. `receiver` receives the messages of the server; it can be set later.
+    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin).
     pub(crate) async fn open(
-        upstream: &dyn Upstream,
+        (upstream, spares): (&dyn Upstream, &Spares),
         (options, repairs): (&Options, RepairReport),
         drivers: &Drivers,
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
-        receiver: Option<Arc<dyn Receiver>>,
     ) -> Result<(Arc<Self>, CachedNegotiation), PeerError> {
         let settings = client.settings(options)?;
         let routes = Arc::new(Routes::default());
-        routes.lock().receiver = receiver;
         let handler = Arc::clone(&routes);
         let handler = move |client: &ClientHandle, event| match event {
             ClientEvent::Repaired(repaired) => repairs.report(&repaired.method, &repaired.repairs),
-            event => handler.handle(client, event),
+            event => handler.receive(client, event),
         };
-        let connected = upstream.connect(settings, prior, Arc::new(handler));
+        let handler: Arc<dyn ClientHandler> = Arc::new(handler);
+        let spare = spares.connect(&settings, prior, &handler);
+        let connected = spare.unwrap_or_else(|| upstream.connect(settings, prior, handler));
         let (handle, driver) = connected.map_err(|error| unreachable_server(&error))?;
         // From here on, the connection ends with this future, wherever its client stops waiting.
         let client = OwnedClient::new(handle);
@@ -211,19 +239,34 @@ impl Connection {
         let connection = Arc::new(Self {
             client,
             info,
-            routes: Arc::clone(&routes),
+            routes,
         });
         connection.watch_for_end();
         connection.request_all_logs();
-        let (early, receiver) = {
-            let mut state = routes.lock();
-            state.connection = Arc::downgrade(&connection);
-            (std::mem::take(&mut state.early), state.receiver.clone())
-        };
-        for server_request in early {
-            connection.deliver(receiver.as_ref(), server_request);
-        }
         Ok((connection, negotiation))
+    }
+
+    /// Delivers the messages of the server to `receiver`, those first that have arrived before; without a receiver, requests
+    /// are refused until one is set.
+    pub(crate) fn begin(self: &Arc<Self>, receiver: Option<Arc<dyn Receiver>>) {
+        {
+            let mut state = self.routes.lock();
+            state.connection = Arc::downgrade(self);
+            state.receiver = receiver;
+        }
+        loop {
+            let early = {
+                let mut state = self.routes.lock();
+                state.is_begun = state.early.is_empty();
+                std::mem::take(&mut state.early)
+            };
+            if early.is_empty() {
+                return;
+            }
+            for (client, event) in early {
+                self.routes.handle(&client, event);
+            }
+        }
     }
 
     /// Returns the lifecycle of the negotiated revision.
@@ -399,37 +442,6 @@ impl Connection {
     }
 }
 
-/// Tasks that drive the connections to one server. Each ends when its connection and the process of the server have ended.
-#[derive(Debug, Default)]
-pub(crate) struct Drivers(Mutex<Vec<JoinHandle<()>>>);
-
-impl Drivers {
-    fn lock(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, driver: JoinHandle<()>) {
-        let mut drivers = self.lock();
-        drivers.retain(|driver| !driver.is_finished());
-        drivers.push(driver);
-    }
-
-    /// Returns the number of connections that have not ended, including those that are being opened and closed.
-    pub(crate) fn count(&self) -> usize {
-        let drivers = self.lock();
-        let running = drivers.iter().filter(|driver| !driver.is_finished());
-        running.count()
-    }
-
-    /// Waits until all connections have ended.
-    pub(crate) async fn ended(&self) {
-        let drivers = std::mem::take(&mut *self.lock());
-        for driver in drivers {
-            let _ = driver.await;
-        }
-    }
-}
-
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
@@ -472,10 +484,24 @@ impl Routes {
         }
     }
 
+    /// Receives an event of the upstream endpoint.
+    fn receive(&self, client: &ClientHandle, event: ClientEvent) {
+        let mut state = self.lock();
+        if state.is_begun {
+            drop(state);
+            return self.handle(client, event);
+        }
+        let is_request = matches!(event, ClientEvent::Request { .. });
+        if is_request || state.early.len() < MAX_EARLY_EVENTS {
+            state.early.push((client.clone(), event));
+        }
+    }
+
     /// Passes an event of the upstream endpoint to the receiver.
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
-        let mut state = self.lock();
+        let state = self.lock();
         let (receiver, connection) = (state.receiver.clone(), state.connection.upgrade());
+        drop(state);
         if let ClientEvent::Request {
             key,
             during,
@@ -489,16 +515,12 @@ impl Routes {
                 number: None,
                 request,
             };
-            return match connection {
-                Some(connection) => {
-                    drop(state);
-                    connection.deliver(receiver.as_ref(), server_request);
-                }
-                // `open` removes these requests under the same lock when it sets the connection.
-                None => state.early.push(server_request),
-            };
+            match connection {
+                Some(connection) => connection.deliver(receiver.as_ref(), server_request),
+                None => server_request.refuse("no client is there to answer"),
+            }
+            return;
         }
-        drop(state);
         self.renew(connection.as_ref(), &event);
         let Some(receiver) = receiver else {
             return;

@@ -7,6 +7,7 @@ use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revisio
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
 
+use crate::processes::Prepared;
 use crate::upstream::Upstream;
 
 /// Settings of one server; those that are absent are the settings of the bridge ([`Options`](crate::Options)).
@@ -70,5 +71,38 @@ impl<U: Upstream> Upstream for ConfiguredUpstream<U> {
 
     fn is_shared(&self) -> bool {
         self.upstream.is_shared()
+    }
+
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        Some(Box::new(ConfiguredPrepared {
+            prepared: self.upstream.prepare()?,
+            settings: self.settings.clone(),
+        }))
+    }
+}
+
+/// Server that was started in advance, with settings of its own.
+struct ConfiguredPrepared {
+    prepared: Box<dyn Prepared>,
+    settings: UpstreamSettings,
+}
+
+impl Prepared for ConfiguredPrepared {
+    fn is_running(&mut self) -> bool {
+        self.prepared.is_running()
+    }
+
+    fn connect(
+        self: Box<Self>,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let settings = self.settings.apply(settings)?;
+        self.prepared.connect(settings, prior, handler)
+    }
+
+    fn end(self: Box<Self>) -> JoinHandle<()> {
+        self.prepared.end()
     }
 }

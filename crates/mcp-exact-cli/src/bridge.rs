@@ -28,9 +28,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use mcp_exact::transport::http::server::{
     Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
 };
-use mcp_exact::transport::{ConnectionOptions, serve_stdio_with};
+use mcp_exact::transport::{ConnectionOptions, StdioTransport, stdio};
 use mcp_exact::{MessageBudget, Tolerance};
-use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
+use mcp_exact_bridge::{
+    Bridge, FirstClient, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream,
+};
 
 use self::config::{Config, ConfiguredServer};
 use self::operations::Operations;
@@ -193,14 +195,19 @@ async fn serve(
         .as_ref()
         .map(create_authenticator)
         .transpose()?;
-    let bridge = setup.connect().await?;
+    let mut transport = match &setup.listen {
+        None => Some(stdio(setup.options.limits.message_bytes)?),
+        Some(_) => None,
+    };
+    let bridge = setup.connect(first_client(transport.as_mut())).await?;
     let watching = setup
         .reload(&bridge, stderr)
         .map(ConfigReloader::watch)
         .map(tokio::spawn);
-    let served = match &setup.listen {
-        None => serve_stdio(&setup, &bridge).await,
-        Some(address) => serve_http(&setup, &bridge, address, clients).await,
+    let served = match (&setup.listen, transport) {
+        (Some(address), _) => serve_http(&setup, &bridge, address, clients).await,
+        (None, Some(transport)) => serve_stdio(&setup, &bridge, transport).await,
+        (None, None) => Ok(()),
     };
     if let Some(watching) = watching {
         watching.abort();
@@ -211,12 +218,27 @@ async fn serve(
     served.map(|()| Outcome::Valid)
 }
 
+/// Reads the first message of the client on standard input, which usually comes at once; `None` for clients over HTTP.
+async fn first_client(transport: Option<&mut StdioTransport>) -> Option<FirstClient> {
+    let first = transport?.first_message();
+    // An error shows again when the client is served.
+    let message = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, first).await;
+    FirstClient::of_message(&message.ok()?.ok()??)
+}
+
+/// Time to wait for the first message of a client, for which the servers that start meanwhile are connected.
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Time limit for the end of the servers.
 const END_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Serves the client on standard input and output until the end of input or a shutdown signal. A client that has left may read
 /// nothing any more, so the end does not wait long for it.
-async fn serve_stdio(setup: &Setup<'_>, bridge: &Bridge) -> anyhow::Result<()> {
+async fn serve_stdio(
+    setup: &Setup<'_>,
+    bridge: &Bridge,
+    transport: StdioTransport,
+) -> anyhow::Result<()> {
     let (settings, handler) = bridge.endpoint();
     let drain = setup
         .config
@@ -230,7 +252,7 @@ async fn serve_stdio(setup: &Setup<'_>, bridge: &Bridge) -> anyhow::Result<()> {
     // With a file, SIGHUP reloads it.
     let ends_on_hangup = setup.arguments.config.is_none();
     let shutdown = wait_for_shutdown_signal(ends_on_hangup);
-    Ok(serve_stdio_with(settings, handler, options, shutdown).await?)
+    Ok(mcp_exact::transport::serve(settings, handler, transport, options, shutdown).await?)
 }
 
 /// Serves clients over HTTP until a shutdown signal is received, and then completes the calls in flight.
@@ -374,6 +396,9 @@ impl<'a> Setup<'a> {
         if let Some(seconds) = config.answer_within {
             options.answer_within = Duration::from_secs(seconds);
         }
+        if let Some(seconds) = config.list_within {
+            options.list_within = Duration::from_secs(seconds);
+        }
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
@@ -383,6 +408,9 @@ impl<'a> Setup<'a> {
             options.upstream_offer.revisions = vec![revision];
         }
         let listen = arguments.listen.clone().or_else(|| config.listen.clone());
+        // On standard input and output there is one client.
+        let spares = config.spare_processes;
+        options.spare_processes = spares.unwrap_or(usize::from(listen.is_some()));
         let hosts = either(&arguments.allow_host, &config.allow_host);
         let origins = either(&arguments.allow_origin, &config.allow_origin);
         if listen.is_none() && !(hosts.is_empty() && origins.is_empty()) {
@@ -405,26 +433,27 @@ impl<'a> Setup<'a> {
     }
 
     /// Creates the bridge and connects it to the servers.
-    async fn connect(&self) -> anyhow::Result<Bridge> {
+    async fn connect(
+        &self,
+        client: impl Future<Output = Option<FirstClient>>,
+    ) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
             // Standard input belongs to the client, if there is one.
             let has_input = self.listen.is_some() || !self.is_serving;
             let settings = &self.arguments.settings;
             let server = &self.arguments.server;
-            match settings.parse_target(server, has_input)? {
-                Target::Command(command) => {
-                    Bridge::new(settings.remembered(*command, server), options).await
-                }
-                Target::Http(endpoint) => {
-                    Bridge::new(settings.remembered(*endpoint, server), options).await
-                }
-            }
+            let upstream = match settings.parse_target(server, has_input)? {
+                Target::Command(command) => settings.remembered(*command, server),
+                Target::Http(endpoint) => settings.remembered(*endpoint, server),
+            };
+            Bridge::new_for(client, upstream, options).await
         } else {
             let servers = self.servers.iter();
             let probes = self.arguments.settings.probes();
             let servers = servers.map(|server| (server.name.clone(), server.upstream(probes)));
-            Bridge::many(
+            Bridge::many_for(
+                client,
                 servers.collect::<Vec<(String, Arc<dyn Upstream>)>>(),
                 options,
             )

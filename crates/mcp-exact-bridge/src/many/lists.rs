@@ -1,14 +1,15 @@
 //! Lists that join the lists of all servers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::{
-    IncomingRequest, Json, JsonObject, Outcome, PeerError, Repair, RepairRule, Reply,
+    Change, IncomingRequest, Json, JsonObject, Outcome, PeerError, Repair, RepairRule, Reply,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::access::Item;
 use crate::backend::Backend;
@@ -117,7 +118,9 @@ impl SharedState {
             let words = "`cursor` is none of this server's: its lists have one page";
             return Err(PeerError::invalid_params(words));
         }
-        let (listed, is_complete) = self.entries_of_all(gate, list, client, request).await;
+        let within = self.options.list_within;
+        let read = self.entries_of_all(gate, list, client, request, within);
+        let (listed, is_complete) = read.await;
         let mut result = empty(list, request)?;
         if let Some(lifetime) = lifetime(gate, &listed)
             && is_complete
@@ -152,16 +155,19 @@ impl SharedState {
     }
 
     /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The returned flag is
-    /// false if a server did not answer.
+    /// false if a server did not answer within the time `within`; the client is notified when its list is there.
     pub(super) async fn entries_of_all(
         self: &Arc<Self>,
         gate: &Gate,
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
+        within: Duration,
     ) -> (Vec<ServerList>, bool) {
         let mut is_complete = true;
         let mut reading = JoinSet::new();
+        let answered_at = Instant::now() + within;
+        let longest = SERVER_ANSWER_TIMEOUT.max(self.options.connect_timeout);
         let backends = self.backends.all();
         for (server, backend) in backends.iter().enumerate() {
             if backend.is_removed() {
@@ -171,33 +177,64 @@ impl SharedState {
             let gate = gate.clone();
             reading.spawn(async move {
                 let reading = shared.entries(&gate, server, list, &client, &request);
-                let read = timeout(SERVER_ANSWER_TIMEOUT, reading).await;
+                let read = timeout(longest, reading).await;
                 let late = |_| Err(PeerError::internal("the server gave no answer in time"));
-                (server, read.unwrap_or_else(late))
+                let read = read.unwrap_or_else(late);
+                // The list was answered without this server.
+                if Instant::now() >= answered_at && matches!(read, Ok(Some(_))) {
+                    shared.announce_late(&client, list);
+                }
+                (server, read)
             });
         }
         let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
-        while let Some(read) = reading.join_next().await {
+        let mut missing: BTreeSet<usize> = (0..backends.len())
+            .filter(|server| !backends[*server].is_removed())
+            .collect();
+        let leave_out = |server: usize, error: &str| {
+            backends[server].set_missed();
+            let server = backends[server].name.as_str();
+            tracing::warn!(server, error, "a server is left out of a list");
+        };
+        while let Ok(Some(read)) = timeout_at(answered_at, reading.join_next()).await {
             match read {
-                Ok((server, Ok(listed))) => all[server] = listed,
-                Ok((server, Err(error))) => {
-                    is_complete = false;
-                    let server = backends[server].name.as_str();
-                    tracing::warn!(
-                        server,
-                        error = error.message(),
-                        "a server is left out of a list"
-                    );
+                Ok((server, read)) => {
+                    missing.remove(&server);
+                    match read {
+                        Ok(listed) => all[server] = listed,
+                        Err(error) => {
+                            is_complete = false;
+                            leave_out(server, error.message());
+                        }
+                    }
                 }
                 Err(error) => tracing::error!(%error, "a list was not read"),
             }
         }
+        for server in missing {
+            is_complete = false;
+            leave_out(server, "the server is not ready yet");
+        }
+        // Those that are late are read on, because a dropped request would start a slow server anew.
+        reading.detach_all();
         let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
         // Names are assigned in the order of the servers, not of their answers.
         for listed in &mut listed {
             self.rename(gate, list, listed);
         }
         (listed, is_complete)
+    }
+
+    /// Notifies a client that a list may have changed, because a server has answered after the list was answered without it.
+    fn announce_late(&self, client: &ServerHandle, list: List) {
+        let change = match list.entries {
+            Entries::Named(Kind::Tool) => Change::Tools,
+            Entries::Named(Kind::Prompt) => Change::Prompts,
+            Entries::Resources | Entries::Templates => Change::Resources,
+            // The revision has no notification for this list.
+            Entries::Tasks => return,
+        };
+        client.publish(&change);
     }
 
     /// Reads all pages of a server's list; `None` if the server has no such list.

@@ -19,18 +19,18 @@ use crate::matrix::wait_until;
 
 /// Server that answers on a connection only when it has a permit to start.
 #[derive(Clone)]
-struct Slow {
+pub struct Slow {
     server: Server,
     /// Number of connections that may start.
-    starts: Arc<Semaphore>,
+    pub starts: Arc<Semaphore>,
     /// Number of connections that were opened.
-    opened: Arc<AtomicUsize>,
+    pub opened: Arc<AtomicUsize>,
     /// Number of connections that have not ended.
-    open: Arc<AtomicUsize>,
+    pub open: Arc<AtomicUsize>,
 }
 
 impl Slow {
-    fn new(server: Server) -> Self {
+    pub fn new(server: Server) -> Self {
         Self {
             server,
             starts: Arc::new(Semaphore::new(1)),

@@ -18,6 +18,7 @@ mod relaying;
 mod restart;
 mod scripted;
 mod shared;
+mod starting;
 mod subscriptions;
 mod task_server;
 mod tasks;

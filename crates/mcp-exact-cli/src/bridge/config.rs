@@ -53,6 +53,10 @@ pub struct Config {
     pub drain: Option<u64>,
     /// Time limit in seconds for a client's response to a request that a server sends during a call.
     pub answer_within: Option<u64>,
+    /// Time in seconds after which a list is answered without the servers that are not ready.
+    pub list_within: Option<u64>,
+    /// Number of processes of each server that are started in advance for the next clients.
+    pub spare_processes: Option<usize>,
     /// Time limit in seconds for a connection to a server, and for an answer of a server.
     pub timeout: Option<u64>,
     /// Maximum size of a message, in bytes.
@@ -382,6 +386,11 @@ impl Config {
                 self.message_budget != other.message_budget,
             ),
             ("answer-within", self.answer_within != other.answer_within),
+            ("list-within", self.list_within != other.list_within),
+            (
+                "spare-processes",
+                self.spare_processes != other.spare_processes,
+            ),
             ("auth", self.auth != other.auth),
             ("sessions", self.sessions != other.sessions),
             ("telemetry", self.telemetry != other.telemetry),

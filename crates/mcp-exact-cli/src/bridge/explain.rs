@@ -108,7 +108,7 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
         subjects.extend(report.loss.subject.as_deref().map(str::to_owned));
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
-    let bridge = setup.connect().await?;
+    let bridge = setup.connect(std::future::ready(None)).await?;
     let mut out = stdout().lock();
     writeln!(out, "{}", format_servers(&bridge))?;
     let mut outcome = Outcome::Valid;

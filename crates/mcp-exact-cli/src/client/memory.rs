@@ -17,7 +17,7 @@ use std::sync::Arc;
 use mcp_exact::transport::{ClientHandle, ClientHandler, ConnectError};
 use mcp_exact::{CachedNegotiation, NegotiationMemory};
 #[cfg(feature = "bridge")]
-use mcp_exact_bridge::Upstream;
+use mcp_exact_bridge::{Prepared, Upstream};
 #[cfg(feature = "bridge")]
 use mcp_exact_session::{ClientEvent, ClientSettings};
 
@@ -101,6 +101,32 @@ impl FileMemory {
     }
 }
 
+#[cfg(feature = "bridge")]
+impl FileMemory {
+    /// Returns the negotiation that a connection begins with: that of the process, or what is remembered, which is forgotten until
+    /// the connection has proved it.
+    fn take(&self, prior: Option<&CachedNegotiation>) -> Option<CachedNegotiation> {
+        prior.copied().or_else(|| {
+            let known = self.load()?;
+            self.store(None);
+            Some(known)
+        })
+    }
+
+    /// Returns a handler that remembers a negotiation in which the probe was silent.
+    fn observe(&self, handler: Arc<dyn ClientHandler>) -> Arc<dyn ClientHandler> {
+        let memory = self.clone();
+        Arc::new(move |client: &ClientHandle, event: ClientEvent| {
+            if let ClientEvent::Negotiated(_, negotiation) = &event
+                && negotiation.probe_was_silent
+            {
+                memory.store(Some(*negotiation));
+            }
+            handler.handle(client, event);
+        })
+    }
+}
+
 impl NegotiationMemory for FileMemory {
     fn load(&self) -> Option<CachedNegotiation> {
         let path = self.path.as_deref().filter(|_| !self.is_ignored)?;
@@ -128,6 +154,10 @@ fn now() -> Duration {
     now.unwrap_or_default()
 }
 
+/// Result of a connection: its handle, and the task that drives it.
+#[cfg(feature = "bridge")]
+type Connected = Result<(ClientHandle, tokio::task::JoinHandle<()>), ConnectError>;
+
 /// Server of the gateway with its memory.
 #[cfg(feature = "bridge")]
 pub struct RememberedUpstream {
@@ -142,26 +172,48 @@ impl Upstream for RememberedUpstream {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, tokio::task::JoinHandle<()>), ConnectError> {
-        let known = prior.copied().or_else(|| {
-            let known = self.memory.load()?;
-            self.memory.store(None);
-            Some(known)
-        });
-        let memory = self.memory.clone();
-        let handler = move |client: &ClientHandle, event: ClientEvent| {
-            if let ClientEvent::Negotiated(_, negotiation) = &event
-                && negotiation.probe_was_silent
-            {
-                memory.store(Some(*negotiation));
-            }
-            handler.handle(client, event);
-        };
-        let handler = Arc::new(handler);
+    ) -> Connected {
+        let known = self.memory.take(prior);
+        let handler = self.memory.observe(handler);
         self.upstream.connect(settings, known.as_ref(), handler)
     }
 
     fn is_shared(&self) -> bool {
         self.upstream.is_shared()
+    }
+
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        let prepared = self.upstream.prepare()?;
+        let memory = self.memory.clone();
+        Some(Box::new(RememberedServer { prepared, memory }))
+    }
+}
+
+/// Server that was started in advance, with its memory.
+#[cfg(feature = "bridge")]
+struct RememberedServer {
+    prepared: Box<dyn Prepared>,
+    memory: FileMemory,
+}
+
+#[cfg(feature = "bridge")]
+impl Prepared for RememberedServer {
+    fn is_running(&mut self) -> bool {
+        self.prepared.is_running()
+    }
+
+    fn connect(
+        self: Box<Self>,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Connected {
+        let known = self.memory.take(prior);
+        let handler = self.memory.observe(handler);
+        self.prepared.connect(settings, known.as_ref(), handler)
+    }
+
+    fn end(self: Box<Self>) -> tokio::task::JoinHandle<()> {
+        self.prepared.end()
     }
 }

@@ -75,7 +75,7 @@ fn refused_losses_are_errors() {
 }
 
 /// Process of a bridge that serves clients over HTTP; killed on drop.
-struct BridgeProcess {
+pub struct BridgeProcess {
     /// Process of the bridge.
     process: Child,
     /// Lines of standard error after the line that states the URL.
@@ -93,7 +93,7 @@ impl Drop for BridgeProcess {
 
 impl BridgeProcess {
     /// Starts the bridge, and waits until it prints its URL.
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut process = program()
             .arg("bridge")
             .args(arguments)
@@ -164,7 +164,7 @@ impl BridgeProcess {
     }
 
     /// Calls a tool through the bridge by `mcp-exact call`.
-    fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
+    pub fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
         run(
             folder,
             &["call", "-r", "2025-11-25", tool, "--", &self.url],

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use crate::bridge::folder_with;
+use crate::bridge::{BridgeProcess, folder_with};
 use crate::program::{program, run};
 
 /// Shell script of a server whose tool returns its environment, and which ends for no signal that can be ignored.
@@ -122,5 +122,115 @@ fn unread_output_stops_nothing() {
             assert!(is_gone, "{end}: the server {pid} lives");
         }
         drop(lines);
+    }
+}
+
+/// Shell script of a server that writes down its process, and whose tool returns it.
+const COUNTED_SERVER_SCRIPT: &str = r#"
+echo "$1 $$" >> started
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"played","version":"1"}}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"process","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) answer "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"process $$\"}]}" ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+  esac
+done
+"#;
+
+/// Configuration of two servers.
+const COUNTED_SERVERS: &str = "[servers.a]\ncommand = \"sh\"\nargs = [\"server.sh\", \"a\"]\n\
+    [servers.b]\ncommand = \"sh\"\nargs = [\"server.sh\", \"b\"]\n";
+
+/// Returns the processes that were started so far, in their order.
+fn started(folder: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("started")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Over standard input and output, each server is started once, whatever the client's revision.
+#[test]
+fn servers_start_once() {
+    let bridge = env!("CARGO_BIN_EXE_mcp-exact");
+    for revision in ["2025-06-18", "2026-07-28"] {
+        for arguments in [&["--config", "bridge.toml"][..], &["sh", "server.sh", "a"]] {
+            let files = [
+                ("server.sh", COUNTED_SERVER_SCRIPT),
+                ("bridge.toml", COUNTED_SERVERS),
+            ];
+            let folder = folder_with(&files);
+            let (tool, expected) = match arguments.len() {
+                2 => ("a__process", 2),
+                _ => ("process", 1),
+            };
+            let mut call = vec!["call", "-r", revision, tool, "--", bridge, "bridge"];
+            call.extend(arguments);
+            let ended = run(folder.path(), &call, b"");
+            assert_eq!(ended.code, 0, "{}", ended.err);
+            let started = started(folder.path());
+            assert_eq!(
+                started.len(),
+                expected,
+                "{revision} {arguments:?}: {started:?}"
+            );
+        }
+    }
+}
+
+/// Over HTTP, a client gets processes that were started before it came and that no other client has used, unless the settings
+/// say that none are kept.
+#[test]
+fn processes_are_ready_for_the_next_client() {
+    for has_spares in [true, false] {
+        let spares = if has_spares {
+            ""
+        } else {
+            "spare-processes = 0\n"
+        };
+        let config = format!("{spares}{COUNTED_SERVERS}");
+        let files = [
+            ("server.sh", COUNTED_SERVER_SCRIPT),
+            ("bridge.toml", &config),
+        ];
+        let folder = folder_with(&files);
+        let path = folder.path();
+        let arguments = ["--listen", "127.0.0.1:0", "--config", "bridge.toml"];
+        let bridge = BridgeProcess::start(path, &arguments);
+        let mut used = Vec::new();
+        for client in 0..3 {
+            // The process that learns about the server, and those of the clients so far.
+            let expected = if has_spares { client + 2 } else { 1 };
+            let of_a = || {
+                started(path)
+                    .iter()
+                    .filter(|line| line.starts_with('a'))
+                    .count()
+            };
+            let are_ready = (0..1000).any(|_| {
+                let are_ready = of_a() >= expected;
+                if !are_ready {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                are_ready
+            });
+            assert!(
+                are_ready,
+                "spares {has_spares}, client {client}: {:?}",
+                started(path)
+            );
+            let before = started(path);
+            let ended = bridge.call(path, "a__process");
+            assert_eq!(ended.code, 0, "{}", ended.err);
+            let process = ended.out.trim().replace("process", "a");
+            assert_eq!(
+                before.contains(&process),
+                has_spares,
+                "{process}: {before:?}"
+            );
+            assert!(!used.contains(&process), "{process}: {used:?}");
+            used.push(process);
+        }
     }
 }
