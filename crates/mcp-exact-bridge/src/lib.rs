@@ -84,6 +84,7 @@ mod first_client;
 mod gate;
 mod hooks;
 mod limits;
+mod liveness;
 mod losses;
 mod many;
 mod metrics;

@@ -331,6 +331,7 @@ impl Session {
         };
         let sent = connection.client.request(method, params, options, progress);
         let pending = sent.map_err(|error| connection.unsent_error(&error))?;
+        let watched = connection.watch(self.backend.options.request_timeout.idle);
         let outcome = match calls {
             None => self.outcome_of(pending, request.key).await,
             Some(calls) => {
@@ -339,6 +340,7 @@ impl Session {
                 call.outcome(pending).await
             }
         };
+        watched.end(&outcome);
         if let Outcome::Result(_) = &outcome {
             self.record_subscription(request);
         }
@@ -379,9 +381,7 @@ impl Session {
                 .reversed()
                 .error(method, &error, uri.as_deref())
                 .into()),
-            other => {
-                Err(relay::missing_answer_error(&other, connection.client.first_malformed()).into())
-            }
+            other => Err(connection.missing_answer(&other).into()),
         }
     }
 

@@ -73,6 +73,8 @@ pub(crate) struct Stateless {
     server: String,
     /// Time limit for the response of the client to a request of the server.
     answer_within: Duration,
+    /// Time limit for a sign of life of the server.
+    check_within: Duration,
     /// Maximum number of calls that wait for the response of their client.
     max_waiting_calls: usize,
     /// Current rules.
@@ -98,6 +100,7 @@ impl Stateless {
             connections: Connections::new(options),
             subscriptions: Subscriptions::default(),
             answer_within: options.answer_within,
+            check_within: options.request_timeout.idle,
             max_waiting_calls: options.waiting_calls,
             live: Arc::clone(live),
             seal: options.seal.clone().or_else(|| {
@@ -278,7 +281,9 @@ impl Stateless {
         let progress = ProgressReceiver::new(client, request.key);
         let pending = self.send(request, connection, &translation, &progress, input)?;
         let mut call = calls.begin(pending.key(), client, request.key, &messages);
+        let watched = connection.watch(self.check_within);
         let outcome = call.outcome(pending).await;
+        watched.end(&outcome);
         if let Some(error) = call.undeclared.error_of(request, &outcome) {
             return Err(error.into());
         }
@@ -511,10 +516,7 @@ impl Stateless {
                 )?))
             }
             Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
-            other => Err(relay::missing_answer_error(
-                &other,
-                connection.client.first_malformed(),
-            )),
+            other => Err(connection.missing_answer(&other)),
         }
     }
 }

@@ -48,6 +48,8 @@ struct Subscription {
     ended: watch::Receiver<Option<PeerError>>,
     /// Task that listens at the server.
     task: OnceLock<AbortHandle>,
+    /// Connection to the server, once it is open.
+    connection: OnceLock<Weak<Connection>>,
 }
 
 /// Subscribers of one subscription.
@@ -109,6 +111,7 @@ impl Subscription {
             subscribers: Mutex::default(),
             ended,
             task: OnceLock::new(),
+            connection: OnceLock::new(),
         });
         let receiver = SubscriptionReceiver {
             backend: Arc::clone(backend),
@@ -224,6 +227,10 @@ impl Subscriptions {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&wanted).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
+            // A server that was replaced does not know the subscription, and may have no stream whose end shows it.
+            if let Some(connection) = known.connection.get().and_then(Weak::upgrade) {
+                connection.check(backend.options.request_timeout.idle);
+            }
             return known;
         }
         all.retain(|_, subscription| subscription.strong_count() > 0);
@@ -253,6 +260,9 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
         Ok(connection) => connection,
         Err(error) => return error,
     };
+    if let Some(subscription) = receiver.subscription.upgrade() {
+        let _ = subscription.connection.set(Arc::downgrade(&connection));
+    }
     match connection.lifecycle() {
         Lifecycle::Discover => {
             let filter = SubscriptionFilter {

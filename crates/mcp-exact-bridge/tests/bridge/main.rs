@@ -14,6 +14,7 @@ mod load;
 mod many;
 mod matrix;
 mod peers;
+mod redeploy;
 mod relaying;
 mod restart;
 mod scripted;
