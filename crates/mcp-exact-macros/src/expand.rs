@@ -291,7 +291,7 @@ fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
         .iter()
         .filter(|(name, _)| name != "blocking" && name != "local");
     let bare = |name: &Ident| {
-        ["cooperative", "task", "task_required"]
+        ["cooperative", "task", "task_required", "schema_references"]
             .iter()
             .any(|bare| name == bare)
     };

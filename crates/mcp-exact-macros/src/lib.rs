@@ -20,8 +20,7 @@ use quote::quote;
 /// One of these attributes registers a method:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
-///   `version`, `cooperative`, `task`, `task_required`, `blocking` and
-///   `local`;
+///   `version`, `cooperative`, `task`, `task_required`, `schema_references`, `blocking` and `local`;
 /// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `blocking` and `local`;
 /// - `#[prompt]` with `name`, `title`, `description`, `scope`, `blocking` and `local`;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.

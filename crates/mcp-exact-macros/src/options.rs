@@ -121,6 +121,7 @@ impl MethodKind {
                 "cooperative",
                 "task",
                 "task_required",
+                "schema_references",
                 "blocking",
                 "local",
             ],
@@ -224,6 +225,7 @@ impl MethodOptions {
                     | "cooperative"
                     | "task"
                     | "task_required"
+                    | "schema_references"
                     | "blocking"
                     | "local"
             );

@@ -506,3 +506,58 @@ fn documentation_includes_macros() {
         Some(r#""Counts:\none, two\nand so on.""#)
     );
 }
+
+/// Type that the arguments of a tool name twice.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "only the schema matters")]
+struct Place {
+    row: u8,
+}
+
+/// Server whose tools have the same arguments.
+struct Board;
+
+#[server(name = "board", version = "1")]
+impl Board {
+    #[tool]
+    fn repeat(&self, from: Place, to: Place) {
+        drop((from, to));
+    }
+
+    #[tool(schema_references)]
+    fn refer(&self, from: Place, to: Place) {
+        drop((from, to));
+    }
+
+    #[tool(schema_references = false)]
+    fn repeat_too(&self, from: Place, to: Place) {
+        drop((from, to));
+    }
+}
+
+/// `schema_references` keeps named types in `$defs`, for the tool that says so.
+#[test]
+fn tools_may_refer_to_named_types() {
+    let server = Board.into_server().expect("a server");
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
+    let schema_of = |name: &str| -> serde_json::Value {
+        let tools = server.advertised_tools(newest);
+        let tool = tools.iter().find(|tool| {
+            tool.get("name")
+                .is_some_and(|known| known.text().trim_matches('"') == name)
+        });
+        let schema = tool.expect(name).get("inputSchema").expect("a schema");
+        schema.text().parse().expect("JSON")
+    };
+    let schema = schema_of("refer");
+    assert_eq!(
+        schema["properties"]["to"]["$ref"], "#/$defs/Place",
+        "{schema}"
+    );
+    assert_eq!(schema["$defs"]["Place"]["type"], "object", "{schema}");
+    for name in ["repeat", "repeat_too"] {
+        let schema = schema_of(name);
+        assert_eq!(schema["properties"]["to"]["type"], "object", "{schema}");
+        assert_eq!(schema.get("$defs"), None, "{schema}");
+    }
+}
