@@ -509,7 +509,6 @@ fn documentation_includes_macros() {
 
 /// Type that the arguments of a tool name twice.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-#[expect(dead_code, reason = "only the schema matters")]
 struct Place {
     row: u8,
 }
@@ -520,18 +519,18 @@ struct Board;
 #[server(name = "board", version = "1")]
 impl Board {
     #[tool]
-    fn repeat(&self, from: Place, to: Place) {
-        drop((from, to));
+    fn repeat(&self, from: Place, to: Place) -> String {
+        format!("{} {}", from.row, to.row)
     }
 
     #[tool(schema_references)]
-    fn refer(&self, from: Place, to: Place) {
-        drop((from, to));
+    fn refer(&self, from: Place, to: Place) -> String {
+        format!("{} {}", from.row, to.row)
     }
 
     #[tool(schema_references = false)]
-    fn repeat_too(&self, from: Place, to: Place) {
-        drop((from, to));
+    fn repeat_too(&self, from: Place, to: Place) -> String {
+        format!("{} {}", from.row, to.row)
     }
 }
 

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use mcp_exact::{Client, Connect};
 use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use mcp_exact_tests_tolerance::RawConnection;
 use mcp_exact_tests_tolerance::clients::CLIENTS;
 use mcp_exact_tests_tolerance::entrance::Entrance;
 use mcp_exact_tests_tolerance::zoo::{Case, Peer, TIDY};
-use mcp_exact_transport::{ConnectionOptions, serve};
+use mcp_exact_transport::{
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, serve,
+};
+use tokio::task::JoinHandle;
 
 use super::client::{observe, observe_with, use_method};
 use super::server::answer_to;
@@ -109,5 +113,60 @@ async fn untidy_clients() {
             .keys()
             .any(|(server, rule)| server.is_empty() && *rule == case.rule);
         assert!(is_counted, "{}: {counted:?}", case.name);
+    }
+}
+
+/// A list without an end, whose cursors are all different, ends after the pages that the options allow; what was read is
+/// delivered, and the rule is counted.
+#[tokio::test]
+async fn lists_have_at_most_so_many_pages() {
+    for (max_pages, expected) in [(None, 100), (Some(7), 7)] {
+        let endless: Arc<dyn Upstream> = Arc::new(Endless);
+        let tidy: Arc<dyn Upstream> = Arc::new(Peer::new(TIDY, "2026-07-28"));
+        let servers = [("odd".to_owned(), endless), ("tidy".to_owned(), tidy)];
+        let mut options = Options::default();
+        if let Some(pages) = max_pages {
+            options.max_pages = pages;
+        }
+        let bridge = Bridge::many(servers, options).await.expect("a bridge");
+        let client = client_of(&bridge).await.expect("a client");
+        let names = use_method(&client, "tools/list", "").await;
+        let odd = names.split(", ").filter(|name| name.starts_with("odd__"));
+        assert_eq!(odd.count(), expected, "{names}");
+        assert!(names.contains("tidy__echo"), "{names}");
+        let counted = bridge.metrics().repairs;
+        let rules: Vec<&str> = counted.keys().map(|(_, rule)| *rule).collect();
+        assert_eq!(rules, ["too-many-pages"]);
+    }
+}
+
+/// Server whose list of tools has no end.
+struct Endless;
+
+impl Upstream for Endless {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, mut remote) = RawConnection::pair();
+        tokio::spawn(async move {
+            let (tidy, mut page) = (Peer::new(TIDY, "2025-11-25"), 0);
+            while let Some(request) = remote.receive().await {
+                for answer in tidy.answers(&request) {
+                    let mut answer = String::from_utf8_lossy(&answer).into_owned();
+                    if request.contains("\"tools/list\"") {
+                        page += 1;
+                        let next = format!("\"nextCursor\":\"{page}\",\"tools\":");
+                        answer = answer.replace("\"tools\":", &next);
+                        answer = answer.replace("\"echo\"", &format!("\"tool{page}\""));
+                    }
+                    remote.send(answer.as_bytes()).await;
+                }
+            }
+        });
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, local, options))
     }
 }
