@@ -85,7 +85,9 @@ fn install(root: &Path) -> anyhow::Result<()> {
 /// Builds the executable `mcp-exact`.
 fn build(root: &Path) -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--package", "mcp-exact-cli"])
+        // As the tests are built, which build the program with them: nothing is compiled anew behind them.
+        .args(["test", "--locked", "--no-run", "--workspace"])
+        .args(["--test", "cli", "--features", "mcp-exact-cli/full"])
         .current_dir(root)
         .status()?;
     if status.success() {
@@ -106,6 +108,8 @@ fn run_command(root: &Path, folder: &Path, command: &str) -> anyhow::Result<Stri
         .current_dir(folder)
         .env("PATH", path)
         .env("NO_COLOR", "1")
+        // What the program keeps between runs is not that of the user.
+        .env("XDG_DATA_HOME", folder.join("data"))
         .output()
         .with_context(|| format!("cannot run `{command}`"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
