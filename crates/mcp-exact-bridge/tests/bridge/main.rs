@@ -5,6 +5,7 @@ mod attacks;
 mod changes;
 mod client_tasks;
 mod common;
+mod drops;
 mod faults;
 mod headers;
 mod interleavings;
