@@ -15,7 +15,7 @@ use crate::matrix::wait_until;
 use crate::scripted::{ELICIT, Scripted, called_tool, request, response, text_of, tool_response};
 
 /// Requests and notifications that the server behind the bridge has received, in their order.
-type Received = Arc<Mutex<Vec<JsonObject>>>;
+pub type Received = Arc<Mutex<Vec<JsonObject>>>;
 
 fn revision(id: &str) -> Revision {
     let mut all = revisions();
@@ -23,7 +23,7 @@ fn revision(id: &str) -> Revision {
 }
 
 /// Creates a server of 2025-11-25 that records what it receives, and answers everything unless `script` does.
-fn recording(
+pub fn recording(
     script: impl Fn(&JsonObject) -> Vec<String> + Send + Sync + 'static,
 ) -> (impl Upstream, Received) {
     let received = Received::default();
@@ -57,7 +57,7 @@ fn recording(
 }
 
 /// Returns the params with which a method has reached the server.
-fn params_of(received: &Received, method: &str) -> Vec<String> {
+pub fn params_of(received: &Received, method: &str) -> Vec<String> {
     let received = received.lock().expect("a lock");
     let of_method = received
         .iter()
@@ -68,7 +68,7 @@ fn params_of(received: &Received, method: &str) -> Vec<String> {
 }
 
 /// Returns options with one access rule.
-fn with_rule(allow: &[&str], deny: &[&str]) -> Options {
+pub fn with_rule(allow: &[&str], deny: &[&str]) -> Options {
     let strings = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
     let mut rule = AccessRule::default();
     rule.allow = strings(allow);
@@ -78,7 +78,7 @@ fn with_rule(allow: &[&str], deny: &[&str]) -> Options {
     options
 }
 
-async fn bridge_of(upstream: impl Upstream, options: Options, is_many: bool) -> Bridge {
+pub async fn bridge_of(upstream: impl Upstream, options: Options, is_many: bool) -> Bridge {
     let bridge = if is_many {
         let named: Arc<dyn Upstream> = Arc::new(upstream);
         Bridge::many([("a".to_owned(), named)], options).await
@@ -101,7 +101,7 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 const PLAIN_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}"#;
 
 /// Returns the messages of a request with these params, of a client with a session or without one.
-fn messages(has_session: bool, method: &str, params: &str) -> Vec<String> {
+pub fn messages(has_session: bool, method: &str, params: &str) -> Vec<String> {
     let call = |params: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{{{params}}}}}"#)
     };

@@ -19,6 +19,7 @@ mod redeploy;
 mod relaying;
 mod restart;
 mod scripted;
+mod seen;
 mod shared;
 mod starting;
 mod subscriptions;
