@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{
-    IncomingRequest, Lifecycle, PeerError, Principal, Reply, RequestKey, Revision, SendOutcome,
-    ServerConfig, ServerEvent, ServerSettings, SessionInfo,
+    IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome, ServerConfig,
+    ServerEvent, ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 
 use crate::backend::{Backend, Backends};
 use crate::first_client::FirstClient;
-use crate::limits::{Admission, Principals};
+use crate::limits::{Admission, Holder, Principals};
 use crate::metrics::{Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
 use crate::options::{BridgeError, Options};
@@ -373,7 +373,7 @@ impl SharedState {
         }
     }
 
-    /// Counts a request towards the limits of its principal; returns an error if the request exceeds a limit, and
+    /// Counts a request towards the limits of its principal or address; returns an error if the request exceeds a limit, and
     /// `None` if there are no limits.
     fn admit(
         &self,
@@ -382,9 +382,8 @@ impl SharedState {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
         };
-        let principal = request.context().principal.as_ref();
-        let principal = principal.map(|Principal(name)| name.as_str());
-        match self.principals.admit(&limits, principal, Instant::now()) {
+        let client = Holder::of(request);
+        match self.principals.admit(&limits, client, Instant::now()) {
             Ok(admitted) => Ok(Some(admitted)),
             Err(error) => {
                 self.counters.count_refused(&error);

@@ -1,4 +1,4 @@
-//! Limits per principal: requests per second, and concurrent requests.
+//! Limits of each client, which is a principal or an address: requests per second, concurrent requests, and connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,13 +9,13 @@ use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
 use mcp_exact_transport::RequestContext;
 use tokio::time::Instant;
 
-/// Number of principals from which on idle principals are removed.
+/// Number of clients from which on idle clients are removed.
 const CLEANUP_THRESHOLD: usize = 10_000;
 
 /// JSON-RPC error code of a request that exceeds a limit, from the range for implementation-defined errors.
 const LIMIT_EXCEEDED: i64 = -32000;
 
-/// Limits of each principal. All clients without a principal share one set of limits.
+/// Limits of each principal; clients without a principal are told apart by their address.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
@@ -27,17 +27,17 @@ pub struct PrincipalLimits {
     pub concurrent: Option<usize>,
 }
 
-/// Token buckets and concurrent requests of all principals.
+/// Token buckets and concurrent requests of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Principals {
-    /// Usage of each principal; the key `None` stands for all clients without a principal.
-    used: Mutex<HashMap<Option<String>, Bucket>>,
+    /// Usage of each client.
+    used: Mutex<HashMap<Holder, Bucket>>,
 }
 
-/// Usage of one principal: a token bucket, and the number of concurrent requests.
+/// Usage of one client: a token bucket, and the number of concurrent requests.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// Number of requests that the principal may send now.
+    /// Number of requests that the client may send now.
     tokens: f64,
     /// Time of the latest refill.
     since: Instant,
@@ -62,25 +62,25 @@ fn burst(limits: &PrincipalLimits) -> f64 {
     f64::from(limits.burst.max(1))
 }
 
-/// Permit for one request, which counts towards the concurrent requests of its principal until dropped.
+/// Permit for one request, which counts towards the concurrent requests of its client until dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// Table from which the request is removed when the permit is dropped.
     principals: Arc<Principals>,
-    /// Principal of the request.
-    principal: Option<String>,
+    /// Client that the request counts towards.
+    client: Holder,
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        if let Some(used) = self.principals.lock().get_mut(&self.principal) {
+        if let Some(used) = self.principals.lock().get_mut(&self.client) {
             used.running = used.running.saturating_sub(1);
         }
     }
 }
 
 impl Principals {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<String>, Bucket>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Bucket>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,18 +88,22 @@ impl Principals {
     pub(crate) fn admit(
         self: &Arc<Self>,
         limits: &PrincipalLimits,
-        principal: Option<&str>,
+        mut client: Holder,
         now: Instant,
     ) -> Result<Admission, PeerError> {
-        let principal = principal.map(str::to_owned);
         let mut all = self.lock();
         if all.len() >= CLEANUP_THRESHOLD {
             all.retain(|_, used| {
                 used.refill(limits, now);
                 used.running > 0 || used.tokens < burst(limits)
             });
+            // One attacker may have any number of addresses: those that come when there are too many share one set of limits.
+            let is_address = matches!(client, Holder::Address(_));
+            if is_address && all.len() >= CLEANUP_THRESHOLD && !all.contains_key(&client) {
+                client = Holder::Unknown;
+            }
         }
-        let used = all.entry(principal.clone()).or_insert(Bucket {
+        let used = all.entry(client.clone()).or_insert(Bucket {
             tokens: burst(limits),
             since: now,
             running: 0,
@@ -109,7 +113,7 @@ impl Principals {
             && used.running >= most
         {
             let words = format!(
-                "this principal has {most} requests in progress, as many as it may have; repeat the request when one has ended"
+                "this client has {most} requests in progress, as many as it may have; repeat the request when one has ended"
             );
             return Err(PeerError::new(LIMIT_EXCEEDED, words));
         }
@@ -119,7 +123,7 @@ impl Principals {
                 let wait = wait.unwrap_or(Duration::MAX);
                 let wait = u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
                 let words = format!(
-                    "this principal may send {rate} requests per second; repeat the request after {wait} milliseconds"
+                    "this client may send {rate} requests per second; repeat the request after {wait} milliseconds"
                 );
                 let data = JsonObject::from_iter([("retryAfterMs", wait)]);
                 return Err(PeerError::new(LIMIT_EXCEEDED, words).with_data(data));
@@ -129,7 +133,7 @@ impl Principals {
         used.running += 1;
         Ok(Admission {
             principals: Arc::clone(self),
-            principal,
+            client,
         })
     }
 }
@@ -248,6 +252,35 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
+    /// Returns a principal, or a client of this process.
+    fn holder(principal: Option<&str>) -> Holder {
+        principal.map_or(Holder::Local, |name| Holder::Principal(name.to_owned()))
+    }
+
+    /// Anonymous clients of different addresses do not take requests from each other; beyond the number of clients that are
+    /// remembered, further addresses share what one may send.
+    #[test]
+    fn addresses_have_limits_of_their_own() {
+        let limits = PrincipalLimits {
+            per_second: Some(0.001),
+            burst: 1,
+            concurrent: None,
+        };
+        let principals = Arc::new(Principals::default());
+        let now = Instant::now();
+        let admit = |number: usize| {
+            let number = u32::try_from(number).expect("an address");
+            let address = IpAddr::V4(number.into());
+            principals.admit(&limits, Holder::Address(address), now)
+        };
+        for number in 0..=CLEANUP_THRESHOLD {
+            assert!(admit(number).is_ok(), "{number}");
+            assert!(admit(number).is_err(), "{number}");
+        }
+        assert!(admit(CLEANUP_THRESHOLD + 1).is_err());
+        assert!(principals.lock().len() <= CLEANUP_THRESHOLD + 1);
+    }
+
     /// One client holds at most half of the connections, clients that have sent no request a quarter, and what is released
     /// is free again.
     #[test]
@@ -278,7 +311,9 @@ mod tests {
         };
         let principals = Arc::new(Principals::default());
         let begin = Instant::now();
-        let admit = |who, at| principals.admit(&limits, who, begin + Duration::from_millis(at));
+        let admit = |who: Option<&str>, at| {
+            principals.admit(&limits, holder(who), begin + Duration::from_millis(at))
+        };
         for _ in 0..3 {
             assert!(admit(Some("red"), 0).is_ok());
         }
@@ -302,7 +337,7 @@ mod tests {
         };
         let principals = Arc::new(Principals::default());
         let now = Instant::now();
-        let admit = || principals.admit(&limits, Some("red"), now);
+        let admit = || principals.admit(&limits, holder(Some("red")), now);
         let (first, _second) = (admit().expect("a place"), admit().expect("a place"));
         assert!(admit().is_err());
         drop(first);
@@ -319,11 +354,11 @@ mod tests {
         let principals = Arc::new(Principals::default());
         let begin = Instant::now();
         let later = begin + Duration::from_secs(10);
-        let held = principals.admit(&limits, Some("held"), begin);
+        let held = principals.admit(&limits, holder(Some("held")), begin);
         for number in 0..CLEANUP_THRESHOLD {
-            let _ = principals.admit(&limits, Some(&number.to_string()), begin);
+            let _ = principals.admit(&limits, holder(Some(&number.to_string())), begin);
         }
-        let _ = principals.admit(&limits, Some("next"), later);
+        let _ = principals.admit(&limits, holder(Some("next")), later);
         assert_eq!(principals.lock().len(), 2);
         drop(held);
     }

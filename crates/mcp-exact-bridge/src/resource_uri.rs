@@ -106,11 +106,14 @@ impl ResourceUri {
     }
 
     /// Returns true if `is_match` accepts the URI or a part of it that another server may take for the whole: the URI
-    /// without its fragment, without its query, and with its authority in lower case.
+    /// without its fragment, without its query, and with its authority in lower case; and a file without the slash at its end,
+    /// which libraries for paths remove.
     pub(crate) fn is_any_reading(&self, is_match: impl Fn(&str) -> bool) -> bool {
         let without = |text: &'_ str, marks: &[char]| text.find(marks).unwrap_or(text.len());
         [&self.text, &self.folded].into_iter().any(|text| {
+            let is_file = text.starts_with("file:");
             is_match(text)
+                || is_file && is_match(text.trim_end_matches('/'))
                 || is_match(&text[..without(text, &['#'])])
                 || is_match(&text[..without(text, &['?', '#'])])
         })

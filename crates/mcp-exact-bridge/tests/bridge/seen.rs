@@ -13,12 +13,15 @@ use crate::common::answer_to;
 
 /// Number of generated requests for each bridge.
 const REQUESTS: Cases = Cases {
-    short: 250,
+    short: 330,
     long: 5_000,
 };
 
-/// Hook that records what it has seen: the item that a request names, and its arguments.
-struct Seen(Arc<Mutex<Vec<(Option<String>, Option<String>)>>>);
+/// The item that a request names, and its arguments.
+type ItemAndArguments = (Option<String>, Option<String>);
+
+/// Hook that records what it has seen.
+struct Seen(Arc<Mutex<Vec<ItemAndArguments>>>);
 
 impl Hook for Seen {
     fn before<'a>(&'a self, call: &'a Call) -> HookFuture<'a, Decision> {
