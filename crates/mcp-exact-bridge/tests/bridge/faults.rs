@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, server, waiting_call};
-use crate::isolation::{ACCEPT_RESPONSE, answering as answers, call, raw_client};
+use crate::isolation::{ACCEPT_RESPONSE, answering as answers, call, outcome_of, raw_client};
 use crate::matrix::wait_until;
 
 /// Time limit that is longer than any call in these tests needs.
@@ -204,6 +204,8 @@ async fn restarted_bridge_resumes_sessions() {
         }
         process = process.restart(of_server, &store).await;
         for (pair, client) in &clients {
+            // A call on a connection that the previous process is closing is not repeated, but a list is.
+            client.tools().all().await.expect(pair);
             let sum: Sum = client.call("add", &Add { a: 3, b: 4 }).await.expect(pair);
             assert_eq!(sum.sum, 7, "{pair}");
             let sampled: String = client.call("sample", &()).await.expect(pair);
@@ -231,6 +233,9 @@ async fn restarted_bridge_refuses_waiting_calls() {
         let client = raw_client(&url, "own").await;
         let required = call(&client, "{}", None).await.expect("a question");
         let process = process.restart(of_server, &store).await;
+        // The list finds out that the connections of the previous process are closed.
+        let listed = client.request("tools/list", None, <_>::default(), None);
+        assert!(outcome_of(listed).await.is_ok());
         let error = call(&client, "{}", Some(answers(&required, ACCEPT_RESPONSE))).await;
         let error = error.expect_err("the call is gone");
         assert_eq!(error.code(), Some(-32602));
