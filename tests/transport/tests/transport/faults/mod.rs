@@ -20,4 +20,4 @@ const STDIO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const CALLER_PROGRAM: &str = env!("CARGO_BIN_EXE_caller");
 
 /// Timeout of a step that is immediate on an idle machine.
-const STEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+const STEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
