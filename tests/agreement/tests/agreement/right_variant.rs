@@ -205,6 +205,10 @@ fn unknown_methods_round_trip() {
         for union in unions_by_method(revision) {
             for method in ["", "tools/Call", "tools/call ", "x/y", "\u{0}"] {
                 let doc = generator.instance(union.name);
+                // A message with a method has neither a result nor an error.
+                if has_member(&doc, "result") || has_member(&doc, "error") {
+                    continue;
+                }
                 let text = with_member(&doc, "method", Doc::String(method.into())).to_string();
                 let decoded = (union.decode)(text.as_bytes()).expect("an unknown method is kept");
                 assert_eq!(decoded.variant, "Unrecognized", "{} {text}", union.name);

@@ -8,7 +8,7 @@ use mcp_exact_tests_support::Doc;
 use serde_json::Value;
 
 use crate::traversal::{Schema, SchemaAt, VisitedValue};
-use crate::unions::required_names;
+use crate::unions::{discriminator_value, required_names};
 
 /// Placeholder for a lone surrogate in a document, because a `String` cannot contain a lone surrogate.
 pub const LONE_SURROGATE: &str = "\u{e000}lone\u{e000}";
@@ -54,10 +54,14 @@ pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
 }
 
 /// Returns true if the discriminator of a union selects a variant that the schema refuses, while another variant is
-/// accepted (rule R3).
+/// accepted, or is no string (rule R3).
 pub fn is_selected_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {
+        if let VisitedValue::Union { union, doc, .. } = &place {
+            let tag = discriminator_value(schema, union, doc);
+            found |= tag.is_some_and(|tag| !matches!(tag, Doc::String(_)));
+        }
         if let VisitedValue::Union {
             union,
             selected_variant: Some(selected_variant),
@@ -116,18 +120,28 @@ fn has_duplicates(doc: &Doc, counts: impl Fn(&str) -> bool) -> bool {
     names.iter().collect::<BTreeSet<_>>().len() < names.len()
 }
 
-/// Returns true if a string of a known type, or the name of a typed member, has a lone surrogate (rule R5).
+/// Returns true if a string of a known type, the discriminator of a union, or the name of a typed member has a lone surrogate
+/// (rule R5).
 pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    is_any_typed(schema, definition, doc, |typed, doc| match doc {
-        Doc::Object(members) => {
-            is_typed_object(schema, typed)
-                && members
-                    .iter()
-                    .any(|(name, _)| name.contains(LONE_SURROGATE))
+    let mut found = false;
+    schema.walk(definition, doc, &mut |place| {
+        if let VisitedValue::Union { union, doc, .. } = place
+            && let Some(Doc::String(tag)) = discriminator_value(schema, &union, doc)
+        {
+            found |= tag.contains(LONE_SURROGATE);
         }
-        Doc::String(text) => !is_open(typed) && text.contains(LONE_SURROGATE),
-        _ => false,
-    })
+    });
+    found
+        || is_any_typed(schema, definition, doc, |typed, doc| match doc {
+            Doc::Object(members) => {
+                is_typed_object(schema, typed)
+                    && members
+                        .iter()
+                        .any(|(name, _)| name.contains(LONE_SURROGATE))
+            }
+            Doc::String(text) => !is_open(typed) && text.contains(LONE_SURROGATE),
+            _ => false,
+        })
 }
 
 /// Returns true if a schema constrains the members of an object.

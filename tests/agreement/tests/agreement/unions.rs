@@ -38,6 +38,17 @@ pub fn select_variant(schema: &Schema, union: &SchemaAt, doc: &Doc) -> Option<us
     }
 }
 
+/// Returns the value of the member that tells the object variants of a union apart by constants, if there is such a member and
+/// the value is there.
+pub fn discriminator_value<'d>(schema: &Schema, union: &SchemaAt, doc: &'d Doc) -> Option<&'d Doc> {
+    let forms = forms(schema, union);
+    let objects = forms
+        .iter()
+        .filter(|form| has_kind(form.schema.schema, doc));
+    let objects: Vec<&VariantForm> = objects.collect();
+    doc.member(discriminator(schema, &objects)?)
+}
+
 /// Returns the forms of a union's variants; a nested union is replaced by its variants.
 fn forms(schema: &Schema, union: &SchemaAt) -> Vec<VariantForm> {
     let mut forms = Vec::new();
