@@ -318,7 +318,7 @@ async fn cell(fault: Fault, first: &'static str, kind: &'static str, has_many: b
         if first == "subscription" {
             let is_subscribed = || !replaced.subscribed.lock().expect("a lock").is_empty();
             let mut failed = answer;
-            for _ in 0..3000 {
+            for _ in 0..9000 {
                 if is_subscribed() {
                     break;
                 }
@@ -405,4 +405,67 @@ async fn replaced_processes_are_used_again() {
             }
         }
     }
+}
+
+/// Server that does one thing at a time: a call of `slow` takes half a minute, in which it answers nothing else.
+struct OneAtATime;
+
+impl Upstream for OneAtATime {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = tokio::io::duplex(64 << 10);
+        tokio::spawn(async move {
+            let server = Replaced::default();
+            let (reader, mut writer) = tokio::io::split(remote);
+            let mut lines = BufReader::new(reader).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let message: Value = serde_json::from_str(&line).expect("JSON");
+                let method = message["method"].as_str().unwrap_or("");
+                if message["params"]["name"] == "slow" {
+                    tokio::time::sleep(Duration::from_secs(30)).await;
+                }
+                let id = &message["id"];
+                let answer = match server.result("", method) {
+                    _ if id.is_null() => continue,
+                    Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+                    None => {
+                        let error = json!({ "code": -32601, "message": "Method not found" });
+                        json!({ "jsonrpc": "2.0", "id": id, "error": error })
+                    }
+                };
+                let line = format!("{answer}\n");
+                if writer.write_all(line.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let (reader, writer) = tokio::io::split(local);
+        let transport = LineTransport::new(reader, writer, 4 << 20);
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, transport, options))
+    }
+}
+
+/// A server that is busy with a call, whose client has left, still answers the calls of others on the same connection.
+#[tokio::test(start_paused = true)]
+async fn busy_servers_keep_the_calls_of_others() {
+    let bridge = Bridge::new(OneAtATime, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let newest = revisions().last().expect("a revision");
+    let (one, other) = (
+        handle_of(&bridge, newest).await,
+        handle_of(&bridge, newest).await,
+    );
+    assert_eq!(request(&one, "tools/call", "").await, Ok(()));
+    let params = object(r#"{"name":"slow","arguments":{}}"#);
+    let slow = one.request("tools/call", Some(params), CallOptions::default(), None);
+    let slow = slow.expect("it is sent");
+    let left = tokio::time::timeout(Duration::from_secs(1), slow).await;
+    assert!(left.is_err(), "the server is busy");
+    assert_eq!(request(&other, "tools/call", "").await, Ok(()));
+    bridge.shutdown().await;
 }
