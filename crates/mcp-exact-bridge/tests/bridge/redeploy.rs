@@ -137,6 +137,22 @@ impl Replaced {
         }
     }
 
+    /// Returns the line that answers a message; `None` for a notification.
+    fn answer(&self, session: &str, message: &Value) -> Option<String> {
+        let (id, method) = (&message["id"], message["method"].as_str().unwrap_or(""));
+        if id.is_null() {
+            return None;
+        }
+        let answer = match self.result(session, method) {
+            Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            None => {
+                let error = json!({ "code": -32601, "message": "Method not found" });
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            }
+        };
+        Some(format!("{answer}\n"))
+    }
+
     /// Serves a connection as a process.
     async fn run(self: Arc<Self>, stream: DuplexStream, fault: Fault) {
         let number = self.begun.fetch_add(1, Ordering::AcqRel);
@@ -155,19 +171,9 @@ impl Replaced {
             };
             let Ok(Some(line)) = line else { return };
             let message: Value = serde_json::from_str(&line).expect("JSON");
-            let (id, method) = (&message["id"], message["method"].as_str().unwrap_or(""));
-            if id.is_null() {
-                continue;
-            }
-            let answer = match self.result(&number.to_string(), method) {
-                Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-                None => {
-                    let error = json!({ "code": -32601, "message": "Method not found" });
-                    json!({ "jsonrpc": "2.0", "id": id, "error": error })
-                }
-            };
-            let line = format!("{answer}\n");
-            if writer.write_all(line.as_bytes()).await.is_err() {
+            if let Some(answer) = self.answer(&number.to_string(), &message)
+                && writer.write_all(answer.as_bytes()).await.is_err()
+            {
                 return;
             }
         }
@@ -195,11 +201,21 @@ impl Upstream for Processes {
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         let (local, remote) = tokio::io::duplex(64 << 10);
         tokio::spawn(Arc::clone(&self.0).run(remote, self.1));
-        let (reader, writer) = tokio::io::split(local);
-        let transport = LineTransport::new(reader, writer, 4 << 20);
-        let options = ConnectionOptions::default();
-        Ok(connect(settings, prior, handler, transport, options))
+        Ok(connect_by_lines(local, settings, prior, handler))
     }
+}
+
+/// Connects a client to a stream of lines.
+fn connect_by_lines(
+    local: DuplexStream,
+    settings: Arc<ClientSettings>,
+    prior: Option<&CachedNegotiation>,
+    handler: Arc<dyn ClientHandler>,
+) -> (ClientHandle, JoinHandle<()>) {
+    let (reader, writer) = tokio::io::split(local);
+    let transport = LineTransport::new(reader, writer, 4 << 20);
+    let options = ConnectionOptions::default();
+    connect(settings, prior, handler, transport, options)
 }
 
 /// Sends a request of the table; returns the reason if it fails.
@@ -424,29 +440,17 @@ impl Upstream for OneAtATime {
             let mut lines = BufReader::new(reader).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 let message: Value = serde_json::from_str(&line).expect("JSON");
-                let method = message["method"].as_str().unwrap_or("");
                 if message["params"]["name"] == "slow" {
                     tokio::time::sleep(Duration::from_secs(30)).await;
                 }
-                let id = &message["id"];
-                let answer = match server.result("", method) {
-                    _ if id.is_null() => continue,
-                    Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-                    None => {
-                        let error = json!({ "code": -32601, "message": "Method not found" });
-                        json!({ "jsonrpc": "2.0", "id": id, "error": error })
-                    }
-                };
-                let line = format!("{answer}\n");
-                if writer.write_all(line.as_bytes()).await.is_err() {
+                if let Some(answer) = server.answer("", &message)
+                    && writer.write_all(answer.as_bytes()).await.is_err()
+                {
                     return;
                 }
             }
         });
-        let (reader, writer) = tokio::io::split(local);
-        let transport = LineTransport::new(reader, writer, 4 << 20);
-        let options = ConnectionOptions::default();
-        Ok(connect(settings, prior, handler, transport, options))
+        Ok(connect_by_lines(local, settings, prior, handler))
     }
 }
 
