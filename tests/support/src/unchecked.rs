@@ -1,7 +1,7 @@
 //! Keywords that the code generator accepts but the types do not check; `schema add` prints a notice for each of these
 //! keywords. Tests compare the types with the schema without these keywords.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Names of the keywords that the types do not check.
 const UNCHECKED_KEYWORDS: [&str; 20] = [
@@ -91,11 +91,91 @@ pub fn without_unchecked(schema: &Value) -> Value {
     kept.into()
 }
 
+/// Returns the schema as the types have it: without the keywords that they do not check, and with one array in each union,
+/// the last variant, whose items may be those of any array of the union. An array that is a definition stays what it is.
+pub fn schema_of_types(schema: &Value) -> Value {
+    let mut schema = without_unchecked(schema);
+    let definitions = [&schema["definitions"], &schema["$defs"]];
+    let definitions = definitions.into_iter().filter_map(Value::as_object);
+    let items = definitions
+        .flat_map(Map::values)
+        .filter(|definition| is_array(definition))
+        .map(|definition| definition["items"].clone());
+    let named_items: Vec<Value> = items.collect();
+    merge_arrays(&mut schema, &named_items);
+    schema
+}
+
+/// Returns true for the schema of an array.
+fn is_array(schema: &Value) -> bool {
+    schema["type"] == "array"
+}
+
+/// Merges the arrays of each union in a schema; `named_items` are the items of the arrays that are definitions.
+fn merge_arrays(schema: &mut Value, named_items: &[Value]) {
+    match schema {
+        Value::Array(all) => all
+            .iter_mut()
+            .for_each(|inner| merge_arrays(inner, named_items)),
+        Value::Object(keywords) => {
+            for inner in keywords.values_mut() {
+                merge_arrays(inner, named_items);
+            }
+            let Some(Value::Array(variants)) = keywords.get_mut("anyOf") else {
+                return;
+            };
+            let is_unnamed =
+                |variant: &Value| is_array(variant) && !named_items.contains(&variant["items"]);
+            if variants
+                .iter()
+                .filter(|variant| is_unnamed(variant))
+                .count()
+                < 2
+            {
+                return;
+            }
+            let (arrays, others): (Vec<_>, Vec<_>) = variants.drain(..).partition(is_unnamed);
+            let merged = json!({ "type": "array", "items": items_of_any(&arrays) });
+            if others.is_empty() {
+                *schema = merged;
+            } else {
+                *variants = others;
+                variants.push(merged);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the schema of the items of any of these arrays.
+fn items_of_any(arrays: &[Value]) -> Value {
+    let mut items: Vec<Value> = Vec::new();
+    for array in arrays {
+        let of_array = match array.get("items") {
+            Some(schema) => match schema["anyOf"].as_array() {
+                Some(variants) => variants.clone(),
+                None => vec![schema.clone()],
+            },
+            None => vec![json!({})],
+        };
+        for schema in of_array {
+            if !items.contains(&schema) {
+                items.push(schema);
+            }
+        }
+    }
+    match items.as_slice() {
+        [only] => only.clone(),
+        _ if items.contains(&json!({})) => json!({}),
+        _ => json!({ "anyOf": items }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::without_unchecked;
+    use super::{schema_of_types, without_unchecked};
 
     /// Definitions and members whose names are unchecked keywords are kept.
     #[test]
@@ -139,5 +219,33 @@ mod tests {
             "only": {"$ref": "#/$defs/A", "description": "x"},
         }});
         assert_eq!(without_unchecked(&schema), expected);
+    }
+
+    /// The arrays of a union are one, unless they are definitions.
+    #[test]
+    fn arrays_of_a_union_are_one() {
+        let list = |name: &str| json!({"type": "array", "items": {"$ref": name}});
+        let batches = json!([list("Request"), list("Response")]);
+        let schema = json!({
+            "$defs": {"Requests": list("Request"), "Responses": list("Response")},
+            "properties": {
+                "named": {"anyOf": batches},
+                "lists": {"anyOf": [
+                    list("A"),
+                    {"type": "null"},
+                    {"type": "array", "items": {"anyOf": [{"$ref": "B"}, {"$ref": "A"}]}},
+                ]},
+                "any": {"anyOf": [list("A"), {"type": "array"}]},
+            },
+        });
+        let expected = json!({
+            "named": {"anyOf": batches},
+            "lists": {"anyOf": [
+                {"type": "null"},
+                {"type": "array", "items": {"anyOf": [{"$ref": "A"}, {"$ref": "B"}]}},
+            ]},
+            "any": {"type": "array", "items": {}},
+        });
+        assert_eq!(schema_of_types(&schema)["properties"], expected);
     }
 }

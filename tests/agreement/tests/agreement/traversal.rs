@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use codegen::ir::{Ir, Shape, Type};
-use mcp_exact_tests_support::{Doc, Oracle, without_unchecked};
+use mcp_exact_tests_support::{Doc, Oracle, schema_of_types};
 use serde_json::{Map, Value, json};
 
 use crate::all_of::merge_all_of;
@@ -86,7 +86,7 @@ pub enum VisitedValue<'d> {
 impl Schema {
     /// Prepares a corrected schema for traversals; `ir` is the intermediate representation of its types.
     pub fn new(corrected: &Value, ir: &Ir) -> Self {
-        let corrected = without_unchecked(corrected);
+        let corrected = schema_of_types(corrected);
         let key = ["definitions", "$defs"]
             .into_iter()
             .find(|key| corrected.get(key).is_some())

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use mcp_exact_convert::KnownRevision;
-use mcp_exact_tests_support::{Oracle, without_unchecked};
+use mcp_exact_tests_support::{Oracle, schema_of_types};
 use serde_json::Value;
 
 /// Revision with its schema document and a validator.
@@ -36,7 +36,7 @@ pub fn revisions() -> &'static [Revision] {
                 names: &names,
             };
             let document = codegen::corrected_schema(entry, bytes.as_bytes(), tables);
-            let document = without_unchecked(&document.expect("a schema"));
+            let document = schema_of_types(&document.expect("a schema"));
             let document: &'static Value = Box::leak(Box::new(document));
             Revision {
                 revision: *known,
