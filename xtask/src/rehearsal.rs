@@ -41,6 +41,7 @@ pub fn run(root: &Path, clone: Option<&Path>) -> anyhow::Result<()> {
         &history::Arguments {
             clone: clone.map(Path::to_owned),
             add: true,
+            only: Vec::new(),
             sample: None,
             seed: 1,
         },

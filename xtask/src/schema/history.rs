@@ -31,6 +31,9 @@ pub struct Arguments {
     /// differ in descriptions alone are one version.
     #[arg(long)]
     pub add: bool,
+    /// Take only the versions of these commits: the beginning of each, with commas.
+    #[arg(long, value_name = "COMMIT", requires = "add", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Take only so many of the versions, chosen at random.
     #[arg(long, value_name = "N", requires = "add")]
     pub sample: Option<usize>,
@@ -73,16 +76,30 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     versions.retain(|version| version.path == DRAFT_PATH);
     let count = versions.len();
-    let versions = distinct_versions(versions);
+    let mut versions = distinct_versions(versions);
     println!(
         "{count} versions of the draft, {} without those that differ in descriptions alone",
         versions.len()
     );
+    if !arguments.only.is_empty() {
+        versions.retain(|version| is_wanted(version, &arguments.only));
+        ensure!(
+            !versions.is_empty(),
+            "no distinct version of the draft begins with one of the commits of `--only`"
+        );
+    }
     let versions = match arguments.sample {
         Some(wanted) => sample(versions, wanted, arguments.seed),
         None => versions,
     };
     add_all(root, &versions)
+}
+
+/// Returns true if the commit of a version begins with one of `commits`.
+fn is_wanted(version: &Version, commits: &[String]) -> bool {
+    commits
+        .iter()
+        .any(|commit| version.commit.starts_with(commit))
 }
 
 /// Runs the generator over every version; prints which it accepts, and why it refuses the others.
