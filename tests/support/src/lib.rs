@@ -28,4 +28,4 @@ pub use rng::Rng;
 pub use schema::definition_names;
 pub use text::{Doc, Style, is_same_json};
 pub use tier::Cases;
-pub use unchecked::{schema_of_types, without_unchecked};
+pub use unchecked::{merge_arrays, schema_of_types, without_unchecked};

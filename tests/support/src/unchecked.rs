@@ -112,7 +112,7 @@ fn is_array(schema: &Value) -> bool {
 }
 
 /// Merges the arrays of each union in a schema; `named_items` are the items of the arrays that are definitions.
-fn merge_arrays(schema: &mut Value, named_items: &[Value]) {
+pub fn merge_arrays(schema: &mut Value, named_items: &[Value]) {
     match schema {
         Value::Array(all) => all
             .iter_mut()
