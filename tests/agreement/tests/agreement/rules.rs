@@ -196,13 +196,19 @@ fn is_any_message(
                 }
             }
             _ => {
-                collect_object_members(schema, &union, &mut forms);
+                collect_objects(schema, &union, &mut forms);
                 doc
             }
         };
+        // A message of another method has nothing to do with what this one needs.
+        forms.retain(|form| {
+            let method = form["properties"]["method"]["const"].as_str();
+            method.is_none_or(|method| is_text(doc.member("method"), method))
+        });
         let needs = |names: &[&str]| {
             forms
                 .iter()
+                .map(|form| required_names(form))
                 .any(|form| names.iter().all(|name| form.contains(name)))
         };
         found |= predicate(&needs, doc, is_first_item);
@@ -210,20 +216,25 @@ fn is_any_message(
     found
 }
 
-/// Collects the required members of each object variant of a union.
-fn collect_object_members(schema: &Schema, at: &SchemaAt, to: &mut Vec<BTreeSet<&'static str>>) {
+/// Returns true if a member is this text.
+fn is_text(member: Option<&Doc>, text: &str) -> bool {
+    matches!(member, Some(Doc::String(found)) if found == text)
+}
+
+/// Collects the schemas of the object variants of a union.
+fn collect_objects(schema: &Schema, at: &SchemaAt, to: &mut Vec<&'static Value>) {
     let at = schema.resolve(at);
     match schema.variants(&at) {
         Some(members) => members
             .iter()
-            .for_each(|(_, at)| collect_object_members(schema, at, to)),
-        None if at.schema["type"] == "object" => to.push(required_names(at.schema)),
+            .for_each(|(_, at)| collect_objects(schema, at, to)),
+        None if at.schema["type"] == "object" => to.push(at.schema),
         None => {}
     }
 }
 
-/// Collects the required members of the items of each array variant of a union, if the union has array variants.
-fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static str>>) {
+/// Collects the schemas of the items of each array variant of a union, if the union has array variants.
+fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<&'static Value>) {
     for (_, member) in schema.variants(union).unwrap_or_default() {
         let array = schema.resolve(&member);
         if array.schema["type"] == "array" {
@@ -231,7 +242,7 @@ fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static s
                 pointer: format!("{}/items", array.pointer),
                 schema: &array.schema["items"],
             };
-            collect_object_members(schema, &items, to);
+            collect_objects(schema, &items, to);
         }
     }
 }
