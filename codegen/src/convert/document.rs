@@ -134,6 +134,10 @@ impl Page {
             let Entry {
                 id, from, to, test, ..
             } = entry;
+            let step = match (from.as_str(), to.as_str()) {
+                ("*", "*") => "all".to_owned(),
+                (from, to) => format!("{from} → {to}"),
+            };
             let runs = match &entry.action {
                 Action::Call(function) | Action::Prepare(function) => format!("`{function}`"),
                 Action::Refuse => "refused".to_owned(),
@@ -142,10 +146,7 @@ impl Page {
                 Action::Means(value) => format!("absence means `{value}`"),
                 Action::Session(value) => format!("from the session, else `{value}`"),
             };
-            let _ = writeln!(
-                self.markdown,
-                "| `{id}` | {from} → {to} | {runs} | `{test}` |"
-            );
+            let _ = writeln!(self.markdown, "| `{id}` | {step} | {runs} | `{test}` |");
         }
     }
 

@@ -94,7 +94,9 @@ impl<'i> Step<'_, 'i> {
         let (source, target) = (self.source().get(source)?, self.target().get(target)?);
         let preparation = self
             .table
-            .entry_of_definition(self.ids(), &source.name)
+            .entry_of_definition(self.ids(), &source.name, |member| {
+                [source, target].iter().all(|one| has_member(one, member))
+            })
             .and_then(|entry| {
                 let Action::Prepare(function) = &entry.action else {
                     return None;
@@ -258,5 +260,13 @@ fn removal_of_entry(entry: &Entry) -> Option<(EffectKind, RemovalKind)> {
 pub fn reference(name: &str) -> Type {
     Type::Ref {
         name: name.to_owned(),
+    }
+}
+
+/// Returns true if a definition is an object with this member.
+fn has_member(definition: &Definition, name: &str) -> bool {
+    match &definition.shape {
+        Shape::Struct(members) => members.iter().any(|member| member.name == name),
+        _ => false,
     }
 }

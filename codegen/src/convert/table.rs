@@ -9,6 +9,9 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
+/// Name of every revision in an entry.
+const EVERY: &str = "*";
+
 /// The parsed `schema/conversions.toml`.
 #[derive(Debug)]
 pub struct Table {
@@ -33,9 +36,9 @@ struct Consequence {
 pub struct Entry {
     /// Name of the entry in error messages and on the page `docs/conversions.md`.
     pub id: String,
-    /// Source revision.
+    /// Source revision; `*` matches every revision.
     pub from: String,
-    /// Target revision, which is a neighbour of the source revision.
+    /// Target revision, which is a neighbour of the source revision; `*` matches every neighbour.
     pub to: String,
     /// Definition of the source revision; `*` matches every definition with the member.
     pub definition: String,
@@ -191,6 +194,14 @@ impl ParsedEntry {
                 "remove it",
             );
         }
+        if [&self.from, &self.to].contains(&&EVERY.to_owned())
+            && (self.from != self.to || self.when.is_none())
+        {
+            return fail(
+                "is for every step and has no `when`, or names one revision alone",
+                "name both revisions",
+            );
+        }
         if !is_match {
             let remedy =
                 "variants are called or refused, types prepared, members refused or filled in";
@@ -277,10 +288,20 @@ impl Table {
         entries.inspect(|entry| entry.is_used.set(true))
     }
 
-    /// Returns the entry for a complete definition, without a variant or member, in a step.
-    pub fn entry_of_definition(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
-        self.find_entry(step, definition, |e| {
-            e.member.is_none() && e.variant.is_none()
+    /// Returns the entry for a complete definition, without a variant or member, in a step. An entry for every step applies
+    /// if `has_member` returns true for its `when`: both revisions define the member.
+    pub fn entry_of_definition(
+        &self,
+        step: (&str, &str),
+        definition: &str,
+        has_member: impl Fn(&str) -> bool,
+    ) -> Option<&Entry> {
+        let is_whole = |entry: &Entry| entry.member.is_none() && entry.variant.is_none();
+        self.find_entry(step, definition, is_whole).or_else(|| {
+            self.find_entry((EVERY, EVERY), definition, |entry| {
+                let member = entry.required_member.as_deref();
+                is_whole(entry) && member.is_some_and(&has_member)
+            })
         })
     }
 
@@ -369,7 +390,11 @@ mod tests {
         let table = Table::parse(ENTRY).expect("a table");
         assert!(table.member(("1", "2"), "Thing", "m").is_none());
         assert!(table.member(("2", "1"), "Other", "m").is_none());
-        assert!(table.entry_of_definition(("2", "1"), "Thing").is_none());
+        assert!(
+            table
+                .entry_of_definition(("2", "1"), "Thing", |_| true)
+                .is_none()
+        );
         assert!(table.variant(("2", "1"), "Thing", "m").is_none());
         let entry = table.member(("2", "1"), "Thing", "m").expect("an entry");
         assert_eq!(entry.action, Action::Refuse);
@@ -381,7 +406,39 @@ mod tests {
     fn a_star_matches_every_definition() {
         let table = Table::parse(&ENTRY.replace("Thing", "*")).expect("a table");
         assert!(table.member(("2", "1"), "Other", "m").is_some());
-        assert!(table.entry_of_definition(("2", "1"), "Other").is_none());
+        assert!(
+            table
+                .entry_of_definition(("2", "1"), "Other", |_| true)
+                .is_none()
+        );
+    }
+
+    /// An entry for every step applies where both revisions define the member, behind an entry for the step alone.
+    #[test]
+    fn entries_for_every_step_need_their_member() {
+        let every = ENTRY
+            .replace("\"2\"", "\"*\"")
+            .replace("\"1\"", "\"*\"")
+            .replace("member = \"m\"", "when = \"m\"")
+            .replace("refuse = true", "prepare = \"f\"");
+        let own = ENTRY
+            .replace("\"x\"", "\"own\"")
+            .replace("member = \"m\"", "")
+            .replace("refuse = true", "prepare = \"g\"");
+        let table = Table::parse(&format!("{every}{own}")).expect("a table");
+        let found = |step, member: &str| {
+            let entry = table.entry_of_definition(step, "Thing", |known| known == member);
+            entry.map(|entry| entry.id.as_str())
+        };
+        assert_eq!(found(("7", "8"), "m"), Some("x"));
+        assert_eq!(found(("7", "8"), "other"), None);
+        assert_eq!(found(("2", "1"), "m"), Some("own"));
+        assert_eq!(table.check_all_used(&["1", "2"]), Ok(()));
+        check(
+            &every.replace("to = \"*\"", "to = \"1\""),
+            "name both revisions",
+        );
+        check(&every.replace("when = \"m\"", ""), "name both revisions");
     }
 
     /// An entry is refused if its reason is empty, a field is unknown, it has no action, or the action does not apply.

@@ -187,13 +187,6 @@ fn describe_revision(
         ));
     }
     if let Some(previous) = previous.filter(|_| !revision.is_draft()) {
-        let both = [previous.facts.lifecycle, lifecycle];
-        lines.extend(review::missing_version_rules(
-            &previous.revision.id,
-            id,
-            both,
-            &schemas.conversions,
-        ));
         lines.extend(codegen::refused_conversions(
             &previous.ir,
             ir,

@@ -73,41 +73,6 @@ pub fn describe_assumed_properties(
     )
 }
 
-/// Asks for the conversions of the revision that each request names, between two revisions without a handshake: no difference of
-/// schemas shows them. Returns nothing if `conversions` has them, or a revision has a handshake.
-pub fn missing_version_rules(
-    previous: &str,
-    id: &str,
-    lifecycles: [Lifecycle; 2],
-    conversions: &str,
-) -> Vec<String> {
-    if lifecycles != [Lifecycle::new(false); 2] {
-        return Vec::new();
-    }
-    let entry = |from: &str, to: &str| {
-        format!(
-            "[[conversion]]\nid = \"version-of-requests-{from}-{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n\
-             type = \"RequestMetaObject\"\nprepare = \"versions::of_target\"\n\
-             when = \"io.modelcontextprotocol/protocolVersion\"\n\
-             reason = \"each request names the revision of the message\"\ncites = \"basic, _meta\"\n\
-             test = \"versions::requests_name_their_revision\"\n"
-        )
-    };
-    [(previous, id), (id, previous)]
-        .into_iter()
-        .map(|(from, to)| (from, to, entry(from, to)))
-        .filter(|(from, to, _)| {
-            !conversions.contains(&format!("id = \"version-of-requests-{from}-{to}\""))
-        })
-        .map(|(from, to, entry)| {
-            format!(
-                "the conversion from {from} to {to}: requests keep the revision that they name; add this to \
-                 schema/conversions.toml, then run `cargo xtask codegen`:\n{entry}"
-            )
-        })
-        .collect()
-}
-
 /// Describes the differences from the previous revision: their number, and changed methods of the lifecycle.
 fn describe_changes(previous: &Ir, ir: &Ir) -> Vec<String> {
     let diff = diff(previous, ir);
@@ -211,30 +176,5 @@ fn add_formats(value: &Type, found: &mut BTreeSet<String>) {
         Type::Array { items, .. } => add_formats(items, found),
         Type::Map(inner) | Type::Nullable(inner) => add_formats(inner, found),
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use codegen::Lifecycle;
-
-    use super::missing_version_rules;
-
-    /// Between two revisions without a handshake, the rules of both directions are asked for until they are there.
-    #[test]
-    fn version_rules_are_asked_for() {
-        let stateless = Lifecycle::new(false);
-        let asked = |lifecycles, conversions: &str| {
-            missing_version_rules("2026-07-28", "2099-01-01", lifecycles, conversions)
-        };
-        let both = asked([stateless; 2], "");
-        assert_eq!(both.len(), 2);
-        assert!(
-            both[1].contains("from = \"2099-01-01\"\nto = \"2026-07-28\"\n"),
-            "{}",
-            both[1]
-        );
-        assert_eq!(asked([stateless; 2], &both.concat()), [""; 0]);
-        assert_eq!(asked([Lifecycle::new(true), stateless], ""), [""; 0]);
     }
 }

@@ -15,6 +15,7 @@ fn manual_conversions_name_their_tests() {
     let files = [
         ("chosen", include_str!("chosen.rs")),
         ("meaning", include_str!("meaning.rs")),
+        ("versions", include_str!("versions.rs")),
     ];
     let table = include_str!("../../../../schema/conversions.toml");
     let named = table
