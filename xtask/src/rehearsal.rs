@@ -15,12 +15,10 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::schema::add::Status;
-use crate::schema::history::{self, add_and_remove};
+use crate::schema::history::{self, REVISION, add_and_remove};
 use crate::schema::kept;
 use crate::scratch::Scratch;
 
-/// Identifier of the invented revisions.
-const REVISION: &str = "2099-01-01";
 /// Identifier of the invented extension.
 const EXTENSION: &str = "ext-rehearsal";
 

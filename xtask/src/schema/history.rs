@@ -22,6 +22,9 @@ use crate::scratch::Scratch;
 /// Path of the draft in the official repository.
 const DRAFT_PATH: &str = "schema/draft/schema.json";
 
+/// Identifier of invented revisions.
+pub const REVISION: &str = "2099-01-01";
+
 /// Arguments of `cargo xtask schema history`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -92,7 +95,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         Some(wanted) => sample(versions, wanted, arguments.seed),
         None => versions,
     };
-    add_all(root, &versions)
+    add_all(root, &versions, arguments.clone.is_none())
 }
 
 /// Returns true if the commit of a version begins with one of `commits`.
@@ -135,8 +138,9 @@ fn draft_revision(bytes: &[u8]) -> Revision {
     }
 }
 
-/// Adds and removes each version in a copy of the workspace; prints the outcome and the time of each.
-fn add_all(root: &Path, versions: &[Version]) -> anyhow::Result<()> {
+/// Adds and removes each version in a copy of the workspace, and the newest also as a release if `has_release`; prints the
+/// outcome and the time of each.
+fn add_all(root: &Path, versions: &[Version], has_release: bool) -> anyhow::Result<()> {
     let scratch = Scratch::new(root)?;
     let schemas = Schemas::read(&root.join("schema"))?;
     let mut lines = Vec::new();
@@ -157,6 +161,15 @@ fn add_all(root: &Path, versions: &[Version]) -> anyhow::Result<()> {
                 }
             },
         };
+        println!("{line}");
+        lines.push(line);
+    }
+    // Conversions are held against a release alone.
+    if let Some(newest) = versions.last().filter(|_| has_release) {
+        let time = add_and_remove(&scratch, REVISION, &newest.bytes, Status::Release);
+        let time =
+            time.with_context(|| format!("as a release, {} was not added", newest.name()))?;
+        let line = format!("added {:5.1} s as a release", time.as_secs_f64());
         println!("{line}");
         lines.push(line);
     }
