@@ -9,10 +9,10 @@
     reason = "what a revision lacks is worth reading"
 )]
 
-#[path = "../convert/checker.rs"]
+#[path = "../../../convert/tests/convert/checker.rs"]
 mod checker;
 mod raw;
-#[path = "../convert/revisions.rs"]
+#[path = "../../../convert/tests/convert/revisions.rs"]
 mod revisions;
 
 use std::sync::{Arc, Mutex};
