@@ -138,7 +138,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let tests: &[&[&str]] = match arguments.status {
         // A draft has no conversions, and leaves those of the released revisions as they are.
         Status::Draft => &[AGREEMENT],
-        Status::Release => &[AGREEMENT_OF_RELEASE, CONVERSIONS],
+        Status::Release => &[AGREEMENT, CONVERSIONS],
     };
     build_and_test(root, id, tests)?;
     rollback.keep();
@@ -262,7 +262,8 @@ pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow
 }
 
 /// Arguments of the tests that hold types against schemas; with the features of the whole workspace, dependencies that
-/// `cargo xtask test` has built are not built again.
+/// `cargo xtask test` has built are not built again. These tests and those of conversions build nothing with sessions or
+/// transports, which may have to learn a new method or lifecycle first.
 pub(super) const AGREEMENT: &[&str] = &[
     WHOLE_WORKSPACE[0],
     WHOLE_WORKSPACE[1],
@@ -270,14 +271,13 @@ pub(super) const AGREEMENT: &[&str] = &[
     "--test",
     "agreement",
 ];
-/// Arguments of the same tests for a released revision: nothing with sessions or transports is built, because those may
-/// have to learn the revision first.
-const AGREEMENT_OF_RELEASE: &[&str] = &["--package", "mcp-exact-tests-agreement"];
-/// Arguments of the tests of conversions, without those that need endpoints: an endpoint learns a new method or lifecycle later.
+/// Arguments of the tests of conversions.
 const CONVERSIONS: &[&str] = &[
-    "--package",
-    "mcp-exact-tests-convert",
-    "--no-default-features",
+    WHOLE_WORKSPACE[0],
+    WHOLE_WORKSPACE[1],
+    WHOLE_WORKSPACE[2],
+    "--test",
+    "convert",
 ];
 
 /// Builds and tests the written files; each element of `tests` has the arguments that select tests of other packages.
