@@ -266,7 +266,7 @@ impl Backend {
         }
         self.fill_spares();
         if self.first_client.get().is_none() {
-            self.tools.list(&connection).await;
+            self.tools.list(&connection, self.max_pages()).await;
         }
     }
 
@@ -375,6 +375,12 @@ impl Backend {
     /// Returns true if clients with sessions share connections to the server.
     pub(crate) fn is_shared(&self) -> bool {
         self.upstream().0.is_shared()
+    }
+
+    /// Returns the maximum number of pages of a list of the server.
+    pub(crate) fn max_pages(&self) -> usize {
+        let own = self.upstream().0.max_pages();
+        own.unwrap_or(self.options.max_pages)
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.

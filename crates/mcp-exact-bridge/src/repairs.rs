@@ -82,10 +82,16 @@ impl RepairCounters {
                     repair,
                 });
             }
+            let remedy = match repair.rule {
+                RepairRule::TooManyPages => {
+                    "; allow more by `Options::max_pages`, or by `max-pages` in the file of the program"
+                }
+                _ => "",
+            };
             if is_new && peer.is_empty() {
                 tracing::warn!(method, %repair, "a message of a client was repaired");
             } else if is_new {
-                tracing::warn!(server = &**peer, method, %repair, "a message of the server was repaired");
+                tracing::warn!(server = &**peer, method, %repair, "a message of the server was repaired{remedy}");
             }
         }
     }

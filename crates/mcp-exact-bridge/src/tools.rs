@@ -8,15 +8,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
-use mcp_exact_session::{Json, JsonObject, Outcome};
+use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
 
 use crate::upstream::Connection;
 
 /// Maximum number of tools in the cache.
 const MAX_TOOLS: usize = 10_000;
-
-/// Maximum number of pages of the tool list that are read when the bridge starts.
-const MAX_PAGES: usize = 100;
 
 /// Parameters of the server's tools that are mirrored into headers, by the name of the tool.
 #[derive(Debug, Default)]
@@ -46,13 +43,14 @@ impl KnownTools {
         }
     }
 
-    /// Requests the complete tool list of the server.
-    pub(crate) async fn list(&self, connection: &Connection) {
+    /// Requests the complete tool list of the server, up to `max_pages` pages.
+    pub(crate) async fn list(&self, connection: &Connection, max_pages: usize) {
         if connection.info.capabilities.view().find("tools").is_none() {
             return;
         }
+        let mut cursors = ListCursors::new(max_pages);
         let mut cursor: Option<Json> = None;
-        for _ in 0..MAX_PAGES {
+        loop {
             let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
             let listing = connection
                 .client
@@ -64,7 +62,8 @@ impl KnownTools {
                 return;
             };
             self.update(page.object());
-            cursor = page.object().get("nextCursor");
+            // Why a list ends is reported when clients read it.
+            cursor = cursors.next_cursor(page.object()).ok().flatten();
             if cursor.is_none() {
                 return;
             }

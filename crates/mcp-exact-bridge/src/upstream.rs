@@ -41,6 +41,11 @@ pub trait Upstream: Send + Sync + 'static {
         false
     }
 
+    /// Returns the maximum number of pages of a list of the server; `None` for [`Options::max_pages`].
+    fn max_pages(&self) -> Option<usize> {
+        None
+    }
+
     /// Starts a server for a client that connects later, if starting takes time; `None` if nothing can be done in advance, or
     /// the server cannot be started. No message may be sent to the server before a client connects.
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
@@ -69,6 +74,10 @@ impl<U: Upstream> Upstream for SharedUpstream<U> {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn max_pages(&self) -> Option<usize> {
+        self.0.max_pages()
     }
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {

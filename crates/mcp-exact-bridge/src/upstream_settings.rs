@@ -22,6 +22,8 @@ pub struct UpstreamSettings {
     pub connect_timeout: Option<Duration>,
     /// Maximum size of a message of the server, in bytes.
     pub message_bytes: Option<usize>,
+    /// Maximum number of pages of a list of the server.
+    pub max_pages: Option<usize>,
 }
 
 impl UpstreamSettings {
@@ -71,6 +73,10 @@ impl<U: Upstream> Upstream for ConfiguredUpstream<U> {
 
     fn is_shared(&self) -> bool {
         self.upstream.is_shared()
+    }
+
+    fn max_pages(&self) -> Option<usize> {
+        self.settings.max_pages.or(self.upstream.max_pages())
     }
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {

@@ -30,6 +30,14 @@ impl fmt::Display for RepairedMessage {
     }
 }
 
+/// Returns what an application can do about a repair, as the end of a sentence; empty if it can do nothing.
+pub(crate) fn remedy(rule: RepairRule) -> &'static str {
+    match rule {
+        RepairRule::TooManyPages => "; allow more by `Connect::max_pages`",
+        _ => "",
+    }
+}
+
 /// Handler of repairs.
 type OnRepair = Arc<dyn Fn(&RepairedMessage) + Send + Sync>;
 
@@ -63,7 +71,11 @@ impl RepairReports {
                 repair,
             };
             if self.is_new(&repaired) {
-                tracing::warn!(rule = repaired.repair.rule.name(), "repaired: {repaired}");
+                let remedy = remedy(repaired.repair.rule);
+                tracing::warn!(
+                    rule = repaired.repair.rule.name(),
+                    "repaired: {repaired}{remedy}"
+                );
             }
             if let Some(handler) = &self.on_repair {
                 contain_panic("on_repair", || handler(&repaired));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Change, IncomingRequest, Json, JsonObject, Outcome, PeerError, Repair, RepairRule, Reply,
+    Change, IncomingRequest, Json, JsonObject, ListCursors, Outcome, PeerError, Repair, RepairRule,
+    Reply,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
@@ -194,7 +195,8 @@ impl SharedState {
         let leave_out = |server: usize, error: &str| {
             backends[server].set_missed();
             let server = backends[server].name.as_str();
-            tracing::warn!(server, error, "a server is left out of a list");
+            let method = list.method;
+            tracing::warn!(server, method, error, "a server is left out of a list");
         };
         while let Ok(Some(read)) = timeout_at(answered_at, reading.join_next()).await {
             match read {
@@ -252,8 +254,7 @@ impl SharedState {
         }
         let mut listed: Option<ServerList> = None;
         let mut cursor: Option<Json> = None;
-        let mut given = HashSet::new();
-        let max_pages = backend.options.max_pages;
+        let mut cursors = ListCursors::new(backend.max_pages());
         let params = list_params(request);
         loop {
             let mut params = params.clone();
@@ -278,11 +279,9 @@ impl SharedState {
             let entries = page.view().find(list.member);
             let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
             let mut entries = entries.unwrap_or_default();
-            cursor = page
-                .get("nextCursor")
-                .filter(|cursor| cursor.text() != "null");
-            let repeated = |cursor: &Json| !given.insert(cursor.text().to_owned());
-            let has_repeated = cursor.as_ref().is_some_and(repeated);
+            let next = cursors.next_cursor(&page);
+            let repeated = |repair: &Repair| repair.rule == RepairRule::RepeatedCursor;
+            let has_repeated = next.as_ref().is_err_and(repeated);
             let losses = losses::listed_in(&page);
             match &mut listed {
                 Some(listed) => {
@@ -304,15 +303,14 @@ impl SharedState {
                     });
                 }
             }
-            let rule = match cursor {
-                None => break,
-                Some(_) if has_repeated => RepairRule::RepeatedCursor,
-                Some(_) if given.len() >= max_pages => RepairRule::TooManyPages,
-                Some(_) => continue,
-            };
-            let repair = Repair::of_envelope(rule, "/nextCursor");
-            backend.repairs().report(list.method, &[repair]);
-            break;
+            match next {
+                Ok(Some(next)) => cursor = Some(next),
+                Ok(None) => break,
+                Err(repair) => {
+                    backend.repairs().report(list.method, &[repair]);
+                    break;
+                }
+            }
         }
         Ok(listed)
     }

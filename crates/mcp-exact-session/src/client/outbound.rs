@@ -11,6 +11,7 @@ use crate::Time;
 use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
+use crate::list_cursors::ListCursors;
 use crate::message::READ_PARAMS;
 
 /// Request of the application, with its parameters, options and state.
@@ -96,8 +97,8 @@ pub(super) struct Relisting {
     pub(super) error: PeerError,
     /// Name of the called tool.
     pub(super) tool: String,
-    /// Number of pages of the tool list that were requested.
-    pub(super) fetched_pages: u32,
+    /// Cursors of the tool list.
+    pub(super) cursors: ListCursors,
 }
 
 impl OutboundRequest {

@@ -18,6 +18,7 @@ use crate::error::{PeerError, SendError, Violation};
 use crate::header_mirroring::mirrored_params_within;
 use crate::http::{MirroredParam, param_headers};
 use crate::limits::Limit;
+use crate::list_cursors::ListCursors;
 use crate::message;
 use crate::outcome::{Outcome, RawResult};
 use crate::rules::client_request;
@@ -25,8 +26,6 @@ use crate::stream::{Binding, RequestKey};
 
 /// Method that lists tools.
 const LIST_METHOD: &str = "tools/list";
-/// Maximum number of pages of a list that are searched for one tool.
-const MAX_PAGES: u32 = 100;
 
 /// Tools of the server whose parameters are mirrored into HTTP headers.
 #[derive(Debug, Default)]
@@ -228,7 +227,7 @@ impl ClientEndpoint {
         outbound.phase = Phase::Relisting(Relisting {
             error,
             tool,
-            fetched_pages: 0,
+            cursors: ListCursors::default(),
         });
         self.tools.list_count += 1;
         self.request_page(key, outbound, None, &session);
@@ -279,19 +278,22 @@ impl ClientEndpoint {
         let Phase::Relisting(relisting) = &mut outbound.phase else {
             return;
         };
-        relisting.fetched_pages += 1;
-        let (tool, pages) = (relisting.tool.clone(), relisting.fetched_pages);
+        let tool = relisting.tool.clone();
         let error = relisting.error.clone();
+        let next = match &outcome {
+            // A list that does not end has no such tool.
+            Outcome::Result(page) => relisting.cursors.next_cursor(page.object()).ok().flatten(),
+            _ => None,
+        };
         let outcome = match outcome {
             Outcome::Result(page) => {
                 let session = self.state.session().map(Arc::clone);
                 let page = self.record_page(page);
-                let next = page.object().get("nextCursor");
                 match (session, next) {
                     (Some(session), _) if contains_tool(&page, &tool) => {
                         return self.resend_call(key, outbound, error, &session);
                     }
-                    (Some(session), Some(next)) if pages < MAX_PAGES => {
+                    (Some(session), Some(next)) => {
                         return self.request_page(key, outbound, Some(next), &session);
                     }
                     _ => Outcome::Error(error),

@@ -26,8 +26,8 @@ use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
-    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, MessageBudget, PeerError,
-    RequestKey, Revision, SendError, Tolerance, TraceContext,
+    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, ListCursors, MessageBudget,
+    PeerError, RequestKey, Revision, SendError, Tolerance, TraceContext,
 };
 
 use crate::notification::Notification;
@@ -334,9 +334,10 @@ impl ClientLink {
         &self.events.handlers.repairs
     }
 
-    /// Returns the maximum number of pages of one list, if the application sets it.
-    pub(super) fn max_pages(&self) -> Option<usize> {
-        self.events.handlers.max_pages
+    /// Returns the cursors of a list of which no page was read.
+    pub(super) fn list_cursors(&self) -> ListCursors {
+        let max_pages = self.events.handlers.max_pages;
+        max_pages.map_or_else(ListCursors::default, ListCursors::new)
     }
 
     /// Returns the output validators; `None` if the application does not validate structured results.

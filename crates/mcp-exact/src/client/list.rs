@@ -8,10 +8,8 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher as _;
 
 use super::{Client, ClientError};
-use crate::link::{INVALID_PARAMS, Json, JsonObject, Repair, RepairRule, Tolerance};
+use crate::link::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
 
-/// Default maximum number of pages of one list, because a server can return cursors endlessly.
-const MAX_PAGES: usize = 100;
 /// Maximum total size in bytes of the pages that [`List::all`] collects.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -84,8 +82,8 @@ pub struct List {
     cursor: Cursor,
     /// True if every page is fetched from the server.
     ignores_cache: bool,
-    /// Hashes of the cursors that were received.
-    cursors: HashSet<u64>,
+    /// Cursors that were received.
+    cursors: ListCursors,
     /// Hashes of the names or URIs on the pages that were received.
     listed_hashes: HashSet<u64>,
     /// Hashes of the names or URIs that were returned already.
@@ -126,7 +124,7 @@ impl List {
             page: VecDeque::new(),
             cursor: Cursor::First,
             ignores_cache: false,
-            cursors: HashSet::new(),
+            cursors: client.link().list_cursors(),
             listed_hashes: HashSet::new(),
             returned_hashes: HashSet::new(),
             hasher: RandomState::new(),
@@ -185,7 +183,7 @@ impl List {
                 // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
                 // beginning" (`server/utilities/caching`, "Interaction with Pagination").
                 self.client.link().cache().remove_list_pages(self.method);
-                self.cursors.clear();
+                self.cursors = self.client.link().list_cursors();
                 self.listed_hashes.clear();
                 self.cursor = Cursor::First;
                 self.has_restarted = true;
@@ -204,10 +202,7 @@ impl List {
             )));
         };
         let mut entries: VecDeque<_> = entries.into_iter().map(Definition).collect();
-        let next = page
-            .get("nextCursor")
-            .filter(|cursor| cursor.text() != "null");
-        let (cursor, has_repeated) = self.next_cursor(next)?;
+        let (cursor, has_repeated) = self.next_cursor(&page)?;
         self.cursor = cursor;
         let keys: Vec<u64> = entries.iter().map(|entry| self.hash_entry(entry)).collect();
         if has_repeated {
@@ -225,35 +220,26 @@ impl List {
     }
 
     /// Returns the position after a page, and true if the cursor was given before: the list cannot go on, and ends with what
-    /// was read. The empty string is a cursor (`server/utilities/pagination`).
+    /// was read.
     ///
     /// # Errors
-    /// [`ClientError::Result`] with [`Tolerance::Strict`], instead of the end.
-    fn next_cursor(&mut self, next: Option<Json>) -> Result<(Cursor, bool), ClientError> {
-        let Some(cursor) = next else {
-            return Ok((Cursor::End, false));
+    /// [`ClientError::Pages`] with [`Tolerance::Strict`], instead of the end.
+    fn next_cursor(&mut self, page: &JsonObject) -> Result<(Cursor, bool), ClientError> {
+        let repair = match self.cursors.next_cursor(page) {
+            Ok(Some(cursor)) => return Ok((Cursor::After(cursor), false)),
+            Ok(None) => return Ok((Cursor::End, false)),
+            Err(repair) => repair,
         };
-        let has_repeated = !self.cursors.insert(self.hasher.hash_one(cursor.text()));
-        let link = self.client.link();
-        let rule = if has_repeated {
-            RepairRule::RepeatedCursor
-        } else if self.cursors.len() >= link.max_pages().unwrap_or(MAX_PAGES) {
-            RepairRule::TooManyPages
-        } else {
-            return Ok((Cursor::After(cursor), false));
-        };
+        let (link, rule) = (self.client.link(), repair.rule);
         if link.tolerance() == Tolerance::Strict {
             self.cursor = Cursor::End;
-            let words = format!(
-                "the list of `{}` does not end: {}",
-                self.method,
-                rule.name()
-            );
-            return Err(ClientError::Result(words));
+            return Err(ClientError::Pages {
+                method: self.method.to_owned(),
+                repair,
+            });
         }
-        let repair = Repair::of_envelope(rule, "/nextCursor");
         link.repairs().report(self.method, vec![repair]);
-        Ok((Cursor::End, has_repeated))
+        Ok((Cursor::End, rule == RepairRule::RepeatedCursor))
     }
 
     /// Returns the cached page, or fetches the page from the server.

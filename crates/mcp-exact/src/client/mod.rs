@@ -40,8 +40,8 @@ pub use subscribe::Subscription;
 
 use crate::cx::Root;
 use crate::link::{
-    CachedNegotiation, Json, JsonObject, Lifecycle, NegotiationError, Outcome, PeerError, Revision,
-    SendError, lifecycle_of,
+    CachedNegotiation, Json, JsonObject, Lifecycle, NegotiationError, Outcome, PeerError, Repair,
+    Revision, SendError, lifecycle_of,
 };
 use crate::server::Server;
 use link::ClientLink;
@@ -101,6 +101,15 @@ pub enum ClientError {
         limit: String,
         /// Description with the size of the answer.
         error: PeerError,
+    },
+    /// A list does not end: the server has given a cursor again, or more pages than [`Connect::max_pages`] allows. Only a client
+    /// with [`Tolerance::Strict`](crate::Tolerance::Strict) fails; others end the list.
+    #[error("the list of `{method}` does not end ({repair}){}", crate::repairs::remedy(.repair.rule))]
+    Pages {
+        /// Method of the list.
+        method: String,
+        /// What ends the list.
+        repair: Repair,
     },
     /// The server did not answer in time, and sent what is no message.
     #[error("the server did not answer in time, and sent what is no message: {0}")]

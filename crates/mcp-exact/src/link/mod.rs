@@ -32,7 +32,7 @@ pub use session::{
     SendError, Tolerance, TraceContext, revisions,
 };
 pub(crate) use session::{
-    Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,
+    Change, ConfigError, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
     ServerConfig, ServerSettings, SessionInfo,
 };
 pub(crate) use transport::PendingRequest;

@@ -273,6 +273,25 @@ fn header_mismatch_relists_and_retries_once() {
     assert_eq!(error.code(), Some(code::HEADER_MISMATCH));
 }
 
+/// A list whose cursors repeat is searched once, and does not contain the tool.
+#[test]
+fn mismatch_with_endless_list_ends_call() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let key = http
+        .send_request("tools/call", call_tool("a"))
+        .expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse_post(on, &request, header_mismatch_error());
+    for _ in 0..2 {
+        let (on, _, list) = http.post();
+        assert_eq!(list["method"], "tools/list");
+        http.answer_post(on, &list, list_page(json!([]), Some("again")));
+    }
+    http.check_nothing_sent();
+    let ended = &http.outcomes_of(key)[..];
+    assert!(matches!(ended, [Outcome::Error(_)]), "{:?}", http.events);
+}
+
 /// A `HeaderMismatch` error ends the call if the new tool list does not contain the tool.
 #[test]
 fn mismatch_of_removed_tool_ends_call() {
@@ -444,7 +463,8 @@ fn relisting_does_not_restart_timeout() {
     for seconds in [50, 90] {
         let (on, _, request) = http.post();
         assert_eq!(request["method"], "tools/list");
-        let result = list_page(json!([]), Some("next"));
+        let cursor = seconds.to_string();
+        let result = list_page(json!([]), Some(&cursor));
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         let text = message.to_string();
         let received = http.endpoint.receive(on, text.as_bytes(), at(seconds));
