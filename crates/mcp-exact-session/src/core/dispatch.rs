@@ -528,13 +528,10 @@ pub(crate) trait Endpoint: Sized {
 
     /// Ends a request of the local peer by its answer. Late answers are ignored (`basic/utilities/cancellation`).
     fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
-        let mut wire_id = parse_wire_id(id);
+        let wire_id = self.wire_id_of(id);
         let core = self.core();
-        if wire_id.is_none() && core.tolerance == Tolerance::Lenient {
-            wire_id = tolerance::wire_id_of_text(id).filter(|id| core.pending.has_sent(*id));
-            if wire_id.is_some() {
-                core.push_repairs("", vec![tolerance::id_repair(id)]);
-            }
+        if wire_id.is_some() && parse_wire_id(id).is_none() {
+            core.push_repairs("", vec![tolerance::id_repair(id)]);
         }
         match wire_id.and_then(|id| core.pending.remove_answered(id)) {
             Some(request) => self.handle_answer(request, outcome),
@@ -548,8 +545,16 @@ pub(crate) trait Endpoint: Sized {
     /// Returns true if a request of the local peer was sent with this id.
     fn is_sent_id(&self, id: &RequestId) -> bool {
         let pending = &self.core_ref().pending;
-        let id = parse_wire_id(id);
+        let id = self.wire_id_of(id);
         id.is_some_and(|id| pending.by_wire_id(id).is_some() || pending.has_ended(id))
+    }
+
+    /// Returns the number that the id of an answer stands for; a text stands for one if a request was sent with it.
+    fn wire_id_of(&self, id: &RequestId) -> Option<u64> {
+        let core = self.core_ref();
+        let is_lenient = core.tolerance == Tolerance::Lenient;
+        let of_text = || tolerance::wire_id_of_text(id).filter(|id| core.pending.has_sent(*id));
+        parse_wire_id(id).or_else(|| is_lenient.then(of_text).flatten())
     }
 
     /// Returns true if the endpoint accepts input. A duplex stream is read until it closes, except while too many events wait for
