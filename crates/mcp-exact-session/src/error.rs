@@ -483,8 +483,8 @@ pub enum NegotiationError {
         /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
-    /// The server has refused the negotiation with this error.
-    #[error("the server refuses to start: {0}")]
+    /// The server has refused the negotiation with this error, or its answer exceeds a limit of this client.
+    #[error("{}", refusal_text(.0))]
     Refused(PeerError),
     /// The server has not answered in time.
     #[error("the server did not respond in time; is it an MCP server?")]
@@ -521,7 +521,25 @@ pub enum NegotiationError {
     Lost,
 }
 
+/// Returns the text of an error that ends the negotiation: an answer above a limit is no refusal of the server.
+fn refusal_text(error: &PeerError) -> String {
+    match error.exceeded_limit() {
+        Some(_) => error.to_string(),
+        None => format!("the server refuses to start: {error}"),
+    }
+}
+
 impl NegotiationError {
+    /// Returns the name of the limit, a field of [`Limits`](crate::Limits), that the answer of the server has exceeded. `None`
+    /// for every other error.
+    pub fn exceeded_limit(&self) -> Option<String> {
+        match self {
+            Self::Refused(error) => error.exceeded_limit(),
+            Self::AfterFallback { error, .. } => error.exceeded_limit(),
+            _ => None,
+        }
+    }
+
     /// Adds an earlier failure, unless this error gives the same reason, or leaves the reason to the transport.
     pub(crate) fn after(self, before: Option<EarlierFailure>) -> Self {
         let is_new = |before: &EarlierFailure| !self.to_string().contains(&before.reason);
