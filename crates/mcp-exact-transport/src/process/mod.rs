@@ -6,6 +6,7 @@
 mod group;
 #[cfg(any(windows, test))]
 mod launcher;
+mod observed;
 mod prepared;
 mod stderr;
 
@@ -14,12 +15,12 @@ use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings, Limits,
+    Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings, Limits, Side,
 };
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Notify;
@@ -32,6 +33,7 @@ use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, DisconnectGuard
 use crate::line::LineTransport;
 use crate::transport::Transport;
 use group::Group;
+use observed::{CreateObserver, Observed, SharedObserver};
 pub use prepared::PreparedServer;
 use stderr::Stderr;
 
@@ -79,6 +81,8 @@ pub struct ServerCommand {
     directory: Option<PathBuf>,
     /// Callback for the lines of standard error.
     stderr: Option<StderrCallback>,
+    /// Creates the observer of the messages of a connection.
+    observe: Option<CreateObserver>,
     /// Time limit for the exit of the server after its input is closed.
     close_wait: Duration,
     /// Time limit for the exit of the server after SIGTERM.
@@ -101,6 +105,7 @@ impl ServerCommand {
             inherited: None,
             directory: None,
             stderr: None,
+            observe: None,
             close_wait: Duration::from_secs(2),
             terminate_wait: Duration::from_secs(2),
             restarts: 1,
@@ -179,6 +184,20 @@ impl ServerCommand {
     #[must_use]
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets an observer of the messages on the server's standard streams, such as for a trace. `create` returns the observer of
+    /// a connection: a function that receives the sender and the bytes of each message, in order, before it is handled or
+    /// written. Of a message above the size limit it receives the beginning.
+    ///
+    /// The driver of the connection calls the observer, which must not block for long.
+    #[must_use]
+    pub fn observe<O>(mut self, create: impl Fn() -> O + Send + Sync + 'static) -> Self
+    where
+        O: FnMut(Side, &[u8]) + Send + 'static,
+    {
+        self.observe = Some(Arc::new(move || Box::new(create())));
         self
     }
 
@@ -369,6 +388,8 @@ impl Supervisor {
     async fn run(self, mut process: Process) {
         let _end = DisconnectGuard(Arc::clone(&self.shared));
         let mut restarts = self.command.restarts;
+        let observe = self.command.observe.as_ref();
+        let observer = observe.map(|create| Arc::new(Mutex::new(create())));
         loop {
             let Process {
                 input,
@@ -376,14 +397,15 @@ impl Supervisor {
                 mut group,
                 stderr,
             } = process;
-            let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.notify));
-            let options = ConnectionOptions::default();
             let transport = LineTransport::new(output, input, self.limits.message_bytes);
             let transport = transport.with_budget(&self.limits);
-            let mut driver = Driver::new(shared, transport, (), notify, options);
-            let result = serve_until_exit(&mut driver, &mut group).await;
-            // Closes the input of the process.
-            drop(driver);
+            let result = match &observer {
+                Some(observer) => {
+                    let observed = Observed::new(transport, SharedObserver::clone(observer));
+                    self.serve(observed, &mut group).await
+                }
+                None => self.serve(transport, &mut group).await,
+            };
             let (close, terminate) = (self.command.close_wait, self.command.terminate_wait);
             let status = group.end(close, terminate).await;
             drop(group);
@@ -401,6 +423,14 @@ impl Supervisor {
             self.shared
                 .call(|state, now| state.endpoint.handle_restart(now));
         }
+    }
+
+    /// Drives the connection to one process, and then closes its input.
+    async fn serve(&self, transport: impl Transport, group: &mut Group) -> io::Result<()> {
+        let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.notify));
+        let options = ConnectionOptions::default();
+        let mut driver = Driver::new(shared, transport, (), notify, options);
+        serve_until_exit(&mut driver, group).await
     }
 
     /// Records that the process cannot be started again, and reports the error to all waiting futures.
