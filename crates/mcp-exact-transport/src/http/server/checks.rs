@@ -37,8 +37,9 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     if host_allowed {
         Ok(())
     } else {
-        let message = "the host is not allowed; add it to `hosts`";
-        Err(refuse(StatusCode::FORBIDDEN, message))
+        let [setting, _] = options.source_settings;
+        let message = format!("the host is not allowed; add it to `{setting}`");
+        Err(refuse(StatusCode::FORBIDDEN, &message))
     }
 }
 
@@ -53,8 +54,9 @@ pub(super) fn check_origin(parts: &Parts, options: &HttpServerOptions) -> Result
     if is_allowed {
         return Ok(());
     }
-    let message = "the origin is not allowed; add it to `origins`";
-    Err(refuse(StatusCode::FORBIDDEN, message))
+    let [_, setting] = options.source_settings;
+    let message = format!("the origin is not allowed; add it to `{setting}`");
+    Err(refuse(StatusCode::FORBIDDEN, &message))
 }
 
 /// Returns true if web pages of this origin may use the server.

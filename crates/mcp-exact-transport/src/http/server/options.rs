@@ -146,6 +146,8 @@ pub struct HttpServerOptions {
     pub hosts: Allowed,
     /// Allowed values of `Origin`. Requests without `Origin` do not come from a browser and are allowed.
     pub origins: Allowed,
+    /// Names of `hosts` and `origins` in the errors about them: those of the settings that the operator of the server has.
+    pub source_settings: [&'static str; 2],
     /// Path of the endpoint; requests to other paths get status 404. `None` accepts every path, for a service that is
     /// mounted in an application.
     pub path: Option<String>,
@@ -208,6 +210,7 @@ impl Default for HttpServerOptions {
         Self {
             hosts: Allowed::Loopback,
             origins: Allowed::Loopback,
+            source_settings: ["hosts", "origins"],
             path: None,
             path_prefix: String::new(),
             http_sse: true,
