@@ -65,6 +65,8 @@ pub struct Connect {
     handlers: Handlers,
     /// Negotiation result of an earlier connection.
     cached_negotiation: Option<CachedNegotiation>,
+    /// Time limit of the connection, if the application has set one.
+    own_connect_timeout: Option<Duration>,
     /// Memory of the last connection to the server, which the clones of the builder share.
     memory: Arc<dyn NegotiationMemory>,
     /// Endpoint of an HTTP connection; `None` for other transports.
@@ -87,6 +89,7 @@ impl Connect {
             settings: Settings::new(identity),
             handlers: Handlers::default(),
             cached_negotiation: None,
+            own_connect_timeout: None,
             memory: Arc::new(LastNegotiation::default()),
             #[cfg(feature = "http-client")]
             endpoint: None,
@@ -239,7 +242,14 @@ impl Connect {
     /// revisions. The default is one minute.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.settings.set_connect_timeout(limit);
+        self.own_connect_timeout = Some(limit);
         self
+    }
+
+    /// Returns the time limit of the connection that [`connect_timeout`](Self::connect_timeout) has set.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn own_connect_timeout(&self) -> Option<Duration> {
+        self.own_connect_timeout
     }
 
     /// Sets the maximum size of a message of the server, in bytes; 32 MiB by default. An answer above the limit ends its

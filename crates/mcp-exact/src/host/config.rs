@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -68,6 +69,14 @@ pub struct ServerEntry {
     /// The only revision that is offered to the server; all of them if it is missing.
     #[serde(alias = "protocolVersion")]
     pub revision: Option<String>,
+    /// Time limit in seconds for the connection to the server, and for an answer of the server, which progress restarts.
+    pub timeout: Option<u64>,
+    /// Maximum size of a message of the server, in bytes.
+    #[serde(rename = "message-bytes", alias = "messageBytes")]
+    pub message_bytes: Option<usize>,
+    /// Maximum number of pages of a list of the server.
+    #[serde(rename = "max-pages", alias = "maxPages")]
+    pub max_pages: Option<usize>,
 }
 
 impl fmt::Debug for ServerEntry {
@@ -104,6 +113,8 @@ impl ServerEntry {
     pub fn parse_all(
         text: &str,
     ) -> Result<BTreeMap<String, Result<Self, ClientError>>, ConfigFileError> {
+        // Editors of Windows write a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let file: ConfigFile = serde_json::from_str(text)
             .map_err(|error| ConfigFileError::InvalidFormat(error.to_string()))?;
         let read = |entry| {
@@ -124,14 +135,37 @@ impl ServerEntry {
 
     /// Creates the client builder for the server.
     pub(super) fn connect(&self) -> Result<Connect, ClientError> {
-        let connect = match self.address()? {
+        let mut connect = match self.address()? {
             ServerAddress::Command(command) => Client::spawn(command),
             ServerAddress::Http(endpoint) => Client::http(endpoint),
         };
-        Ok(match self.pinned_revision()? {
-            Some(revision) => connect.revision(revision),
-            None => connect,
-        })
+        if let Some(revision) = self.pinned_revision()? {
+            connect = connect.revision(revision);
+        }
+        if let Some(limit) = self.time_limit()? {
+            connect = connect.connect_timeout(limit).idle_timeout(limit);
+        }
+        if let Some(size) = self.message_bytes {
+            connect = connect.message_bytes(size);
+        }
+        if let Some(pages) = self.max_pages {
+            connect = connect.max_pages(pages);
+        }
+        Ok(connect)
+    }
+
+    /// Returns the time limit for the connection to the server and for its answers; `None` for that of the host.
+    ///
+    /// # Errors
+    /// [`ClientError::Config`] for a limit of 0.
+    pub fn time_limit(&self) -> Result<Option<Duration>, ClientError> {
+        match self.timeout {
+            Some(0) => {
+                let message = "the `timeout` is 0; write a number of seconds, or leave it out";
+                Err(ClientError::Config(message.to_owned()))
+            }
+            limit => Ok(limit.map(Duration::from_secs)),
+        }
     }
 
     /// Returns the only revision that is offered to the server; `None` if all of them are.

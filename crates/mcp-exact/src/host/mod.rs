@@ -49,7 +49,7 @@ pub struct Host {
     servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
     tool_prefixes: BTreeMap<String, String>,
-    /// Time limit for connecting a server and for listing its tools.
+    /// Time limit for connecting a server and for listing its tools, unless the server has its own.
     timeout: Duration,
     /// Policies that each call must satisfy.
     policies: Policies,
@@ -237,8 +237,12 @@ impl Host {
     /// [failures](HostTools::failures).
     pub async fn tools(&self) -> HostTools {
         let mut lists = JoinSet::new();
-        for (server, client) in self.clients() {
-            let (server, list, limit) = (server.to_owned(), client.tools(), self.timeout);
+        for (server, known) in &self.servers {
+            let Some(client) = known.client() else {
+                continue;
+            };
+            let limit = known.time_limit(self.timeout);
+            let (server, list) = (server.to_owned(), client.tools());
             let declares = client.capabilities().get("tools").is_some();
             lists.spawn(async move {
                 if !declares {
@@ -425,7 +429,8 @@ impl HostBuilder {
 
     /// Adds the servers of a configuration file in the common format: an object `mcpServers` (or `servers`) whose
     /// entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and
-    /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped.
+    /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped. `revision`, `timeout` (in
+    /// seconds), `message-bytes` and `max-pages` are those of [`ServerEntry`].
     ///
     /// An invalid entry is a [failure](Host::failures) of the server that it describes, and does not affect other
     /// servers.
@@ -453,7 +458,8 @@ impl HostBuilder {
         Ok(self)
     }
 
-    /// Sets the time limit for connecting a server and for listing its tools; the default is 30 seconds.
+    /// Sets the time limit for connecting a server and for listing its tools, if the server has none of its own
+    /// ([`Connect::connect_timeout`], `timeout` of an entry); the default is 30 seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self

@@ -71,6 +71,13 @@ impl HostServer {
         })
     }
 
+    /// Returns the time limit for connecting the server and for listing its tools: its own, or else that of the host.
+    pub(super) fn time_limit(&self, of_host: Duration) -> Duration {
+        let own = self.connect.as_ref().ok();
+        let own = own.and_then(Connect::own_connect_timeout);
+        own.unwrap_or(of_host)
+    }
+
     /// Locks the connection state.
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -110,8 +117,9 @@ impl HostServer {
         }
     }
 
-    /// Closes the connection, if there is one, and connects again within `limit`. Attempts run one after the other.
-    pub(super) async fn reconnect(&self, limit: Duration) -> Result<Client, ClientError> {
+    /// Closes the connection, if there is one, and connects again within the time limit of the server or else of the host. Attempts run one after the other.
+    pub(super) async fn reconnect(&self, of_host: Duration) -> Result<Client, ClientError> {
+        let limit = self.time_limit(of_host);
         let _connecting = self.connecting.lock().await;
         let before = {
             let mut state = self.state();
