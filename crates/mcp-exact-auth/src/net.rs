@@ -68,7 +68,7 @@ impl AllowedAddresses {
         if address.is_none_or(|address| self.is_allowed(address)) {
             Ok(())
         } else {
-            Err("it leads to a private or reserved address")
+            Err(PRIVATE_ADDRESS)
         }
     }
 }
@@ -131,12 +131,18 @@ struct BlockedName(String);
 #[error("{0}")]
 struct BlockedUrl(&'static str);
 
-/// Returns the violated rule if an error is a blocked name or URL.
-pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+/// Rule about addresses.
+pub(crate) const PRIVATE_ADDRESS: &str = "it leads to a private or reserved address";
+
+/// Returns the violated rule if an error is a blocked name or URL, and true if the rule is about its address.
+pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option<(String, bool)> {
     let mut error = Some(error);
     while let Some(cause) = error {
-        if cause.is::<BlockedName>() || cause.is::<BlockedUrl>() {
-            return Some(cause.to_string());
+        if let Some(BlockedUrl(rule)) = cause.downcast_ref() {
+            return Some(((*rule).to_owned(), *rule == PRIVATE_ADDRESS));
+        }
+        if cause.is::<BlockedName>() {
+            return Some((cause.to_string(), true));
         }
         error = cause.source();
     }

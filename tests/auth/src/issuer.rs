@@ -1,6 +1,6 @@
 //! An authorization server that signs its tokens, and an `mcp-exact` server that trusts it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +21,8 @@ pub struct Issuer {
     pub signer: Arc<Signer>,
     /// Lifetime of the tokens that the token endpoint issues, in seconds; 600 by default.
     pub lifetime: Arc<AtomicU64>,
+    /// True if the metadata lists the methods of PKCE; true by default.
+    pub lists_pkce: Arc<AtomicBool>,
 }
 
 impl Issuer {
@@ -34,6 +36,8 @@ impl Issuer {
         let asked = Mutex::new(String::new());
         let lifetime = Arc::new(AtomicU64::new(600));
         let lasts = Arc::clone(&lifetime);
+        let lists_pkce = Arc::new(AtomicBool::new(true));
+        let lists = Arc::clone(&lists_pkce);
         let site = Site::start(move |origin| {
             let origin = origin.to_owned();
             move |request| match &*request.path {
@@ -45,7 +49,8 @@ impl Issuer {
                         "authorization_endpoint": format!("{origin}/authorize"),
                         "token_endpoint": format!("{origin}/token"),
                         "registration_endpoint": format!("{origin}/register"),
-                        "code_challenge_methods_supported": ["S256"],
+                        "code_challenge_methods_supported":
+                            lists.load(Ordering::Relaxed).then_some(["S256"]),
                     }),
                 ),
                 "/keys" => respond_json(200, &signs.key_set()),
@@ -78,6 +83,7 @@ impl Issuer {
             site,
             signer,
             lifetime,
+            lists_pkce,
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! No variant contains a secret: of error responses, only the members `error` and `error_description` are kept.
 
+use std::fmt;
+
 use super::pkce::RandomnessError;
 
 /// Reason why a client could not obtain a token.
@@ -21,7 +23,8 @@ pub enum OAuthError {
     /// The server asks for a token, but its URL is plain HTTP to another host, where anyone on the network path could read the
     /// token.
     #[error(
-        "the server at `{url}` asks for a token, and tokens are sent over https alone; use its https URL (`OAuth::allow_private_addresses` allows plain HTTP in a trusted network)"
+        "the server at `{url}` asks for a token, and tokens are sent over https alone; use its https URL{}",
+        OAuthRemedy::AllowPrivateAddresses
     )]
     Insecure {
         /// URL of the server's endpoint.
@@ -41,7 +44,8 @@ pub enum OAuthError {
     /// The server does not publish protected resource metadata, neither at the URL in its challenge nor at the
     /// well-known URLs (RFC 9728, section 3.1).
     #[error(
-        "there is no resource metadata at `{url}`; the server has to publish it (one of 2025-03-26 has none: `OAuth::fallback` uses it)"
+        "there is no resource metadata at `{url}`; the server has to publish it{}",
+        OAuthRemedy::Fallback
     )]
     NoResourceMetadata {
         /// URL in the challenge, or the first well-known URL.
@@ -101,7 +105,8 @@ pub enum OAuthError {
     },
     /// The authorization server does not declare PKCE with S256.
     #[error(
-        "the authorization server `{issuer}` does not list S256 in `code_challenge_methods_supported`; if it is known to support PKCE (Entra ID and Cognito leave the list out), call `assume_pkce(\"{issuer}\")`"
+        "the authorization server `{issuer}` does not list S256 in `code_challenge_methods_supported`; if it is known to support PKCE (Entra ID and Cognito leave the list out){}",
+        OAuthRemedy::AssumePkce(issuer.clone())
     )]
     NoPkce {
         /// Issuer of the metadata.
@@ -119,8 +124,9 @@ pub enum OAuthError {
     },
     /// The client has no client id at this authorization server.
     #[error(
-        "the authorization server `{issuer}` supports neither client metadata documents nor dynamic registration{}; register the client there and configure its id with `OAuth::registered`",
-        other_issuer_hint(configured)
+        "the authorization server `{issuer}` supports neither client metadata documents nor dynamic registration{}; register the client there{}",
+        other_issuer_hint(configured),
+        OAuthRemedy::Register
     )]
     NoClientId {
         /// Issuer identifier of the authorization server.
@@ -130,7 +136,8 @@ pub enum OAuthError {
     },
     /// The token of a workload belongs to another authorization server.
     #[error(
-        "the token of the workload is for the authorization server `{expected}`, not for `{issuer}`, which the resource names now; if the change is intended, call `OAuth::issuer(\"{issuer}\")`"
+        "the token of the workload is for the authorization server `{expected}`, not for `{issuer}`, which the resource names now{}",
+        OAuthRemedy::Issuer(issuer.clone())
     )]
     OtherIssuer {
         /// Issuer identifier of the authorization server that the resource names.
@@ -140,7 +147,8 @@ pub enum OAuthError {
     },
     /// The authorization server refused to register the client.
     #[error(
-        "the client could not be registered at `{url}`: {reason}; register it there by hand and configure its id with `OAuth::registered`"
+        "the client could not be registered at `{url}`: {reason}; register it there by hand{}",
+        OAuthRemedy::Register
     )]
     Registration {
         /// Registration endpoint.
@@ -218,7 +226,7 @@ pub enum OAuthError {
         description: Option<String>,
     },
     /// A URL refers to an address that is not allowed, to prevent server-side request forgery.
-    #[error("{what} `{url}` was not opened: {reason}")]
+    #[error("{what} `{url}` was not opened: {reason}{}", blocked_remedy(*is_private))]
     Blocked {
         /// Role of the URL.
         what: &'static str,
@@ -226,6 +234,8 @@ pub enum OAuthError {
         url: String,
         /// Rule that the address violates.
         reason: String,
+        /// True if the address is private or reserved.
+        is_private: bool,
     },
     /// The user agent failed, so that the user could not authorize the client.
     #[error("the user could not be asked: {0}")]
@@ -241,7 +251,78 @@ pub enum OAuthError {
     NoRandomness,
 }
 
+/// Setting by which an application allows what an [`OAuthError`] refuses; it displays as the end of the error, in the names of
+/// this library.
+///
+/// A program whose users know other names says the error [without the remedy](OAuthError::without_remedy), and its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OAuthRemedy {
+    /// `OAuth::allow_private_addresses`.
+    AllowPrivateAddresses,
+    /// `OAuth::fallback`.
+    Fallback,
+    /// `OAuth::assume_pkce` with this issuer.
+    AssumePkce(String),
+    /// `OAuth::registered`.
+    Register,
+    /// `OAuth::issuer` with this issuer.
+    Issuer(String),
+}
+
+impl fmt::Display for OAuthRemedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllowPrivateAddresses => {
+                f.write_str(" (`OAuth::allow_private_addresses` allows it in a trusted network)")
+            }
+            Self::Fallback => {
+                f.write_str(" (one of 2025-03-26 has none: `OAuth::fallback` uses it)")
+            }
+            Self::AssumePkce(issuer) => write!(f, ", call `OAuth::assume_pkce({issuer:?})`"),
+            Self::Register => f.write_str(", and configure its id with `OAuth::registered`"),
+            Self::Issuer(issuer) => {
+                write!(
+                    f,
+                    "; if the change is intended, call `OAuth::issuer({issuer:?})`"
+                )
+            }
+        }
+    }
+}
+
+/// Returns the remedy for an address that is not allowed; empty if there is none.
+fn blocked_remedy(is_private: bool) -> String {
+    let remedy = is_private.then_some(OAuthRemedy::AllowPrivateAddresses);
+    remedy.map_or_else(String::new, |remedy| remedy.to_string())
+}
+
 impl OAuthError {
+    /// Returns the setting that allows what is refused; `None` if there is none.
+    pub fn remedy(&self) -> Option<OAuthRemedy> {
+        match self {
+            Self::Insecure { .. }
+            | Self::Blocked {
+                is_private: true, ..
+            } => Some(OAuthRemedy::AllowPrivateAddresses),
+            Self::NoResourceMetadata { .. } => Some(OAuthRemedy::Fallback),
+            Self::NoPkce { issuer } => Some(OAuthRemedy::AssumePkce(issuer.clone())),
+            Self::NoClientId { .. } | Self::Registration { .. } => Some(OAuthRemedy::Register),
+            Self::OtherIssuer { issuer, .. } => Some(OAuthRemedy::Issuer(issuer.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns the error without the words of its [remedy](Self::remedy).
+    pub fn without_remedy(&self) -> String {
+        let mut text = self.to_string();
+        if let Some(remedy) = self.remedy() {
+            let remedy = remedy.to_string();
+            text.truncate(text.strip_suffix(&remedy).map_or(text.len(), str::len));
+        }
+        text
+    }
+
     /// Returns true if the same attempt may succeed later, without a change of the configuration or a decision of the
     /// user.
     pub fn is_transient(&self) -> bool {
@@ -292,6 +373,41 @@ fn hint_for_error(error: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names of this library are in the remedies alone, and an error ends with its remedy.
+    #[test]
+    fn remedies_are_separable() {
+        let text = || "https://as.example".to_owned();
+        let blocked = |is_private| OAuthError::Blocked {
+            what: "the issuer",
+            url: text(),
+            reason: "it is not https".to_owned(),
+            is_private,
+        };
+        for error in [
+            OAuthError::Insecure { url: text() },
+            OAuthError::NoResourceMetadata { url: text() },
+            OAuthError::NoPkce { issuer: text() },
+            OAuthError::NoClientId {
+                issuer: text(),
+                configured: None,
+            },
+            OAuthError::OtherIssuer {
+                issuer: text(),
+                expected: text(),
+            },
+            OAuthError::Registration {
+                url: text(),
+                reason: text(),
+            },
+            blocked(true),
+        ] {
+            let (whole, short) = (error.to_string(), error.without_remedy());
+            assert!(whole.contains("`OAuth::"), "{whole}");
+            assert!(!short.contains("OAuth"), "{short}");
+        }
+        assert_eq!(blocked(false).to_string(), blocked(false).without_remedy());
+    }
 
     /// Error messages for known errors of providers contain a hint for the configuration.
     #[test]

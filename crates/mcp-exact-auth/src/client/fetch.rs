@@ -102,6 +102,7 @@ impl MetadataClient {
                 what,
                 url: from.to_string(),
                 reason: "it redirects to another origin".to_owned(),
+                is_private: false,
             }),
         }
     }
@@ -155,10 +156,11 @@ impl MetadataClient {
         *request.headers_mut() = headers;
         let sent = self.client.send(request).await;
         let response = sent.map_err(|error| match blocking_rule(&*error) {
-            Some(reason) => OAuthError::Blocked {
+            Some((reason, is_private)) => OAuthError::Blocked {
                 what,
                 url: target.to_string(),
                 reason,
+                is_private,
             },
             None => failed(&error_with_causes(&*error)),
         })?;

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use super::error::OAuthError;
 use crate::locate;
-use crate::net::{AllowedAddresses, is_localhost};
+use crate::net::{AllowedAddresses, PRIVATE_ADDRESS, is_localhost};
 
 /// Filter that decides which URLs the client may request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,11 @@ impl UrlGate {
 
     /// Parses a URL and checks that it is allowed.
     pub(crate) fn check_url(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
-        let blocked = |reason: &str| OAuthError::Blocked {
+        let blocked = |reason: &str, is_private| OAuthError::Blocked {
             what,
             url: locate::url_for_logs(text),
             reason: reason.to_owned(),
+            is_private,
         };
         let url = locate::parse_url(text).ok_or_else(|| OAuthError::Url {
             what,
@@ -40,14 +41,12 @@ impl UrlGate {
         let may_be_plain =
             self.0.allows_plain_http || (self.0.allows_loopback && is_loopback(&url));
         if url.scheme() != "https" && !may_be_plain {
-            return Err(blocked("it is not https"));
+            return Err(blocked("it is not https", false));
         }
         if ip_address_of(&url).is_none_or(|address| self.0.is_allowed(address)) {
             Ok(url)
         } else {
-            Err(blocked(
-                "it leads to a private or reserved address; `allow_private_addresses` allows it in a trusted network",
-            ))
+            Err(blocked(PRIVATE_ADDRESS, true))
         }
     }
 }

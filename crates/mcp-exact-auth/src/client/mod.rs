@@ -21,7 +21,7 @@ mod store;
 mod token;
 
 pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent, open_browser};
-pub use error::OAuthError;
+pub use error::{OAuthError, OAuthRemedy};
 #[cfg(unix)]
 pub use file::FileStore;
 pub use flow::{CodeGrant, GrantedTokens, PendingGrant};
