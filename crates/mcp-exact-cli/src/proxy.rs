@@ -13,6 +13,8 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
 use clap::Args;
+#[cfg(feature = "client")]
+use mcp_exact_revisions::Side;
 
 use crate::check::log_words;
 use crate::conversation::{CheckedMessage, Conversation, Options};
@@ -263,6 +265,26 @@ impl Watcher {
                 let _ = writeln!(stderr(), "mcp-exact: {words}");
             }
         }
+    }
+}
+
+/// Returns the observer of one connection of a client, which prints each message as `--trace` does.
+#[cfg(feature = "client")]
+pub fn trace_observer() -> impl FnMut(Side, &[u8]) + Send + 'static {
+    let options = Options {
+        wants_unknown: false,
+        is_ordered: true,
+    };
+    let mut conversation = Conversation::new(None, options);
+    move |sender, message| {
+        let from = match sender {
+            Side::Client => Direction::Client,
+            Side::Server => Direction::Server,
+        };
+        let text = String::from_utf8_lossy(message.trim_ascii());
+        let observed = conversation.observe(Some(from), &text);
+        let lines = format_trace(&observed, &text, Painter::stderr());
+        let _ = stderr().write_all(lines.as_bytes());
     }
 }
 

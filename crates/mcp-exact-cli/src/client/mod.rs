@@ -35,6 +35,7 @@ use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::server_address;
 use crate::terminal::{escape, stderr, stdout};
+use crate::proxy;
 
 /// Connection to a server, and options of the client. Shared by all commands that talk to a server.
 #[derive(Debug, Clone, Args)]
@@ -323,19 +324,13 @@ impl Settings {
         Ok(endpoint)
     }
 
-    /// Returns the command that starts the server; with `--trace`, the command starts `mcp-exact proxy`, which starts
-    /// the server.
+    /// Returns the command that starts the server; with `--trace`, its messages are printed.
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
-        let mut command = if self.trace {
-            // The proxy prints the messages of the connection.
-            ServerCommand::new(std::env::current_exe().context("cannot find this program")?)
-                .args(["proxy", "--trace", "--"])
-                .arg(program)
-                .args(arguments)
-        } else {
-            ServerCommand::new(program).args(arguments)
-        };
+        let mut command = ServerCommand::new(program).args(arguments);
+        if self.trace {
+            command = command.observe(proxy::trace_observer);
+        }
         for variable in &self.env {
             let (name, value) = parse_assignment(variable)?;
             command = command.env(name, value);

@@ -294,6 +294,42 @@ done
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));
     }
 
+    /// `--trace` prints every message of the connection before the command ends, the last one included.
+    #[test]
+    fn trace_is_whole() {
+        let script = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 4000000 /dev/zero | tr '\0' x; printf '"}]}}\n' ;;
+    *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+        let arguments = ["call", "--trace", "echo", "--", "sh", "-c", script];
+        let ended = run(Path::new("."), &arguments, b"");
+        assert_eq!(ended.code, 0);
+        let lines: Vec<&str> = ended.err.lines().collect();
+        let heads = lines
+            .iter()
+            .map(|line| line.split("  ").next().unwrap_or_default());
+        let expected = [
+            "→ 2026-07-28 request server/discover",
+            "← 2026-07-28 error of server/discover",
+            "→ 2025-11-25 request initialize",
+            "← 2025-06-18 result of initialize",
+            "→ 2025-06-18 notifications/initialized",
+            "→ 2025-06-18 request tools/list",
+            "← 2025-06-18 result of tools/list",
+            "→ 2025-06-18 request tools/call",
+            "← 2025-06-18 result of tools/call",
+        ];
+        assert_eq!(heads.collect::<Vec<_>>(), expected);
+        assert!(lines[8].len() > 4_000_000 && lines[8].ends_with("\"}]}}"));
+    }
+
     /// A server without handshake that answers its probe late is used: it starts only when `initialize` has been sent.
     #[test]
     fn slow_server_of_the_newest_revision_is_used() {
