@@ -275,6 +275,7 @@ async fn serve_http(
         is_ending: Arc::clone(&is_ending),
         clients,
     };
+        source_settings: ["allow-host", "allow-origin"],
     let mut options = HttpServerOptions {
         hosts: only(&setup.hosts, Allowed::Loopback),
         origins: only(&setup.origins, Allowed::Loopback),

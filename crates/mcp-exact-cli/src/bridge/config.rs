@@ -18,6 +18,7 @@ use mcp_exact_bridge::{
 use serde::Deserialize;
 
 use super::{Losses, audit};
+use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
 use crate::client::authorization::{ServerOAuth, with_oauth_client};
 #[cfg(feature = "oauth")]
 use crate::client::memory::{FileMemory, RememberedUpstream};
@@ -488,7 +489,8 @@ fn with_credentials(
     if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
         bail!("`oauth` and the header Authorization exclude each other: remove one");
     }
-    with_oauth_client(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
+    let oauth = oauth.oauth(|text| Ok(expand_variables(text)?))?;
+    with_oauth_client(endpoint, oauth, Names::Keys)
 }
 
 /// Returns the endpoint unchanged; returns an error if credentials are configured, because this build has no OAuth.

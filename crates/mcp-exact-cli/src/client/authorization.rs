@@ -4,13 +4,22 @@
 
 #[cfg(unix)]
 use std::path::PathBuf;
+#[cfg(feature = "bridge")]
+use std::sync::Arc;
 
 use anyhow::Context;
+#[cfg(feature = "bridge")]
+use bytes::Bytes;
 use clap::Args;
+#[cfg(feature = "bridge")]
+use http::Request;
 #[cfg(unix)]
 use mcp_exact::auth::client::FileStore;
-use mcp_exact::auth::client::{Browser, Headless, OAuth, open_browser};
-use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint};
+#[cfg(feature = "bridge")]
+use mcp_exact::auth::client::OAuthClient;
+use mcp_exact::auth::client::{Browser, Headless, OAuth, OAuthError, OAuthRemedy, open_browser};
+#[cfg(feature = "bridge")]
+use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint, HttpFuture};
 
 use super::answer::print_line_to_terminal;
 
@@ -33,9 +42,85 @@ pub struct Authorization {
     /// Ask for a scope, besides those that the server names.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
+    /// Take for granted that this authorization server supports PKCE, although its metadata does not say so, as that of Entra
+    /// ID and Cognito.
+    #[arg(long, value_name = "ISSUER")]
+    assume_pkce: Vec<String>,
+    /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the
+    /// network can read the token.
+    #[arg(long)]
+    allow_private_addresses: bool,
+    /// Do not name the server in requests for tokens, which some authorization servers refuse (`invalid_target`).
+    #[arg(long)]
+    no_resource_indicator: bool,
     /// Keep no token after this command.
     #[arg(long)]
     forget: bool,
+}
+
+/// Settings that relax what authorization demands by default.
+#[derive(Debug, Clone, Copy)]
+struct Relaxed<'a> {
+    assume_pkce: &'a [String],
+    allow_private_addresses: bool,
+    no_resource_indicator: bool,
+}
+
+impl Relaxed<'_> {
+    fn apply(self, oauth: OAuth) -> OAuth {
+        let issuers = self.assume_pkce.iter();
+        let oauth = issuers.fold(oauth, |oauth, issuer| oauth.assume_pkce(issuer));
+        let oauth = oauth.resource_indicator(!self.no_resource_indicator);
+        if self.allow_private_addresses {
+            oauth.allow_private_addresses()
+        } else {
+            oauth
+        }
+    }
+}
+
+/// Names of the settings by which a user allows what an error of authorization refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Options of the command line.
+    Options,
+    /// Keys of the table `oauth` in the gateway's file.
+    #[cfg(feature = "bridge")]
+    Keys,
+}
+
+impl Names {
+    /// Returns the words of an error, whose remedy has these names.
+    pub fn describe(self, error: &OAuthError) -> String {
+        let name = |option: &str| match self {
+            Self::Options => format!("--{option}"),
+            #[cfg(feature = "bridge")]
+            Self::Keys => format!("the key `{option}` of `oauth`"),
+        };
+        let remedy = match error.remedy() {
+            Some(OAuthRemedy::AllowPrivateAddresses) => {
+                let allow = name("allow-private-addresses");
+                format!("; {allow} allows it in a trusted network")
+            }
+            Some(OAuthRemedy::AssumePkce(issuer)) => {
+                format!(", write {issuer} for {}", name("assume-pkce"))
+            }
+            Some(OAuthRemedy::Register) => format!(
+                ", and give its id by {}, with {}",
+                name("client-id"),
+                name("issuer")
+            ),
+            Some(OAuthRemedy::Issuer(issuer)) => {
+                format!(
+                    "; if that is intended, write {issuer} for {}",
+                    name("issuer")
+                )
+            }
+            // The program uses servers without resource metadata already.
+            _ => String::new(),
+        };
+        error.without_remedy() + &remedy
+    }
 }
 
 impl Authorization {
@@ -76,7 +161,12 @@ impl Authorization {
 
     /// Adds the scopes of the command line, and the token store unless `--forget` is given.
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
-        let oauth = oauth.scopes(&self.scope);
+        let relaxed = Relaxed {
+            assume_pkce: &self.assume_pkce,
+            allow_private_addresses: self.allow_private_addresses,
+            no_resource_indicator: self.no_resource_indicator,
+        };
+        let oauth = relaxed.apply(oauth.scopes(&self.scope));
         if self.forget {
             Ok(oauth)
         } else {
@@ -103,11 +193,15 @@ fn non_interactive_agent() -> Headless {
 
 /// Adds OAuth to the requests to an endpoint; returns an error if OAuth cannot be used with its URL.
 #[cfg(feature = "bridge")]
-pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
+pub fn with_oauth_client(
+    endpoint: HttpEndpoint,
+    oauth: OAuth,
+    names: Names,
+) -> anyhow::Result<HttpEndpoint> {
     let url = endpoint.target().to_string();
     let mut refused = None;
     let endpoint = endpoint.map_client(|inner| match oauth.client(&url, inner.clone()) {
-        Ok(client) => std::sync::Arc::new(client) as std::sync::Arc<dyn HttpClient>,
+        Ok(client) => Arc::new(NamingClient { client, names }) as Arc<dyn HttpClient>,
         Err(error) => {
             refused = Some(error);
             inner
@@ -115,7 +209,31 @@ pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result
     });
     match refused {
         None => Ok(endpoint),
-        Some(error) => Err(error).context("the server cannot be used with OAuth"),
+        Some(error) => {
+            let error = anyhow::Error::msg(names.describe(&error));
+            Err(error.context("the server cannot be used with OAuth"))
+        }
+    }
+}
+
+/// HTTP client with OAuth whose errors name settings of the program.
+#[cfg(feature = "bridge")]
+struct NamingClient {
+    client: OAuthClient,
+    names: Names,
+}
+
+#[cfg(feature = "bridge")]
+impl HttpClient for NamingClient {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        let sent = self.client.send(request);
+        Box::pin(async move {
+            sent.await
+                .map_err(|error| match error.downcast::<OAuthError>() {
+                    Ok(error) => self.names.describe(&error).into(),
+                    Err(error) => error,
+                })
+        })
     }
 }
 
@@ -134,6 +252,12 @@ pub struct ServerOAuth {
     issuer: Option<String>,
     /// Scopes to request in addition to those that the server requires.
     scopes: Vec<String>,
+    /// Authorization servers that support PKCE although their metadata does not say so.
+    assume_pkce: Vec<String>,
+    /// True if authorization servers may be at private addresses.
+    allow_private_addresses: bool,
+    /// True if requests for tokens do not name the server.
+    no_resource_indicator: bool,
 }
 
 #[cfg(feature = "bridge")]
@@ -174,7 +298,8 @@ impl ServerOAuth {
                 let secret =
                     secret.context("oauth: the grant client-credentials needs a `secret`")?;
                 let oauth = OAuth::client_credentials(id, secret);
-                return Ok(self.with_issuer(oauth).scopes(&self.scopes));
+                let oauth = self.with_issuer(oauth).scopes(&self.scopes);
+                return Ok(self.relaxed().apply(oauth));
             }
             Grant::AuthorizationCode => match (&self.client_id, &self.issuer) {
                 (Some(id), Some(issuer)) => {
@@ -190,7 +315,16 @@ impl ServerOAuth {
                 (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
             },
         };
-        with_store(oauth.scopes(&self.scopes).user_agent(create_browser()))
+        let oauth = self.relaxed().apply(oauth.scopes(&self.scopes));
+        with_store(oauth.user_agent(create_browser()))
+    }
+
+    fn relaxed(&self) -> Relaxed<'_> {
+        Relaxed {
+            assume_pkce: &self.assume_pkce,
+            allow_private_addresses: self.allow_private_addresses,
+            no_resource_indicator: self.no_resource_indicator,
+        }
     }
 
     /// Sets the issuer, if one is configured.

@@ -274,7 +274,7 @@ impl Settings {
         } else {
             self.authorization.oauth_without_input()?
         };
-        authorization::with_oauth_client(endpoint, oauth)
+        authorization::with_oauth_client(endpoint, oauth, authorization::Names::Options)
     }
 
     /// Creates the endpoint of a URL without OAuth, which this build does not support.
@@ -368,13 +368,9 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         }
         ClientError::NoMessage(_) => anyhow!("{error}; --trace shows what it sends"),
         #[cfg(feature = "oauth")]
-        ClientError::Authorization(reason) => match &**reason {
-            mcp_exact::auth::client::OAuthError::Insecure { url } => anyhow!(
-                "the server at `{url}` asks for a token, and tokens are sent over https alone; use its https URL, or give \
-                 a token that others may read by --header"
-            ),
-            _ => anyhow!("{error}"),
-        },
+        ClientError::Authorization(reason) => {
+            anyhow!("{}", authorization::Names::Options.describe(reason))
+        }
         ClientError::Lost => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }

@@ -181,11 +181,10 @@ fn http_serves_until_shutdown() {
     let ended = bridge.call(Path::new("."), "echo");
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert!(ended.out.contains("said"), "{}", ended.out);
-    assert_eq!(
-        bridge.get_page("/metrics").0,
-        403,
-        "nobody has asked for metrics"
-    );
+    // Nobody has asked for metrics, and the key that allows a host is named.
+    let (status, body) = bridge.get_page("/metrics");
+    assert_eq!(status, 403);
+    assert!(body.contains("add it to `allow-host`"), "{body}");
     bridge.signal("-TERM");
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
@@ -235,7 +234,7 @@ fn aborted_calls_are_logged() {
         ("bridge.toml", config),
     ]);
     let path = folder.path();
-    let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+    let mut bridge = crate::program::program()
         .args(["bridge", "--config", "bridge.toml"])
         .current_dir(path)
         .stdin(Stdio::piped())

@@ -89,6 +89,43 @@ async fn sign_in_is_needed_once() {
     assert_eq!(issuer.site.count("/authorize"), 2);
 }
 
+/// What an authorization server lacks is allowed by an option, or by a key of the gateway's file, which the error names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn remedies_name_settings() {
+    let issuer = Issuer::start().await;
+    issuer
+        .lists_pkce
+        .store(false, std::sync::atomic::Ordering::Relaxed);
+    let endpoint = start_server(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let output = inspect(&endpoint, data.path(), &[]).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    let of_issuer = format!(
+        "(Entra ID and Cognito leave the list out), write {} for",
+        issuer.site.url
+    );
+    let expected = format!("{of_issuer} --assume-pkce\n");
+    assert!(words.ends_with(&expected), "{words}");
+    let assumed = ["--assume-pkce", &issuer.site.url];
+    let output = inspect(&endpoint, data.path(), &assumed).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}");
+    #[cfg(feature = "bridge")]
+    {
+        let config = data.path().join("bridge.toml");
+        let text =
+            format!("[servers.web]\nurl = \"{endpoint}\"\noauth = {{ scopes = [\"other\"] }}\n");
+        std::fs::write(&config, text).expect("a file");
+        let config = config.to_str().expect("text");
+        let other = tempfile::tempdir().expect("a folder");
+        let output = run_program(other.path(), &["bridge", "--config", config]).await;
+        let words = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("{of_issuer} the key `assume-pkce` of `oauth`");
+        assert!(words.contains(&expected), "{words}");
+        assert!(!words.contains("OAuth::"), "{words}");
+    }
+}
+
 /// Runs `mcp-exact` to its end without input, with its data folder at `data`.
 #[cfg(feature = "bridge")]
 async fn run_program(data: &Path, arguments: &[&str]) -> Output {
