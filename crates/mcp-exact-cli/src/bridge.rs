@@ -101,9 +101,6 @@ pub struct Arguments {
     /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
-    /// Largest size of all messages of servers that arrive at the same time, in bytes; 256 MiB without it.
-    #[arg(long, value_name = "BYTES")]
-    message_budget: Option<usize>,
     /// Levels of the log on standard error, such as `info`, or of its parts, such as `warn,mcp_exact_bridge=debug`. Without it
     /// the variable RUST_LOG has them; the default is `warn`.
     #[arg(long, value_name = "LEVELS")]
@@ -275,10 +272,10 @@ async fn serve_http(
         is_ending: Arc::clone(&is_ending),
         clients,
     };
-        source_settings: ["allow-host", "allow-origin"],
     let mut options = HttpServerOptions {
         hosts: only(&setup.hosts, Allowed::Loopback),
         origins: only(&setup.origins, Allowed::Loopback),
+        source_settings: ["allow-host", "allow-origin"],
         authenticate: Some(Arc::new(operations)),
         ..HttpServerOptions::default()
     };
@@ -391,8 +388,12 @@ impl<'a> Setup<'a> {
         if let Some(size) = size {
             options.limits.message_bytes = size;
         }
-        if let Some(size) = arguments.message_budget.or(config.message_budget) {
+        let budget = arguments.settings.message_budget();
+        if let Some(size) = budget.or(config.message_budget) {
             options.limits.message_budget = MessageBudget::new(size);
+        }
+        if let Some(pages) = arguments.settings.max_pages().or(config.max_pages) {
+            options.max_pages = pages;
         }
         if let Some(seconds) = config.answer_within {
             options.answer_within = Duration::from_secs(seconds);

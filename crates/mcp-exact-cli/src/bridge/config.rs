@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use base64::Engine as _;
@@ -18,9 +17,8 @@ use mcp_exact_bridge::{
 use serde::Deserialize;
 
 use super::{Losses, audit};
-use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
-use crate::client::authorization::{ServerOAuth, with_oauth_client};
 #[cfg(feature = "oauth")]
+use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
 use crate::client::memory::{FileMemory, RememberedUpstream};
 
 /// Settings of a configuration file, which the command line overrides. Each field is a key of the file;
@@ -64,6 +62,8 @@ pub struct Config {
     pub message_bytes: Option<usize>,
     /// Maximum size of all messages of servers that arrive at the same time, in bytes.
     pub message_budget: Option<usize>,
+    /// Maximum number of pages of a list of a server.
+    pub max_pages: Option<usize>,
     /// Patterns of methods that are relayed although the specification does not define them.
     pub extension_methods: Vec<String>,
     /// Authorization server whose tokens clients must present; without one, clients are not authenticated.
@@ -190,6 +190,9 @@ struct Server {
     /// Maximum size of a message of the server, in bytes.
     #[serde(rename = "message-bytes")]
     message_bytes: Option<usize>,
+    /// Maximum number of pages of a list of the server.
+    #[serde(rename = "max-pages")]
+    max_pages: Option<usize>,
 }
 
 /// Empty credentials of a server, in a build without OAuth.
@@ -224,6 +227,9 @@ impl From<Server> for ServerEntry {
         entry.kind = server.kind;
         entry.disabled = server.disabled;
         entry.revision = server.revision;
+        entry.timeout = server.timeout;
+        entry.message_bytes = server.message_bytes;
+        entry.max_pages = server.max_pages;
         entry
     }
 }
@@ -234,10 +240,11 @@ impl Config {
     pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let read = if text.trim_start().starts_with('{') {
-            parse_entries(&text).map(|servers| (Self::default(), servers, BTreeMap::new()))
+            parse_entries(text).map(|servers| (Self::default(), servers, BTreeMap::new()))
         } else {
-            Self::parse_toml(&text)
+            Self::parse_toml(text)
         };
         let (config, entries, mut options) = read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
@@ -257,8 +264,6 @@ impl Config {
             let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
-                timeout: server.timeout,
-                message_bytes: server.message_bytes,
             };
             options.insert(name.clone(), dealing);
             entries.insert(name, server.into());
@@ -322,6 +327,9 @@ impl Config {
 
     /// Checks the values of the configuration; the error names the invalid key.
     fn check(&self) -> anyhow::Result<()> {
+        if self.timeout == Some(0) {
+            bail!("timeout: write a number of seconds above 0, such as `timeout = 60`");
+        }
         let limits = self.limits.unwrap_or_default();
         if limits
             .per_second
@@ -386,6 +394,7 @@ impl Config {
                 "message-budget",
                 self.message_budget != other.message_budget,
             ),
+            ("max-pages", self.max_pages != other.max_pages),
             ("answer-within", self.answer_within != other.answer_within),
             ("list-within", self.list_within != other.list_within),
             (
@@ -419,23 +428,17 @@ struct ServerOptions {
     oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections to the server.
     is_shared: bool,
-    /// Time limit in seconds for a connection to the server, and for an answer of the server.
-    timeout: Option<u64>,
-    /// Maximum size of a message of the server, in bytes.
-    message_bytes: Option<usize>,
 }
 
-impl ServerOptions {
-    /// Returns the settings of the server in the type of the bridge library.
-    fn settings(&self, entry: &ServerEntry) -> anyhow::Result<UpstreamSettings> {
-        let mut settings = UpstreamSettings::default();
-        let timeout = self.timeout.map(Duration::from_secs);
-        settings.revision = entry.pinned_revision()?;
-        settings.request_timeout = timeout;
-        settings.connect_timeout = timeout;
-        settings.message_bytes = self.message_bytes;
-        Ok(settings)
-    }
+/// Returns the settings of a server in the type of the bridge library.
+fn upstream_settings(entry: &ServerEntry) -> anyhow::Result<UpstreamSettings> {
+    let mut settings = UpstreamSettings::default();
+    settings.revision = entry.pinned_revision()?;
+    settings.request_timeout = entry.time_limit()?;
+    settings.connect_timeout = settings.request_timeout;
+    settings.message_bytes = entry.message_bytes;
+    settings.max_pages = entry.max_pages;
+    Ok(settings)
 }
 
 /// Options of the gateway by server name.
@@ -532,7 +535,7 @@ fn configured_servers(
         }
         let options = options.remove(&name).unwrap_or_default();
         let is_shared = options.is_shared;
-        let settings = options.settings(&entry);
+        let settings = upstream_settings(&entry);
         let settings = settings.with_context(|| format!("server {name:?}"))?;
         let address = entry.address();
         let upstream: Arc<dyn Upstream> =

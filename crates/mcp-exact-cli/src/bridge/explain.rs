@@ -72,7 +72,6 @@ impl Arguments {
             losses: Some(Losses::Report),
             config: self.config.clone(),
             log: None,
-            message_budget: None,
             settings: self.settings.clone(),
             server,
         }

@@ -182,6 +182,10 @@ impl Upstream for RememberedUpstream {
         self.upstream.is_shared()
     }
 
+    fn max_pages(&self) -> Option<usize> {
+        self.upstream.max_pages()
+    }
+
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
         let prepared = self.upstream.prepare()?;
         let memory = self.memory.clone();

@@ -26,16 +26,19 @@ use clap::Args;
 use mcp_exact::transport::ServerCommand;
 #[cfg(feature = "http")]
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
-use mcp_exact::{Client, ClientError, Connect, LogMessage, RepairedMessage, Revision, Tolerance};
+use mcp_exact::{
+    Client, ClientError, Connect, LogMessage, MessageBudget, Repair, RepairRule, RepairedMessage,
+    Revision, Tolerance,
+};
 
 use self::memory::FileMemory;
 #[cfg(feature = "bridge")]
 use self::memory::RememberedUpstream;
 use crate::output::{Painter, Style, without_control_characters};
+use crate::proxy;
 use crate::registry::Registry;
 use crate::server_address;
 use crate::terminal::{escape, stderr, stdout};
-use crate::proxy;
 
 /// Connection to a server, and options of the client. Shared by all commands that talk to a server.
 #[derive(Debug, Clone, Args)]
@@ -49,6 +52,12 @@ pub struct Settings {
     /// Largest message of the server, in bytes; 32 MiB without it.
     #[arg(long, value_name = "BYTES")]
     message_bytes: Option<usize>,
+    /// Largest size of all messages of servers that arrive at the same time, in bytes; 256 MiB without it.
+    #[arg(long, value_name = "BYTES")]
+    message_budget: Option<usize>,
+    /// Most pages of a list of the server; 100 without it. A longer list ends with what was read.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_pages: Option<u64>,
     /// Refuse what breaks the schema of the protocol, instead of repairing it.
     #[arg(long)]
     strict: bool,
@@ -157,6 +166,14 @@ impl Settings {
             Some(size) => connect.message_bytes(size),
             None => connect,
         };
+        let connect = match self.message_budget {
+            Some(size) => connect.message_budget(MessageBudget::new(size)),
+            None => connect,
+        };
+        let connect = match self.max_pages() {
+            Some(pages) => connect.max_pages(pages),
+            None => connect,
+        };
         let connect = match &self.revision {
             Some(id) => connect.revision(Self::revision(id)?),
             None => connect,
@@ -238,6 +255,18 @@ impl Settings {
         self.message_bytes
     }
 
+    /// Returns the size of all messages at the same time that the command line sets, if it sets one.
+    #[cfg(feature = "bridge")]
+    pub fn message_budget(&self) -> Option<usize> {
+        self.message_budget
+    }
+
+    /// Returns the number of pages of a list that the command line sets, if it sets one.
+    pub fn max_pages(&self) -> Option<usize> {
+        let pages = self.max_pages?;
+        Some(usize::try_from(pages).unwrap_or(usize::MAX))
+    }
+
     /// Returns the compiled revision with this identifier.
     pub fn revision(id: &str) -> anyhow::Result<Revision> {
         Ok(Registry::new().revision(id)?.revision.spec.revision())
@@ -314,8 +343,9 @@ impl Settings {
             }
             endpoint = endpoint.header(name, value);
         }
-        // A server that does not accept the connection is given up before the negotiation is.
-        let client = HyperClient::new(self.request_timeout().min(Duration::from_secs(10)));
+        // Unless the user allows more, a server that does not accept the connection is given up before the negotiation is.
+        let limit = self.given_timeout().unwrap_or(Duration::from_secs(10));
+        let client = HyperClient::new(limit);
         endpoint = if self.trace {
             endpoint.client(Arc::new(trace::TracingClient::new(client)))
         } else {
@@ -363,8 +393,10 @@ fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
 /// Converts an error of the client, and adds a hint about the remedy.
 pub fn add_hint(error: ClientError) -> anyhow::Error {
     match &error {
-        ClientError::TooLarge { error, .. } => {
-            anyhow!("{error}; allow more by --message-bytes")
+        ClientError::TooLarge { limit, error } => anyhow!("{error}{}", remedy_of_limit(limit)),
+        ClientError::Pages { method, repair } => {
+            let remedy = remedy_of_repair(repair);
+            anyhow!("the list of `{method}` does not end ({repair}){remedy}")
         }
         ClientError::NoMessage(_) => anyhow!("{error}; --trace shows what it sends"),
         #[cfg(feature = "oauth")]
@@ -377,6 +409,10 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ClientError::TimedOut => {
             anyhow!("the server did not answer in time; allow more by --timeout, or add --trace")
         }
+        ClientError::Negotiation(negotiation) if negotiation.exceeded_limit().is_some() => {
+            let limit = negotiation.exceeded_limit().unwrap_or_default();
+            anyhow!("{error}{}", remedy_of_limit(&limit))
+        }
         ClientError::Negotiation(_) => anyhow!(
             "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
         ),
@@ -384,12 +420,30 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
     }
 }
 
+/// Returns what the user can do about an answer above a limit, as the end of a sentence; empty if there is nothing.
+fn remedy_of_limit(limit: &str) -> &'static str {
+    match limit {
+        "message_bytes" => "; allow more by --message-bytes",
+        "message_budget" => "; allow more by --message-budget",
+        _ => "",
+    }
+}
+
+/// Returns what the user can do about a repair, as the end of a sentence; empty if there is nothing.
+fn remedy_of_repair(repair: &Repair) -> &'static str {
+    match repair.rule {
+        RepairRule::TooManyPages => "; allow more by --max-pages",
+        _ => "",
+    }
+}
+
 /// Prints a repair of a message of the server to standard error.
-fn print_repair(repair: &RepairedMessage) {
+fn print_repair(repaired: &RepairedMessage) {
     let painter = Painter::stderr();
     let word = painter.paint(Style::Yellow, "repaired");
-    let repair = without_control_characters(&repair.to_string());
-    let _ = writeln!(stderr(), "{word}: {repair}");
+    let remedy = remedy_of_repair(&repaired.repair);
+    let repaired = without_control_characters(&repaired.to_string());
+    let _ = writeln!(stderr(), "{word}: {repaired}{remedy}");
 }
 
 /// Prints a log message of the server to standard error.

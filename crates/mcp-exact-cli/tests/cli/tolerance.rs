@@ -7,7 +7,7 @@ use mcp_exact_tests_tolerance::entrance::Entrance;
 #[cfg(feature = "http")]
 use mcp_exact_tests_tolerance::http;
 #[cfg(feature = "http")]
-use mcp_exact_tests_tolerance::zoo::{Case, Peer};
+use mcp_exact_tests_tolerance::zoo::{CASES, Case, Peer, TIDY};
 #[cfg(feature = "http")]
 use serde_json::Value;
 
@@ -79,7 +79,11 @@ fn serve(case: &Case) -> (tokio::runtime::Runtime, String) {
 #[cfg(feature = "http")]
 fn use_server(command: &[&str], case: &Case) -> ProgramOutput {
     let (_runtime, url) = serve(case);
-    let arguments: Vec<&str> = command.iter().copied().chain([&*url]).collect();
+    let (name, rest) = command.split_first().expect("a command");
+    let arguments = [name, "--max-pages", "3"]
+        .into_iter()
+        .chain(rest.iter().copied());
+    let arguments: Vec<&str> = arguments.chain([&*url]).collect();
     let ended = run(Path::new("."), &arguments, b"");
     let printed = ended.err.lines();
     let printed = printed.filter(|line| line.starts_with("repaired: "));
@@ -135,6 +139,145 @@ fn call_prints_every_case() {
         if !case.delivers.is_empty() {
             assert_eq!(ended.out.trim_end(), case.delivers, "{}", case.name);
         }
+    }
+}
+
+/// A list that is too long names the option, or the key of the gateway's file, that allows more pages.
+#[test]
+#[cfg(feature = "bridge")]
+fn pages_of_a_list_are_settable() {
+    let case = CASES.iter().find(|case| case.rules == ["too-many-pages"]);
+    let (_runtime, url) = serve(case.expect("a case"));
+    let here = Path::new(".");
+    let ended = run(here, &["inspect", "--max-pages", "7", &url], b"");
+    assert!(ended.out.contains("Tools (7)\n"), "{}", ended.out);
+    let end = "too-many-pages at \"/nextCursor\": the list goes on after 7 pages";
+    let line = format!("repaired: tools/list: {end}; allow more by --max-pages\n");
+    assert!(ended.err.contains(&line), "{}", ended.err);
+    let ended = run(
+        here,
+        &["inspect", "--strict", "--max-pages", "7", &url],
+        b"",
+    );
+    let line = format!(
+        "not shown: `tools/list` failed: the list of `tools/list` does not end ({end}); allow more by --max-pages\n"
+    );
+    assert!(ended.err.contains(&line), "{}", ended.err);
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bridge.toml");
+    let path = path.to_str().expect("text");
+    // The second server has a number of its own.
+    for (options, of_long) in [(&[][..], 7), (&["--max-pages", "9"], 9)] {
+        let config = format!(
+            "max-pages = 7\n[servers.long]\nurl = \"{url}\"\n[servers.short]\nurl = \"{url}\"\nmax-pages = 2\n"
+        );
+        std::fs::write(path, config).expect("a file");
+        let arguments = [&["bridge", "--config", path][..], options].concat();
+        let ended = run(folder.path(), &arguments, LISTING_CLIENT.as_bytes());
+        let count = |name: &str| ended.out.matches(name).count();
+        let found = (count("long__a"), count("short__a"));
+        assert_eq!(found, (of_long, 2), "{}", ended.err);
+        let words = format!("the list goes on after {of_long} pages");
+        assert!(ended.err.contains(&words), "{}", ended.err);
+        assert!(
+            ended.err.contains("`max-pages` in the file"),
+            "{}",
+            ended.err
+        );
+    }
+}
+
+/// The files of the gateway may begin with a byte order mark, and entries of `mcp.json` have the keys of the other file.
+#[test]
+#[cfg(feature = "bridge")]
+fn entries_have_limits() {
+    let case = CASES
+        .iter()
+        .find(|case| case.name == "null title of a tool");
+    let (_runtime, url) = serve(case.expect("a case"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let toml = |keys: &str| format!("[servers.odd]\nurl = \"{url}\"\n{keys}");
+    let json = |keys: &str| format!("{{\"mcpServers\":{{\"odd\":{{\"url\":\"{url}\"{keys}}}}}}}");
+    let start = |text: String| {
+        std::fs::write(folder.path().join("servers"), format!("\u{feff}{text}")).expect("a file");
+        let arguments = ["bridge", "--config", "servers"];
+        run(folder.path(), &arguments, LISTING_CLIENT.as_bytes())
+    };
+    for text in [
+        toml("timeout = 5\nmessage-bytes = 100000\nmax-pages = 5\nrevision = \"2025-11-25\"\n"),
+        json(r#","timeout":5,"messageBytes":100000,"max-pages":5,"revision":"2025-11-25""#),
+    ] {
+        let ended = start(text);
+        assert!(ended.out.contains("odd__a"), "{}{}", ended.out, ended.err);
+    }
+    let limit = "error=the answer of the server has";
+    let zero = "the `timeout` is 0; write a number of seconds";
+    for (text, expected) in [
+        (toml("message-bytes = 50\n"), limit),
+        (json(r#","message-bytes":50"#), limit),
+        (toml("timeout = 0\n"), zero),
+        (json(r#","timeout":0"#), zero),
+        (
+            format!("timeout = 0\n{}", toml("")),
+            "timeout: write a number of seconds above 0",
+        ),
+    ] {
+        let ended = start(text);
+        assert!(ended.err.contains(expected), "{expected}\n{}", ended.err);
+    }
+    // An answer that is too large is no refusal of the server, and the option is named.
+    let arguments = ["inspect", "--message-bytes", "50", &url];
+    let ended = run(folder.path(), &arguments, b"");
+    assert!(
+        ended
+            .err
+            .starts_with("error: the answer of the server has ")
+            && ended.err.ends_with("; allow more by --message-bytes\n"),
+        "{}",
+        ended.err
+    );
+}
+
+/// What a client sends that lists the tools.
+#[cfg(feature = "bridge")]
+const LISTING_CLIENT: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+    "\n",
+);
+
+/// A list that fails in one server of the gateway is named with its server and its method; the rest is shown.
+#[test]
+#[cfg(feature = "bridge")]
+fn gateway_names_failed_lists() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_runtime, url) = serve(&TIDY);
+    let odd = SERVER.replace("*'\"tools/list\"'*)", "*'\"tools/nothing\"'*)");
+    let odd = odd.replace("prompts/list", "tools/list");
+    std::fs::write(folder.path().join("odd.sh"), odd).expect("a file");
+    let config = format!(
+        "[servers.odd]\ncommand = \"sh\"\nargs = [\"odd.sh\"]\nrevision = \"2025-06-18\"\n[servers.tidy]\nurl = \"{url}\"\n"
+    );
+    std::fs::write(folder.path().join("bridge.toml"), config).expect("a file");
+    let arguments = ["bridge", "--config", "bridge.toml"];
+    let ended = run(folder.path(), &arguments, LISTING_CLIENT.as_bytes());
+    assert!(
+        ended.out.contains("tidy__echo"),
+        "{}{}",
+        ended.out,
+        ended.err
+    );
+    for words in [
+        "a server is left out of a list",
+        "server=\"odd\"",
+        "method=\"tools/list\"",
+        "no database",
+    ] {
+        assert!(ended.err.contains(words), "{words} {}", ended.err);
     }
 }
 
