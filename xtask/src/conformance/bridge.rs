@@ -70,6 +70,8 @@ fn start(
     let mut command = Command::new(gateway);
     command
         .args(["bridge", "--listen", "127.0.0.1:0", "--revision", upstream])
-        .arg(server);
+        .arg(server)
+        // What the gateway keeps between runs is not that of the user.
+        .env("XDG_DATA_HOME", log.with_file_name("data"));
     ListeningServer::start_until_announced(&mut command, log, Announcement::GATEWAY)
 }

@@ -172,7 +172,10 @@ impl GatewayPair {
             server.transport.name()
         );
         let log = logs.join(log_name(&name));
-        let mut bridge: Vec<OsString> = vec![gateway.into(), "bridge".into()];
+        // What the gateway keeps between runs is not that of the user; clients pass few variables on.
+        let mut data = OsString::from("XDG_DATA_HOME=");
+        data.push(log.with_file_name("data"));
+        let mut bridge: Vec<OsString> = vec!["env".into(), data, gateway.into(), "bridge".into()];
         let mut listening = None;
         if client.transport != Transport::Stdio {
             bridge.extend(["--listen", "127.0.0.1:0"].map(OsString::from));

@@ -32,10 +32,13 @@ impl ProgramOutput {
 /// Creates the command that starts the executable `mcp-exact`.
 pub fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
-    // What the program keeps between runs is not that of the user, nor of another run of the tests.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
-    program.env("XDG_DATA_HOME", folder);
+    program.env("XDG_DATA_HOME", data_folder());
     program
+}
+
+/// Returns the folder for what the program keeps between runs: not that of the user, nor of another run of the tests.
+pub fn data_folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string())
 }
 
 /// Runs `mcp-exact` in `directory` with `input` on standard input, and returns its result.

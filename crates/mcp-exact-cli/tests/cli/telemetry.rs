@@ -101,6 +101,7 @@ async fn start_bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child,
         .arg("bridge")
         .args(arguments)
         .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+        .env("XDG_DATA_HOME", crate::program::data_folder())
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stderr(Stdio::piped())

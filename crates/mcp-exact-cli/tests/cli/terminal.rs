@@ -46,6 +46,7 @@ fn at_terminal(folder: &Path, arguments: &[&str]) -> String {
         .args(["--quiet", "--return", "--command", &command, "/dev/null"])
         .current_dir(folder)
         .env("TERM", "xterm")
+        .env("XDG_DATA_HOME", crate::program::data_folder())
         .stdin(Stdio::null())
         .output()
         .expect("`script` of util-linux");
