@@ -24,12 +24,22 @@ pub struct Case {
     pub rules: &'static [&'static str],
     /// Oldest revision of such servers.
     pub since: &'static str,
+    /// Newest revision of such servers.
+    pub until: &'static str,
+}
+
+impl Case {
+    /// Returns true if servers of a revision can have the fault.
+    pub fn is_of(&self, revision: &str) -> bool {
+        (self.since..=self.until).contains(&revision)
+    }
 }
 
 /// A server of one revision, whose answers to one method are those of a case.
 ///
 /// In the messages of a case, `$ID` is the id of the request, `$NEW` the members that results of 2026-07-28 have, with a
-/// comma behind them, `$LIST` those of cacheable results, `$REV` the revision, and `$BOM` a byte order mark.
+/// comma behind them, `$LIST` those of cacheable results, `$REV` the revision, `$BOM` a byte order mark, `$COUNT` the number of
+/// answers so far, and `$BAD` a byte that is no UTF-8.
 #[derive(Debug, Clone)]
 pub struct Peer {
     case: Case,
@@ -45,20 +55,20 @@ pub const TIDY: Case = Case {
     sends: "",
     delivers: "",
     rules: &[],
-    since: "2024-11-05",
+    since: OLDEST,
+    until: NEWEST,
 };
+
+/// Oldest revision of the peers.
+const OLDEST: &str = "2024-11-05";
+/// Newest revision of the peers.
+const NEWEST: &str = "2026-07-28";
 
 /// Capabilities of all peers.
 const CAPABILITIES: &str = r#"{"tools":{},"prompts":{},"resources":{}}"#;
 
 /// Revisions of the peers.
-pub const REVISIONS: [&str; 5] = [
-    "2024-11-05",
-    "2025-03-26",
-    "2025-06-18",
-    "2025-11-25",
-    "2026-07-28",
-];
+pub const REVISIONS: [&str; 5] = [OLDEST, "2025-03-26", "2025-06-18", "2025-11-25", NEWEST];
 
 impl Peer {
     /// Creates a server with the fault of a case.
@@ -108,11 +118,11 @@ impl Peer {
             },
             str::to_owned,
         );
-        vec![self.fill(&text, id).into_bytes()]
+        vec![self.fill(&text, id)]
     }
 
     /// Replaces the placeholders of a message.
-    fn fill(&self, text: &str, id: &str) -> String {
+    fn fill(&self, text: &str, id: &str) -> Vec<u8> {
         let (new, list) = if self.has_sessions() {
             ("", "")
         } else {
@@ -126,11 +136,15 @@ impl Peer {
         } else {
             format!(r#"{list}"supportedVersions":["{}"],"#, self.revision)
         };
-        text.replace("$ID", id)
+        let text = text
+            .replace("$ID", id)
             .replace("$HANDSHAKE", &handshake)
             .replace("$NEW", new)
             .replace("$LIST", list)
             .replace("$BOM", "\u{feff}")
+            .replace("$COUNT", &self.asked().to_string());
+        let parts: Vec<&[u8]> = text.split("$BAD").map(str::as_bytes).collect();
+        parts.join(&0xff)
     }
 
     /// Returns the result or error of a tidy server.

@@ -37,7 +37,14 @@ const RECORD: &str = "tests/tolerance/other_clients.jsonl";
 struct Case {
     name: String,
     method: String,
+    revisions: Revisions,
+}
+
+/// Oldest and newest revision of the servers of a case.
+#[derive(Debug, Deserialize)]
+struct Revisions {
     since: String,
+    until: String,
 }
 
 /// One line of the record: what a client has delivered. A line without text and error is a client that waits for an
@@ -97,7 +104,8 @@ pub(super) fn run(
         for (peer, installed) in chosen {
             let program = peer.tolerance.as_ref().context("a peer without a client")?;
             for (revision, transport) in MODES {
-                if case.since.as_str() <= revision {
+                let Revisions { since, until } = &case.revisions;
+                if (since.as_str()..=until.as_str()).contains(&revision) {
                     runs.push(Run {
                         case,
                         peer,

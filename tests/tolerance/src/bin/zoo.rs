@@ -1,5 +1,5 @@
 //! A server of the zoo as a process: `zoo REVISION CASE` on standard streams, `zoo REVISION CASE --http` on a free port of
-//! this machine. `zoo` alone prints a line of JSON for each case: its name, its method, and its oldest revision.
+//! this machine. `zoo` alone prints a line of JSON for each case: its name, its method, and its revisions.
 
 #![expect(
     clippy::print_stdout,
@@ -22,10 +22,11 @@ async fn main() -> io::Result<ExitCode> {
     let (revision, name, is_http) = match arguments[..] {
         [] => {
             for case in CASES {
-                let (name, method, since) = (case.name, case.method, case.since);
+                let (name, method) = (case.name, case.method);
+                let revisions = json!({ "since": case.since, "until": case.until });
                 println!(
                     "{}",
-                    json!({ "name": name, "method": method, "since": since })
+                    json!({ "name": name, "method": method, "revisions": revisions })
                 );
             }
             return Ok(ExitCode::SUCCESS);

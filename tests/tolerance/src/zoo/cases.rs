@@ -1,6 +1,6 @@
 //! The cases of the zoo: what their servers send, what is delivered, and what is reported.
 
-use super::Case;
+use super::{Case, NEWEST, OLDEST};
 
 /// Creates a case of every revision.
 const fn case(
@@ -16,7 +16,8 @@ const fn case(
         sends,
         delivers,
         rules,
-        since: "2024-11-05",
+        since: OLDEST,
+        until: NEWEST,
     }
 }
 
@@ -99,6 +100,26 @@ pub const CASES: &[Case] = &[
         "a",
         &["wrong-type"],
     ),
+    Case {
+        since: "2025-03-26",
+        ..case(
+            "null hints of a tool",
+            "tools/list",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":null}}]}}"#,
+            "a",
+            &["null-member"],
+        )
+    },
+    Case {
+        since: "2025-06-18",
+        ..case(
+            "null output schema",
+            "tools/list",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":null}]}}"#,
+            "a",
+            &["null-member"],
+        )
+    },
     case(
         "prompt with null arguments",
         "prompts/list",
@@ -128,11 +149,25 @@ pub const CASES: &[Case] = &[
         &["left-out"],
     ),
     case(
+        "text as the size of a resource",
+        "resources/list",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"resources":[{"uri":"zoo://a","name":"a","size":"12"}]}}"#,
+        "a",
+        &["wrong-type"],
+    ),
+    case(
         "template with a null description",
         "resources/templates/list",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"resourceTemplates":[{"uriTemplate":"zoo://{x}","name":"a","description":null}]}}"#,
         "a",
         &["null-member"],
+    ),
+    case(
+        "template without a name",
+        "resources/templates/list",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"resourceTemplates":[{"uriTemplate":"zoo://{x}"},{"uriTemplate":"zoo://{y}","name":"b"}]}}"#,
+        "b",
+        &["left-out"],
     ),
     case(
         "result with null isError",
@@ -145,6 +180,13 @@ pub const CASES: &[Case] = &[
         "result with null annotations",
         "tools/call",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[{"type":"text","text":"done","annotations":null}]}}"#,
+        "done",
+        &["null-member"],
+    ),
+    case(
+        "null metadata of a result",
+        "tools/call",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"_meta":null,"content":[{"type":"text","text":"done"}]}}"#,
         "done",
         &["null-member"],
     ),
@@ -208,6 +250,13 @@ pub const CASES: &[Case] = &[
         &["id-spelling"],
     ),
     case(
+        "error with its id as text",
+        "tools/call",
+        r#"{"jsonrpc":"2.0","id":"$ID","error":{"code":-32000,"message":"the disk is full"}}"#,
+        "error: the disk is full",
+        &["id-spelling"],
+    ),
+    case(
         "byte order mark",
         "tools/call",
         r#"$BOM{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[{"type":"text","text":"done"}]}}"#,
@@ -229,6 +278,13 @@ pub const CASES: &[Case] = &[
         &[],
     ),
     case(
+        "a byte that is no UTF-8",
+        "tools/call",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[{"type":"text","text":"caf$BAD"}]}}"#,
+        "error: the answer is no JSON",
+        &[],
+    ),
+    case(
         "prompt message without a role",
         "prompts/get",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"messages":[{"content":{"type":"text","text":"no"}},{"role":"user","content":{"type":"text","text":"hi"}}]}}"#,
@@ -236,11 +292,32 @@ pub const CASES: &[Case] = &[
         &["left-out"],
     ),
     case(
+        "null messages of a prompt",
+        "prompts/get",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"messages":null}}"#,
+        "",
+        &["null-list"],
+    ),
+    case(
         "contents with a null type",
         "resources/read",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"contents":[{"uri":"zoo://a","mimeType":null,"text":"a"}]}}"#,
         "a",
         &["null-member"],
+    ),
+    case(
+        "null contents",
+        "resources/read",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"contents":null}}"#,
+        "",
+        &["null-list"],
+    ),
+    case(
+        "contents without a text",
+        "resources/read",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"contents":[{"uri":"zoo://b"},{"uri":"zoo://a","text":"a"}]}}"#,
+        "a",
+        &["left-out"],
     ),
     case(
         "empty cursor for ever",
@@ -255,6 +332,13 @@ pub const CASES: &[Case] = &[
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"prompts":[{"name":"a"}],"nextCursor":"x"}}"#,
         "a",
         &["repeated-cursor"],
+    ),
+    case(
+        "a new cursor on every page",
+        "tools/list",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{"type":"object"}}],"nextCursor":"$COUNT"}}"#,
+        "a, a, a",
+        &["too-many-pages"],
     ),
     case(
         "null and [] in capabilities",
@@ -284,4 +368,14 @@ pub const CASES: &[Case] = &[
         "{}",
         &["null-member"],
     ),
+    Case {
+        until: "2025-11-25",
+        ..case(
+            "server without a version",
+            "initialize",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":{$HANDSHAKE"capabilities":{},"serverInfo":{"name":"zoo"}}}"#,
+            "{}",
+            &["missing-member"],
+        )
+    },
 ];

@@ -1,5 +1,7 @@
 //! One budget for the messages that arrive at the same time, at each entrance of a client and in the gateway.
 
+use std::time::Duration;
+
 use mcp_exact::{Client, ClientError, Connect, Host, MessageBudget};
 use mcp_exact_bridge::{Bridge, ConfiguredUpstream, Options, UpstreamSettings};
 use mcp_exact_session::{BudgetShare, Limits};
@@ -158,6 +160,33 @@ async fn of_a_host() {
     host.call("tidy__echo", &()).await.expect("an answer");
     drop(other);
     host.call("large__echo", &()).await.expect("an answer");
+}
+
+/// Entries of `mcp.json` have limits of their own, which hold in place of those of the host.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_entries() {
+    let large = http_peer(false);
+    let silent = HttpPeer::start(|_| PeerReply::Silence);
+    let entries = json!({ "mcpServers": {
+        "small": { "url": large.url, "timeout": 60, "message-bytes": 100_000 },
+        "wide": { "url": large.url, "timeout": 60, "messageBytes": MOST, "maxPages": 1 },
+        "silent": { "url": silent.url, "timeout": 1, "revision": "2025-06-18" },
+        "zero": { "url": large.url, "timeout": 0 },
+    }});
+    let host = Host::builder().config(&entries.to_string());
+    let host = host.expect("a configuration").timeout(Duration::ZERO);
+    let host = host.start().await;
+    assert_eq!(host.servers().collect::<Vec<_>>(), ["small", "wide"]);
+    let failed: Vec<_> = host.failures().map(|(name, _)| name).collect();
+    assert_eq!(failed, ["silent", "zero"]);
+    assert_eq!(silent.methods(), ["initialize"]);
+    assert_eq!(host.tools().await.tools.len(), 2);
+    host.call("wide__echo", &()).await.expect("an answer");
+    let refused = host.call("small__echo", &()).await.expect_err("too large");
+    assert!(
+        refused.to_string().contains("more than the 100000 bytes"),
+        "{refused}"
+    );
 }
 
 /// The connections of the gateway to its servers share a budget, and its clients read which limit it is.

@@ -8,6 +8,7 @@ use mcp_exact_tests_tolerance::clients::{ANSWERS, CLIENTS, Phase};
 use mcp_exact_tests_tolerance::entrance::Entrance;
 use mcp_exact_tests_tolerance::zoo::CASES;
 
+use super::client::reports;
 use super::others::{self, LESS};
 
 /// Marks of a table in the page.
@@ -27,18 +28,19 @@ fn with_table(page: &str, name: &str, table: &str) -> String {
 }
 
 /// Returns the table of untidy servers, with what the clients of other libraries do.
-fn cases_table() -> String {
+async fn cases_table() -> String {
     let records = others::records();
     let clients = others::clients(&records);
     let headings: Vec<_> = clients.iter().map(|name| others::heading(name)).collect();
     let mut table = format!(
-        "| what the server sends | in | what the client delivers | what is reported | {} |\n|{}\n",
+        "| what the server sends | in | what the client delivers | what the program prints after `repaired: ` | {} |\n|{}\n",
         headings.join(" | "),
         "---|".repeat(4 + headings.len()),
     );
     for case in CASES {
-        let rules = case.rules.iter().map(|rule| format!("`{rule}`"));
-        let rules = rules.collect::<Vec<_>>().join(", ");
+        let lines = reports(case).await;
+        let lines = lines.iter().map(|line| format!("`` {line} ``"));
+        let lines = lines.collect::<Vec<_>>().join("<br>");
         let delivers = match case.delivers {
             "" => "nothing, without an error".to_owned(),
             words => format!("`{words}`"),
@@ -49,7 +51,7 @@ fn cases_table() -> String {
         let cells = cells.collect::<Vec<_>>().join(" | ");
         let _ = writeln!(
             table,
-            "| {} | `{}` | {delivers} | {rules} | {cells} |",
+            "| {} | `{}` | {delivers} | {lines} | {cells} |",
             case.name, case.method
         );
     }
@@ -101,8 +103,8 @@ fn entrances_table() -> String {
     table
 }
 
-#[test]
-fn page_has_every_rule_and_case() {
+#[tokio::test]
+async fn page_has_every_rule_and_case() {
     let mut rules = String::from("| rule | what it does | reports |\n|---|---|---|\n");
     for rule in RULES {
         let links = rule.reports.iter().map(|report| {
@@ -119,7 +121,7 @@ fn page_has_every_rule_and_case() {
         );
         assert!(!rule.reports.is_empty(), "{} has no reason", rule.name);
     }
-    let cases = cases_table();
+    let cases = cases_table().await;
     let of_clients = CLIENTS.iter().map(|case| &case.rule);
     let of_clients = of_clients.chain(ANSWERS.iter().map(|case| &case.rule));
     for rule in CASES.iter().flat_map(|case| case.rules).chain(of_clients) {

@@ -21,6 +21,10 @@ pub const LESS: &[(&str, &str)] = &[
         "NaN in a result",
         "NaN is no JSON (RFC 8259, section 6). The call ends at once, with an error that shows the text",
     ),
+    (
+        "a byte that is no UTF-8",
+        "JSON is UTF-8 (RFC 8259, section 8.1), and which text the byte stands for is unknown. The call ends at once, with an error that shows the text",
+    ),
 ];
 
 /// What a client of another library does in one case.
