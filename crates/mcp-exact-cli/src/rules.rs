@@ -138,6 +138,8 @@ rules! {
         "Servers MUST provide structured results that conform to this schema."
     TOOL_NAMES "TOOL.names-unique" Should "server/tools" "server/tools"
         "Tool names SHOULD be unique within a server."
+    CURSOR_ADVANCES "PAGE.cursor-advances" Should "server/utilities/pagination" "server/utilities/pagination"
+        "Pagination starts when the server sends a response that includes: […] An optional nextCursor field if more results exist"
     CURSOR "PAGE.invalid-cursor" Should "server/utilities/pagination" "server/utilities/pagination"
         "Invalid cursors SHOULD result in an error with code -32602 (Invalid params)."
     PROMPT_ERROR "PROMPT.invalid-name" Should "server/prompts" "server/prompts"

@@ -193,7 +193,7 @@ fn fetch_list(
     is_declared: bool,
 ) -> Option<Vec<Value>> {
     let mut items = Vec::new();
-    let mut scopes = HashSet::new();
+    let (mut scopes, mut cursors) = (HashSet::new(), HashSet::new());
     let mut params = json!({});
     for page in 0..MAX_PAGES {
         let answer = session.request(method, params.clone());
@@ -208,7 +208,13 @@ fn fetch_list(
                 return (page > 0).then_some(items);
             }
         };
-        items.extend(result[member].as_array().cloned().unwrap_or_default());
+        let page = result[member].as_array().cloned().unwrap_or_default();
+        let cursor = result["nextCursor"].as_str();
+        let is_repeated = cursor.is_some_and(|cursor| !cursors.insert(cursor.to_owned()));
+        // After a cursor that was given before, the page may be one that was read before.
+        let is_new = |item: &&Value| !is_repeated || !items.contains(item);
+        let new: Vec<Value> = page.iter().filter(is_new).cloned().collect();
+        items.extend(new);
         scopes.extend(result["cacheScope"].as_str().map(str::to_owned));
         if scopes.len() > 1 {
             session.report_breach(
@@ -216,9 +222,16 @@ fn fetch_list(
                 format!("pages of {method} differ in cacheScope"),
             );
         }
-        let Some(cursor) = result["nextCursor"].as_str() else {
+        let Some(cursor) = cursor else {
             break;
         };
+        if is_repeated {
+            let message = format!(
+                "the nextCursor {cursor:?} of {method} was given before: the list does not end"
+            );
+            session.report_breach(&rules::CURSOR_ADVANCES, message);
+            break;
+        }
         params = json!({"cursor": cursor});
     }
     Some(items)

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use super::checks::UNKNOWN_REVISION;
 use super::report::Report;
-use super::session::client_info;
+use super::session::{client_info, is_json};
 use crate::conversation::Breach;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
@@ -256,10 +256,10 @@ impl HttpSession {
             self.session_id = (!id.is_empty()).then(|| id.to_owned());
         }
         self.status = Some(exchange.status);
-        // A body that is not JSON is an HTTP error page and not a message.
-        let is_json =
-            |bytes: &Vec<u8>| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
-        let messages = exchange.messages.into_iter().filter(is_json);
+        // A body of an error that is no JSON is a page and no message.
+        let is_success = exchange.is_success();
+        let is_kept = |bytes: &Vec<u8>| is_success || is_json(bytes);
+        let messages = exchange.messages.into_iter().filter(is_kept);
         // The response to a notification has no message: errors are HTTP errors.
         if message.is_array() || message.get("id").is_some() {
             self.received.extend(messages);

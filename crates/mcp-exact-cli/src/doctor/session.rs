@@ -87,6 +87,9 @@ pub struct Settings {
     pub shows_stderr: bool,
 }
 
+/// Maximum number of characters that a finding shows of what is no message.
+const SHOWN_CHARS: usize = 60;
+
 /// Minimum time limit of the first request, because the command may have to install the server first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -252,6 +255,10 @@ impl<'r> Session<'r> {
                     return Err(self.end_reason());
                 }
             };
+            if self.is_http() && !is_json(&line) {
+                self.report_body(&line);
+                continue;
+            }
             let Some(text) = self.complete_message(&line) else {
                 continue;
             };
@@ -270,6 +277,28 @@ impl<'r> Session<'r> {
         }
     }
 
+    /// Returns true if messages are bodies of HTTP responses, or events in them.
+    fn is_http(&self) -> bool {
+        match &self.channel {
+            Channel::Process(_) => false,
+            #[cfg(feature = "http")]
+            Channel::HttpSession(_) | Channel::SseSession(_) => true,
+        }
+    }
+
+    /// Reports a body or an event that is no JSON.
+    fn report_body(&mut self, body: &[u8]) {
+        let text = String::from_utf8_lossy(body);
+        let reason = match (body.starts_with(b"\xef\xbb\xbf"), std::str::from_utf8(body)) {
+            (true, _) => "begins with a byte order mark".to_owned(),
+            (_, Err(error)) => format!("is no UTF-8 from byte {} on", error.valid_up_to()),
+            _ => "is no JSON".to_owned(),
+        };
+        let beginning: String = text.trim().chars().take(SHOWN_CHARS).collect();
+        let message = format!("the body of a response {reason}: {beginning}");
+        self.report_breach(&rules::VERSION, message);
+    }
+
     /// Returns the reason why no further message can be received.
     fn end_reason(&self) -> Answer {
         match &self.channel {
@@ -284,7 +313,6 @@ impl<'r> Session<'r> {
     /// Adds a received line; returns the message that the line completes, if any. A message that consists of several
     /// lines is reported as a violation.
     fn complete_message(&mut self, line: &[u8]) -> Option<String> {
-        let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
             // A line that is valid JSON may still be part of a message that began before.
             let is_piece = !self.partial_lines.is_empty() && !line.starts_with(b"{");
@@ -317,7 +345,8 @@ impl<'r> Session<'r> {
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
         {
-            let text: String = String::from_utf8_lossy(line).chars().take(60).collect();
+            let text = String::from_utf8_lossy(line);
+            let text: String = text.chars().take(SHOWN_CHARS).collect();
             self.report_breach(&rules::STDOUT_CLEAN, format!("it is not JSON: {text}"));
         }
     }
@@ -350,6 +379,12 @@ impl<'r> Session<'r> {
             Channel::HttpSession(_) | Channel::SseSession(_) => {}
         }
     }
+}
+
+/// Returns true for JSON text, which is UTF-8.
+pub fn is_json(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).ok();
+    text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }
 
 /// Returns the `clientInfo` of the doctor.

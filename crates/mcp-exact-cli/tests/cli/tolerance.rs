@@ -1,5 +1,7 @@
 //! What `inspect` and `call` print in front of an untidy server.
 
+#[cfg(feature = "http")]
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[cfg(feature = "http")]
@@ -140,6 +142,58 @@ fn call_prints_every_case() {
             assert_eq!(ended.out.trim_end(), case.delivers, "{}", case.name);
         }
     }
+}
+
+/// Returns what `doctor` finds in the server of a case: level, rule and text of each finding.
+#[cfg(feature = "http")]
+fn findings(case: &Case) -> BTreeSet<String> {
+    let (_runtime, url) = serve(case);
+    let options = ["--timeout", "1", "--call", "echo={}", "--json"];
+    let arguments = [&["doctor"][..], &options, &[&*url]].concat();
+    let ended = run(Path::new("."), &arguments, b"");
+    let report: Value = serde_json::from_str(&ended.out).expect(&ended.err);
+    let findings = report["findings"].as_array().expect("findings");
+    let texts = findings.iter().map(|finding| {
+        let text = |name: &str| finding[name].as_str().unwrap_or_default();
+        format!("{} {}: {}", text("level"), text("rule"), text("found"))
+    });
+    texts.collect()
+}
+
+/// `doctor` reports the fault of every case, and blames a tidy server for nothing of this kind.
+#[test]
+#[cfg(feature = "http")]
+fn doctor_finds_every_case() {
+    let tidy = findings(&TIDY);
+    assert!(!tidy.iter().any(|text| text.contains("RPC.")), "{tidy:?}");
+    let check = |case: &Case| {
+        let all = findings(case);
+        let is_list = ["repeated-cursor", "too-many-pages"].iter();
+        let is_list = is_list.clone().any(|rule| case.rules.contains(rule));
+        let is_fault = |text: &String| match is_list {
+            // No MUST forbids a list without an end.
+            true => text.contains("PAGE.cursor-advances") || text.contains("TOOL.names-unique"),
+            false => text.starts_with("MUST RPC."),
+        };
+        assert!(
+            all.difference(&tidy).any(is_fault),
+            "{}: {all:?}",
+            case.name
+        );
+        // Pages that are read twice are not tools that are there twice.
+        let is_blamed = all.iter().any(|text| text.contains("TOOL.names-unique"));
+        assert!(
+            !(is_blamed && case.rules.contains(&"repeated-cursor")),
+            "{}: {all:?}",
+            case.name
+        );
+    };
+    // The doctor waits more than it works.
+    std::thread::scope(|scope| {
+        for cases in CASES.chunks(CASES.len().div_ceil(8)) {
+            scope.spawn(move || cases.iter().for_each(check));
+        }
+    });
 }
 
 /// A list that is too long names the option, or the key of the gateway's file, that allows more pages.
