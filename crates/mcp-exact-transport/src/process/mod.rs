@@ -8,6 +8,7 @@ mod group;
 mod launcher;
 mod observed;
 mod prepared;
+mod running;
 mod stderr;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ use crate::transport::Transport;
 use group::Group;
 use observed::{CreateObserver, Observed, SharedObserver};
 pub use prepared::PreparedServer;
+use running::{Counted, Running};
 use stderr::Stderr;
 
 /// Callback for the lines that a server writes to its standard error, without line endings.
@@ -89,6 +91,8 @@ pub struct ServerCommand {
     terminate_wait: Duration,
     /// Maximum number of restarts of a server that has exited because of the `server/discover` probe.
     restarts: u32,
+    /// Count of the running processes.
+    running: Running,
 }
 
 impl ServerCommand {
@@ -109,6 +113,7 @@ impl ServerCommand {
             close_wait: Duration::from_secs(2),
             terminate_wait: Duration::from_secs(2),
             restarts: 1,
+            running: Running::default(),
         }
     }
 
@@ -208,6 +213,12 @@ impl ServerCommand {
         self.close_wait = after_close;
         self.terminate_wait = after_terminate;
         self
+    }
+
+    /// Waits until all processes that this command and its clones have started have ended. A client ends its process when it is
+    /// closed.
+    pub async fn ended(&self) {
+        self.running.ended().await;
     }
 
     /// Starts the server and connects a client to it.
@@ -324,6 +335,7 @@ impl ServerCommand {
             output,
             group,
             stderr,
+            running: self.running.count(),
         })
     }
 }
@@ -347,6 +359,8 @@ struct Process {
     group: Group,
     /// Reader of the server's standard error.
     stderr: Stderr,
+    /// Counts the process as running.
+    running: Counted,
 }
 
 /// Drives the connection until it ends or the process has exited.
@@ -396,6 +410,7 @@ impl Supervisor {
                 output,
                 mut group,
                 stderr,
+                running: _running,
             } = process;
             let transport = LineTransport::new(output, input, self.limits.message_bytes);
             let transport = transport.with_budget(&self.limits);

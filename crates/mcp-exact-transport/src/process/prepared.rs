@@ -47,6 +47,7 @@ impl PreparedServer {
                 output: _output,
                 mut group,
                 stderr: _stderr,
+                running: _running,
             } = process;
             drop(input);
             // The group is killed when it is dropped, whether waiting for it has failed or not.
