@@ -89,14 +89,24 @@ pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Creates a file for incremental writing; the path `-` means standard output.
+/// Creates a file for incremental writing, which only its owner can read: it holds messages of others. The path `-` means
+/// standard output.
 pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     if is_standard_stream(file) {
         return Ok(Box::new(stdout()));
     }
-    let created = fs::File::create(file);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let created = private(&mut options).open(file);
     let created = created.with_context(|| format!("cannot write {}", file.display()))?;
     Ok(Box::new(created))
+}
+
+/// Lets only the owner of a file that is created read and write it.
+pub fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 /// Formats rows as a table with aligned columns; the last column is truncated to the width of a terminal.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::lines::LineLog;
+use crate::output::private;
 use crate::terminal::stderr;
 
 /// Form in which the audit log records the arguments of a call.
@@ -43,7 +44,8 @@ pub fn open_log(
     let out: Box<dyn Write + Send> = if is_stderr {
         Box::new(stderr())
     } else {
-        let file = OpenOptions::new().append(true).create(true).open(path);
+        let mut options = OpenOptions::new();
+        let file = private(options.append(true).create(true)).open(path);
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
     };
     let name = (!is_stderr).then(|| path.display().to_string());
