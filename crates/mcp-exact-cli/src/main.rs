@@ -14,6 +14,7 @@ mod diff;
 mod doctor;
 mod generate;
 mod inspection;
+mod interrupt;
 mod jsonl;
 mod list;
 mod message;
@@ -26,6 +27,7 @@ mod output;
 mod place;
 mod process;
 mod proxy;
+mod queue;
 mod recording;
 mod registry;
 mod replay;
@@ -157,15 +159,19 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => generate::completions(arguments, Arguments::command()),
         Command::Man(arguments) => generate::manual(arguments, Arguments::command()),
     };
+    interrupt::wait_for_end();
     match ended {
         Ok(Outcome::Valid) => ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => ExitCode::from(1),
         Ok(Outcome::Unreadable) => ExitCode::from(2),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_error(&format!("{error:#}"));
-            ExitCode::from(2)
-        }
+        Err(error) => match error.downcast_ref::<interrupt::Interrupted>() {
+            Some(interrupted) => ExitCode::from(interrupted.exit_code()),
+            None => {
+                print_error(&format!("{error:#}"));
+                ExitCode::from(2)
+            }
+        },
     }
 }
 

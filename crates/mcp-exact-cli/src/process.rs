@@ -1,26 +1,199 @@
 //! A server as a child process: writes lines to its standard input and reads lines from its standard output, with a
-//! time limit.
+//! time limit. The server and its descendants end with this process, also when a signal ends it.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Maximum length of a line from a server, in bytes.
-const MAX_LINE_BYTES: u64 = 256 << 20;
+use crate::queue::{self, Received, Receiver};
 
-/// Running server, which is killed when this value is dropped.
+/// Maximum length of a line from a server, in bytes; a longer line is read in pieces.
+const MAX_LINE_BYTES: u64 = 32 << 20;
+
+/// Time that a server has to exit after its input is closed, if a signal ends this process.
+const CLOSE_WAIT: Duration = Duration::from_millis(700);
+/// Time that a server has to exit after SIGTERM.
+const TERMINATE_WAIT: Duration = Duration::from_millis(600);
+/// Interval at which the exit of a server is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Servers that run, so that a signal to this process can end them; `None` once it does.
+static RUNNING: Mutex<Option<Vec<Weak<RunningServer>>>> = Mutex::new(Some(Vec::new()));
+
+/// Process group of a server, which is killed when this value is dropped.
 #[derive(Debug)]
-pub struct Process {
-    /// Process of the server.
-    child: Child,
+pub struct RunningServer {
+    /// First process of the group.
+    child: Mutex<Child>,
     /// Standard input of the server; `None` after it was closed.
-    input: Option<ChildStdin>,
-    /// Channel of the lines of standard output.
+    input: Mutex<Option<ChildStdin>>,
+    /// Id of the first process and of its group.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
+    id: u32,
+}
+
+/// Locks a mutex, also after a thread has panicked while it held the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RunningServer {
+    /// Starts a server in a process group of its own; returns it and its standard output.
+    pub fn start(command: &[OsString], stderr: Stdio) -> anyhow::Result<(Arc<Self>, ChildStdout)> {
+        let (program, arguments) = command.split_first().context("there is no command")?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // The lock is held until the server is among those that a signal ends.
+        let mut running = lock(&RUNNING);
+        let running = running.as_mut().context("the command was interrupted")?;
+        let child = command.spawn();
+        let mut child =
+            child.with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        let output = child.stdout.take().context("the server has no output")?;
+        let server = Arc::new(Self {
+            input: Mutex::new(child.stdin.take()),
+            id: child.id(),
+            child: Mutex::new(child),
+        });
+        running.retain(|server| server.strong_count() > 0);
+        running.push(Arc::downgrade(&server));
+        Ok((server, output))
+    }
+
+    /// Writes bytes to standard input of the server.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut input = lock(&self.input);
+        let input = input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(bytes)?;
+        input.flush()
+    }
+
+    /// Closes standard input of the server.
+    pub fn close_input(&self) {
+        drop(lock(&self.input).take());
+    }
+
+    /// Returns the exit status of the first process, if it has exited.
+    fn exited(&self) -> Option<ExitStatus> {
+        lock(&self.child).try_wait().ok().flatten()
+    }
+
+    /// Waits for the exit of the first process, for at most `limit`.
+    pub fn wait(&self, limit: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + limit;
+        loop {
+            let status = self.exited();
+            if status.is_some() || Instant::now() >= until {
+                return status;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Waits for the exit of the first process, without a limit; `None` if it cannot be waited for.
+    pub fn wait_for_exit(&self) -> Option<ExitStatus> {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+            let id = i32::try_from(self.id).ok().and_then(Pid::from_raw)?;
+            // The status is left for `exited`, which takes the lock only for a moment.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(id), options) {}
+            self.exited()
+        }
+        #[cfg(not(unix))]
+        lock(&self.child).wait().ok()
+    }
+
+    /// Asks the group to exit.
+    fn terminate(&self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Kills what is left of the group.
+    fn kill(&self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::KILL);
+        #[cfg(not(unix))]
+        let _ = lock(&self.child).kill();
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.id).ok();
+        if let Some(id) = id.and_then(rustix::process::Pid::from_raw) {
+            // An error says that no process of the group is left.
+            let _ = rustix::process::kill_process_group(id, signal);
+        }
+    }
+
+    /// Ends the server: closes its input, waits for its exit for at most `limit`, asks it to exit, and kills what is left.
+    /// Returns `None` if the server did not exit before it was killed.
+    pub fn end(&self, limit: Duration) -> Option<ExitStatus> {
+        self.close_input();
+        let mut status = self.wait(limit);
+        if status.is_none() {
+            self.terminate();
+            status = self.wait(TERMINATE_WAIT);
+        }
+        self.kill();
+        status
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        self.close_input();
+        self.kill();
+        let _ = lock(&self.child).wait();
+    }
+}
+
+/// Ends all servers at once, in little more than a second; none starts any more.
+#[cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, reason = "signals need a runtime")
+)]
+pub fn end_all() {
+    let servers = lock(&RUNNING).take().unwrap_or_default();
+    let servers: Vec<Arc<RunningServer>> = servers.iter().filter_map(Weak::upgrade).collect();
+    for server in &servers {
+        // A thread that writes to a server which reads nothing holds the lock.
+        match server.input.try_lock() {
+            Ok(mut input) => drop(input.take()),
+            Err(TryLockError::Poisoned(input)) => drop(input.into_inner().take()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+    let wait = |limit: Duration| {
+        let until = Instant::now() + limit;
+        let has_exited = |server: &Arc<RunningServer>| server.exited().is_some();
+        while !servers.iter().all(has_exited) && Instant::now() < until {
+            thread::sleep(POLL_INTERVAL);
+        }
+    };
+    wait(CLOSE_WAIT);
+    servers.iter().for_each(|server| server.terminate());
+    wait(TERMINATE_WAIT);
+    servers.iter().for_each(|server| server.kill());
+}
+
+/// Running server, which is ended when this value is dropped.
+pub struct Process {
+    server: Arc<RunningServer>,
+    /// Lines of standard output.
     lines: Receiver<Vec<u8>>,
 }
 
@@ -38,45 +211,31 @@ pub enum ServerOutput {
 impl Process {
     /// Starts a server; if `shows_stderr` is true, the server inherits standard error of this process.
     pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
-        let (program, arguments) = command.split_first().context("there is no command")?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(if shows_stderr {
-                Stdio::inherit()
-            } else {
-                Stdio::null()
-            })
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
-        let input = child.stdin.take();
-        let output = child.stdout.take().context("the server has no output")?;
-        let (sender, lines) = mpsc::channel();
+        let stderr = if shows_stderr {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        };
+        let (server, output) = RunningServer::start(command, stderr)?;
+        let (sender, lines) = queue::bounded();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             loop {
                 let mut line = Vec::new();
                 let read = io::Read::by_ref(&mut output);
                 let read = io::Read::take(read, MAX_LINE_BYTES).read_until(b'\n', &mut line);
-                if !matches!(read, Ok(1..)) || sender.send(line).is_err() {
+                let size = line.len();
+                if !matches!(read, Ok(1..)) || !sender.send(line, size) {
                     return;
                 }
             }
         });
-        Ok(Self {
-            child,
-            input,
-            lines,
-        })
+        Ok(Self { server, lines })
     }
 
     /// Writes a line to standard input of the server.
     pub fn send(&mut self, line: &str) -> io::Result<()> {
-        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        input.write_all(line.as_bytes())?;
-        input.write_all(b"\n")?;
-        input.flush()
+        self.server.write(format!("{line}\n").as_bytes())
     }
 
     /// Waits for the next line that is not empty, for at most `limit`.
@@ -84,39 +243,20 @@ impl Process {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.trim_ascii().is_empty() => {}
-                Ok(line) => {
+            match self.lines.receive(left) {
+                Received::Item(line) if line.trim_ascii().is_empty() => {}
+                Received::Item(line) => {
                     let end = line.strip_suffix(b"\n").unwrap_or(&line);
                     return ServerOutput::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());
                 }
-                Err(RecvTimeoutError::Timeout) => return ServerOutput::Timeout,
-                Err(RecvTimeoutError::Disconnected) => return ServerOutput::End,
+                Received::Timeout => return ServerOutput::Timeout,
+                Received::End => return ServerOutput::End,
             }
         }
     }
 
-    /// Closes standard input of the server and waits for its exit; kills the server after the time limit. Returns
-    /// `None` if the server was killed.
-    pub fn end(mut self, limit: Duration) -> Option<ExitStatus> {
-        drop(self.input.take());
-        let until = Instant::now() + limit;
-        while Instant::now() < until {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        None
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+    /// Ends the server, as [`RunningServer::end`] does.
+    pub fn end(self, limit: Duration) -> Option<ExitStatus> {
+        self.server.end(limit)
     }
 }

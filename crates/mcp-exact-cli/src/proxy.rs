@@ -6,20 +6,23 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{ChildStdout, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 #[cfg(feature = "client")]
 use mcp_exact_revisions::Side;
 
 use crate::check::log_words;
 use crate::conversation::{CheckedMessage, Conversation, Options};
+use crate::interrupt;
 use crate::message::Direction;
 use crate::output::{Painter, Style, create, without_control_characters};
+use crate::process::RunningServer;
+use crate::queue::{self, Received, Receiver, Sender};
 use crate::registry::Registry;
 use crate::terminal::{raw_stdout, stderr};
 use crate::{Outcome, recording};
@@ -91,7 +94,9 @@ impl MessageSink {
             let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = recording::write(&mut *record, from, &message);
         }
-        let _ = self.watcher.send(ForwardedMessage(from, message));
+        // Small messages take more memory than their bytes.
+        let size = message.len() + 128;
+        self.watcher.send(ForwardedMessage(from, message), size);
     }
 }
 
@@ -115,19 +120,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         is_tracing: arguments.trace,
         violating_messages: 0,
     };
-    let (program, rest) = arguments
-        .command
-        .split_first()
-        .context("there is no command")?;
-    let mut child = Command::new(program)
-        .args(rest)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
-    let input = child.stdin.take().context("the server has no input")?;
-    let output = child.stdout.take().context("the server has no output")?;
-    let (sender, passed) = mpsc::channel();
+    interrupt::end_processes_on_signals()?;
+    let (server, output) = RunningServer::start(&arguments.command, Stdio::inherit())?;
+    let input = ServerInput(Arc::clone(&server));
+    let (sender, passed) = queue::bounded();
     let of_server = MessageSink {
         record: record.map(|record| Arc::new(Mutex::new(record))),
         watcher: sender,
@@ -135,21 +131,33 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let of_client = of_server.clone();
     // This thread is not joined, because it may block in a read after the server has ended.
     thread::spawn(move || forward_bytes(Direction::Client, io::stdin(), input, &of_client));
-    let forwarding =
-        thread::spawn(move || forward_bytes(Direction::Server, output, raw_stdout(), &of_server));
+    let (done, is_done) = mpsc::channel();
+    let is_reading = Arc::new(AtomicBool::new(false));
+    let output = ServerOutput {
+        output,
+        is_reading: Arc::clone(&is_reading),
+    };
+    thread::spawn(move || {
+        forward_bytes(Direction::Server, output, raw_stdout(), &of_server);
+        let _ = done.send(());
+    });
     let watching: JoinHandle<Watcher> = thread::spawn(move || {
         watcher.watch(&passed);
         watcher
     });
-    let status = child.wait().context("the server cannot be waited for")?;
-    let _ = forwarding.join();
+    let status = server.wait_for_exit();
+    // A descendant of the server may keep its output open.
+    while is_done.recv_timeout(REST_WAIT) == Err(mpsc::RecvTimeoutError::Timeout)
+        && !is_reading.load(Ordering::Acquire)
+    {}
+    server.end(Duration::ZERO);
     // The server has ended: further messages of the client are not awaited.
     let violating_messages = if watching.is_finished() {
         watching
             .join()
             .map_or(0, |watcher| watcher.violating_messages)
     } else {
-        IS_FINISHED.store(true, std::sync::atomic::Ordering::Release);
+        IS_FINISHED.store(true, Ordering::Release);
         watching
             .join()
             .map_or(0, |watcher| watcher.violating_messages)
@@ -160,8 +168,45 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     std::process::exit(exit_code(status));
 }
 
+/// Time without output of a server that has exited, after which nothing more is expected.
+const REST_WAIT: Duration = Duration::from_millis(200);
+
+/// Standard input of the server, which is closed when this value is dropped.
+struct ServerInput(Arc<RunningServer>);
+
+impl Write for ServerInput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for ServerInput {
+    fn drop(&mut self) {
+        self.0.close_input();
+    }
+}
+
+/// Standard output of the server, which knows whether it is waited for.
+struct ServerOutput {
+    output: ChildStdout,
+    is_reading: Arc<AtomicBool>,
+}
+
+impl Read for ServerOutput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_reading.store(true, Ordering::Release);
+        let read = self.output.read(buffer);
+        self.is_reading.store(false, Ordering::Release);
+        read
+    }
+}
+
 /// True once the server has ended, so that the watcher waits for no further messages.
-static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+static IS_FINISHED: AtomicBool = AtomicBool::new(false);
 
 /// Creates a file that the command line specifies; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
@@ -173,7 +218,10 @@ fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
 }
 
 /// Returns the exit code of the server, or 128 plus the signal number if a signal has ended the server, as shells do.
-fn exit_code(status: ExitStatus) -> i32 {
+fn exit_code(status: Option<ExitStatus>) -> i32 {
+    let Some(status) = status else {
+        return 2;
+    };
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return 128 + signal;
@@ -230,14 +278,16 @@ impl Watcher {
     fn watch(&mut self, passed: &Receiver<ForwardedMessage>) {
         let pause = std::time::Duration::from_millis(20);
         loop {
-            match passed.recv_timeout(pause) {
-                Ok(ForwardedMessage(from, message)) => self.check_message(from, &message),
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if IS_FINISHED.load(std::sync::atomic::Ordering::Acquire) {
+            match passed.receive(pause) {
+                Received::Item(ForwardedMessage(from, message)) => {
+                    self.check_message(from, &message);
+                }
+                Received::Timeout => {
+                    if IS_FINISHED.load(Ordering::Acquire) {
                         return;
                     }
                 }
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Received::End => return,
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use mcp_exact_wire::{Json, JsonObject, Kind};
 use crate::Outcome;
 use crate::check::{log_words, read_file};
 use crate::conversation::{Conversation, Options};
+use crate::interrupt;
 use crate::message::Direction;
 use crate::output::{Painter, Style};
 use crate::process::{Process, ServerOutput};
@@ -45,6 +46,7 @@ pub struct Arguments {
 
 /// Replays a recording: sends its client messages to the server, and compares the responses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    interrupt::end_processes_on_signals()?;
     let bytes = read_file(&arguments.file)
         .with_context(|| format!("cannot read {}", arguments.file.display()))?;
     let entries = read_entries(&arguments.file, &bytes)?;
@@ -62,6 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         responses: HashMap::new(),
         requests: Vec::new(),
         current_ids: HashMap::new(),
+        waiting_bytes: 0,
         compared: 0,
         differing_responses: 0,
         violating_messages: 0,
@@ -132,6 +135,9 @@ fn is_message(text: &str) -> bool {
     }
 }
 
+/// Maximum size of the messages that a server may send between two expected responses, in bytes.
+const MAX_WAITING_BYTES: usize = 128 << 20;
+
 /// State of a replay: sends the recorded messages of the client and compares the responses.
 struct Player<'a> {
     /// Server to which the messages are sent.
@@ -148,6 +154,8 @@ struct Player<'a> {
     requests: Vec<(String, Json)>,
     /// Ids of the server's requests in this replay, by the ids in the recording.
     current_ids: HashMap<String, Json>,
+    /// Size of the messages that were received and not compared, in bytes.
+    waiting_bytes: usize,
     /// Number of compared responses.
     compared: usize,
     /// Number of responses that differ from the recording.
@@ -209,6 +217,7 @@ impl Player<'_> {
     fn compare(&mut self, recorded: Value<'_>, id: Value<'_>) -> anyhow::Result<()> {
         let (key, id) = (id.key(), id.text());
         let now = self.receive_until(|player| player.responses.remove(&key));
+        self.waiting_bytes = 0;
         let now = now.with_context(|| format!("the server did not answer the request {id}"))?;
         self.compared += 1;
         let mut found = Vec::new();
@@ -245,7 +254,11 @@ impl Player<'_> {
     }
 
     /// Checks a received message, and stores it if it is a request or a response.
-    fn receive_message(&mut self, line: &[u8]) -> io::Result<()> {
+    fn receive_message(&mut self, line: &[u8]) -> anyhow::Result<()> {
+        self.waiting_bytes += line.len();
+        if self.waiting_bytes > MAX_WAITING_BYTES {
+            bail!("the server sends much more than the recording has");
+        }
         let text = String::from_utf8_lossy(line);
         let observed = self.conversation.observe(Some(Direction::Server), &text);
         if !observed.breaches.is_empty() {

@@ -8,7 +8,7 @@ use clap::Args;
 use mcp_exact::{JsonObject, Progress, RawJson};
 use serde_json::Value;
 
-use super::{Settings, add_hint, answer, block_on, print_line};
+use super::{Settings, add_hint, answer, print_line, run_with_server};
 use crate::Outcome;
 use crate::names::suggest;
 use crate::output::{Painter, Style, without_control_characters};
@@ -45,7 +45,7 @@ pub struct Arguments {
 
 /// Calls the tool.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    block_on(async {
+    run_with_server(&arguments.settings, async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         let values = match &arguments.arguments {

@@ -9,7 +9,7 @@ use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
 use mcp_exact_revisions::Lifecycle;
 use serde_json::{Value, json};
 
-use super::{Settings, add_hint, block_on};
+use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
 use crate::output::{Painter, Style, format_table, without_control_characters};
 use crate::terminal::{stderr, stdout};
@@ -36,7 +36,7 @@ pub struct Arguments {
 
 /// Prints the identity, tools, resources and prompts of the server.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    block_on(async {
+    run_with_server(&arguments.settings, async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         let description = ServerDescription::request_from(&client).await;

@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum};
 use mcp_exact::{ClientChange, JsonObject, RawJson};
 use tokio::sync::mpsc;
 
-use super::{Settings, add_hint, block_on, print_line};
+use super::{Settings, add_hint, print_line, run_with_server};
 use crate::Outcome;
+use crate::interrupt::Interrupted;
 use crate::output::without_control_characters;
 
 /// The arguments of `mcp-exact listen`.
@@ -57,7 +58,7 @@ pub enum LogLevel {
 
 /// Prints notifications until a limit is reached.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    block_on(async {
+    let listened = run_with_server(&arguments.settings, async {
         let (sender, mut announced) = mpsc::unbounded_channel();
         let connect = arguments.settings.connect(&arguments.server)?;
         let connect = connect.on_change(move |change| drop(sender.send(change)));
@@ -86,7 +87,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         while left > 0 {
             tokio::select! {
                 () = &mut end => break,
-                _ = tokio::signal::ctrl_c() => break,
                 change = announced.recv() => match change {
                     Some(change) => {
                         left -= 1;
@@ -98,7 +98,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         client.close();
         Ok(Outcome::Valid)
-    })
+    });
+    match listened {
+        // That is how listening ends.
+        Err(error) if error.is::<Interrupted>() => Ok(Outcome::Valid),
+        listened => listened,
+    }
 }
 
 /// Formats a change notification as a line of text.

@@ -18,7 +18,7 @@ mod trace;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -34,6 +34,7 @@ use mcp_exact::{
 use self::memory::FileMemory;
 #[cfg(feature = "bridge")]
 use self::memory::RememberedUpstream;
+use crate::interrupt::{self, Interrupted};
 use crate::output::{Painter, Style, without_control_characters};
 use crate::proxy;
 use crate::registry::Registry;
@@ -85,7 +86,43 @@ pub struct Settings {
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: authorization::Authorization,
+    #[arg(skip)]
+    started: StartedCommands,
 }
+
+/// Commands of servers that were started.
+#[derive(Debug, Clone, Default)]
+struct StartedCommands(Arc<Mutex<Vec<ServerCommand>>>);
+
+impl StartedCommands {
+    fn add(&self, command: &ServerCommand) {
+        let mut commands = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        commands.push(command.clone());
+    }
+
+    /// Waits until their processes have ended, for a limited time.
+    async fn ended(&self) {
+        let commands = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let all_ended = async {
+            for command in commands {
+                command.ended().await;
+            }
+        };
+        // What is left is killed with the runtime.
+        let _ = tokio::time::timeout(END_TIMEOUT, all_ended).await;
+    }
+}
+
+/// Time that a server has to exit after its input is closed.
+const CLOSE_WAIT: Duration = Duration::from_millis(1000);
+/// Time that a server has to exit after SIGTERM.
+const TERMINATE_WAIT: Duration = Duration::from_millis(500);
+/// Time limit for the end of servers.
+const END_TIMEOUT: Duration = Duration::from_millis(1800);
 
 /// Time to wait for the connection and for each response, unless the command line sets another one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -97,9 +134,35 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
         .build()
         .context("cannot start the runtime")?;
     let result = runtime.block_on(future);
-    // A prompt on the terminal may still wait for input.
-    runtime.shutdown_timeout(Duration::from_secs(3));
+    let is_interrupted = |error: &anyhow::Error| error.is::<Interrupted>();
+    if result.as_ref().is_err_and(is_interrupted) {
+        runtime.shutdown_background();
+    } else {
+        // A prompt on the terminal may still wait for input.
+        runtime.shutdown_timeout(Duration::from_secs(3));
+    }
     result
+}
+
+/// Runs a command that uses a server, until its end or a signal; then the server ends as its transport says: its input is
+/// closed, and what does not exit is asked to and killed.
+///
+/// # Errors
+/// [`Interrupted`] after a signal, or the error of the command.
+pub fn run_with_server<T>(
+    settings: &Settings,
+    command: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    block_on(async {
+        // The command that is dropped cancels its requests and closes its client.
+        let ended = tokio::select! {
+            biased;
+            interrupted = interrupt::received() => Err(interrupted.into()),
+            ended = command => ended,
+        };
+        settings.started.ended().await;
+        ended
+    })
 }
 
 /// Server that the command line specifies.
@@ -366,11 +429,15 @@ impl Settings {
             command = command.env(name, value);
         }
         let shows = !self.quiet || self.trace;
-        Ok(command.stderr(move |line| {
-            if shows {
-                let _ = writeln!(stderr(), "{}", escape(line));
-            }
-        }))
+        let command = command
+            .shutdown_waits(CLOSE_WAIT, TERMINATE_WAIT)
+            .stderr(move |line| {
+                if shows {
+                    let _ = writeln!(stderr(), "{}", escape(line));
+                }
+            });
+        self.started.add(&command);
+        Ok(command)
     }
 }
 

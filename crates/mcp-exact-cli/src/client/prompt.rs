@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::call::format_block;
-use super::{Settings, add_hint, block_on, parse_assignment, print_line};
+use super::{Settings, add_hint, parse_assignment, print_line, run_with_server};
 use crate::Outcome;
 use crate::output::{Painter, Style, without_control_characters};
 
@@ -35,7 +35,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let values = arguments.values.iter().map(|text| parse_assignment(text));
     let values: Vec<(&str, &str)> = values.collect::<anyhow::Result<_>>()?;
-    block_on(async {
+    run_with_server(&arguments.settings, async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         let prompt = client.prompt(&arguments.prompt, values);

@@ -8,7 +8,7 @@ use clap::Args;
 use mcp_exact::{JsonObject, RawJson};
 use serde_json::Value;
 
-use super::{Settings, add_hint, block_on, print_line};
+use super::{Settings, add_hint, print_line, run_with_server};
 use crate::Outcome;
 use crate::output::{without_control_characters, write};
 use crate::terminal::stdout;
@@ -38,7 +38,7 @@ pub struct Arguments {
 
 /// Reads the resource.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    block_on(async {
+    run_with_server(&arguments.settings, async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         if arguments.json {

@@ -22,7 +22,7 @@ use crate::conversation::Breach;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
-/// Maximum size of an event in a response, in bytes.
+/// Maximum size of a response, and of an event in it, in bytes.
 pub const MAX_BODY_BYTES: usize = 64 << 20;
 /// Name of the header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
@@ -163,11 +163,15 @@ async fn read_body(
     is_last: &impl Fn(&Value) -> bool,
 ) {
     let mut decoder = Decoder::new(MAX_BODY_BYTES);
-    let mut document = Vec::new();
+    let (mut document, mut size) = (Vec::new(), 0);
     while let Some(Ok(frame)) = body.frame().await {
         let Some(bytes) = frame.data_ref() else {
             continue;
         };
+        size += bytes.len();
+        if size > MAX_BODY_BYTES {
+            break;
+        }
         if !is_stream {
             document.extend_from_slice(bytes);
             continue;

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::conversation::Breach;
+use crate::interrupt;
 use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::rules::{self, Level};
@@ -72,6 +73,7 @@ pub struct Arguments {
 
 /// Examines the server and prints the report.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    interrupt::end_processes_on_signals()?;
     let mut selected_revisions = Vec::new();
     for id in &arguments.revision {
         selected_revisions.push(Registry::new().revision(id)?.revision.spec);

@@ -87,6 +87,12 @@ pub struct Settings {
     pub shows_stderr: bool,
 }
 
+/// Maximum size of lines that may be parts of a message, in bytes.
+const MAX_PARTIAL_BYTES: usize = 1 << 20;
+
+/// Maximum number of lines that are no messages which are reported at once.
+const MAX_REPORTED_LINES: usize = 20;
+
 /// Maximum number of characters that a finding shows of what is no message.
 const SHOWN_CHARS: usize = 60;
 
@@ -325,6 +331,9 @@ impl<'r> Session<'r> {
         self.partial_lines.push(b'\n');
         self.partial_line_count += 1;
         if !is_json(&self.partial_lines) {
+            if self.partial_lines.len() > MAX_PARTIAL_BYTES {
+                self.report_partial_lines();
+            }
             return None;
         }
         let lines = self.partial_line_count;
@@ -344,6 +353,7 @@ impl<'r> Session<'r> {
         for line in partial_lines
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
+            .take(MAX_REPORTED_LINES)
         {
             let text = String::from_utf8_lossy(line);
             let text: String = text.chars().take(SHOWN_CHARS).collect();

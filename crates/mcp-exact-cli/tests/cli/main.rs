@@ -15,6 +15,8 @@ mod convert;
 mod convert_jsonl;
 mod convert_message;
 mod diff;
+#[cfg(all(feature = "client", unix))]
+mod ends;
 mod exactness;
 mod jsonl;
 mod messages;

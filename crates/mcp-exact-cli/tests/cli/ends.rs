@@ -1,0 +1,182 @@
+//! Ends of commands: by signals, with servers that ignore everything, and with descendants that outlive their server.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{program, run};
+
+/// Server that writes down its process and what it reads, ignores every signal that can be ignored and the end of its input,
+/// and answers the handshake alone, in both lifecycles.
+const STUBBORN: &str = r#"
+trap '' TERM HUP INT
+echo $$ >> pids
+while read -r line; do
+  printf '%s\n' "$line" >> log
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"server/discover"'*) answer '"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}' ;;
+    *'"notifications/'*) echo begun >> begun ;;
+    *'"id"'*) echo begun >> begun ;;
+  esac
+done
+while :; do sleep 1; done
+"#;
+
+/// Messages of a client: in a recording, and on standard input.
+const CLIENT: [&str; 3] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}"#,
+];
+
+/// Commands that wait for the server, with their exit codes after a signal; `None` is that of the signal.
+const COMMANDS: &[(&[&str], Option<i32>)] = &[
+    (&["inspect", "-r", "2025-06-18"], None),
+    (
+        &["call", "-r", "2025-06-18", "a", "--arguments", "{}"],
+        None,
+    ),
+    (
+        &["call", "-r", "2026-07-28", "a", "--arguments", "{}"],
+        None,
+    ),
+    (&["read", "-r", "2025-06-18", "x:"], None),
+    (&["prompt", "-r", "2025-06-18", "p"], None),
+    (&["listen", "-r", "2025-06-18"], Some(0)),
+    (&["doctor"], None),
+    (&["replay", "log.jsonl"], None),
+    (&["proxy"], None),
+    #[cfg(feature = "bridge")]
+    (&["bridge", "-r", "2025-06-18"], Some(0)),
+];
+
+/// Signals, by their names and numbers.
+const SIGNALS: [(&str, i32); 3] = [("-INT", 2), ("-TERM", 15), ("-HUP", 1)];
+
+/// Waits until a condition is true; panics with `what` after a long time.
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns true if a process runs: one that has ended may wait for whoever reaps it.
+fn is_running(pid: &str) -> bool {
+    let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
+    let state = String::from_utf8(state.expect("ps runs").stdout).expect("UTF-8");
+    !state.trim().is_empty() && !state.trim().starts_with('Z')
+}
+
+/// Starts a command in front of the stubborn server, which may be behind a wrapper, and waits until the server has received
+/// what it does not answer.
+fn start(folder: &Path, arguments: &[&str], is_wrapped: bool) -> Child {
+    std::fs::write(folder.join("server.sh"), STUBBORN).expect("a file");
+    let recording =
+        CLIENT.map(|message| format!("{{\"from\":\"client\",\"message\":{message}}}\n"));
+    let answer = r#"{"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"content":[]}}}"#;
+    std::fs::write(folder.join("log.jsonl"), recording.concat() + answer).expect("a file");
+    let server: &[&str] = match is_wrapped {
+        true => &["sh", "-c", "sh server.sh; exit 0"],
+        false => &["sh", "server.sh"],
+    };
+    let mut child = program()
+        .args(arguments)
+        .arg("--")
+        .args(server)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let input = child.stdin.as_mut().expect("standard input");
+    for message in CLIENT {
+        // Commands that read nothing may have closed it.
+        let _ = writeln!(input, "{message}");
+    }
+    wait_until(&format!("{arguments:?} does not begin"), || {
+        folder.join("begun").exists()
+    });
+    child
+}
+
+/// Every command ends by every signal, and its server with it: its input is closed, then it is asked to exit, then killed.
+#[test]
+fn signals_end_commands_and_servers() {
+    let check = |(arguments, code): &(&[&str], Option<i32>)| {
+        for (signal, number) in SIGNALS {
+            // One signal shows that wrappers make no difference.
+            for is_wrapped in [false, true]
+                .into_iter()
+                .take(if number == 15 { 2 } else { 1 })
+            {
+                let what = format!("{arguments:?} {signal} {is_wrapped}");
+                let folder = tempfile::tempdir().expect("a folder");
+                let mut child = start(folder.path(), arguments, is_wrapped);
+                let id = child.id().to_string();
+                let told = Command::new("kill").args([signal, &id]).status();
+                assert!(told.expect("kill runs").success(), "{what}");
+                let begun = Instant::now();
+                let ended = child.wait().expect("it ends").code();
+                // Two seconds, and as much again for a loaded machine.
+                assert!(begun.elapsed() < Duration::from_secs(4), "{what}");
+                assert_eq!(ended, Some(code.unwrap_or(128 + number)), "{what}");
+                let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
+                for pid in read("pids").expect("process ids").lines() {
+                    wait_until(&format!("{what}: the server {pid} lives"), || {
+                        !is_running(pid)
+                    });
+                }
+                let is_cancelled = read("log")
+                    .expect("a log")
+                    .contains("notifications/cancelled");
+                assert!(is_cancelled || arguments[0] != "call", "{what}");
+            }
+        }
+    };
+    // They wait more than they work.
+    std::thread::scope(|scope| {
+        for command in COMMANDS {
+            scope.spawn(|| check(command));
+        }
+    });
+}
+
+/// A descendant of the server that keeps its output open, outside of its process group, does not hold the proxy.
+#[test]
+fn descendants_hold_nobody() {
+    let script = "setsid sleep 50 & read -r line; echo '{}'; exit 7";
+    let begun = Instant::now();
+    let arguments = ["proxy", "--", "sh", "-c", script];
+    let ended = run(Path::new("."), &arguments, b"{}\n");
+    assert_eq!((ended.code, &*ended.out), (7, "{}\n"), "{}", ended.err);
+    assert!(begun.elapsed() < Duration::from_secs(40));
+}
+
+/// Records and reports are for their owner alone.
+#[test]
+fn records_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = [
+        "proxy",
+        "--record",
+        "record.jsonl",
+        "--report",
+        "report",
+        "--",
+        "cat",
+    ];
+    let ended = run(folder.path(), &arguments, b"{}\n");
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for name in ["record.jsonl", "report"] {
+        let file = std::fs::metadata(folder.path().join(name)).expect("a file");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
