@@ -81,9 +81,10 @@ fn start(folder: &Path, arguments: &[&str], is_wrapped: bool) -> Child {
         CLIENT.map(|message| format!("{{\"from\":\"client\",\"message\":{message}}}\n"));
     let answer = r#"{"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"content":[]}}}"#;
     std::fs::write(folder.join("log.jsonl"), recording.concat() + answer).expect("a file");
-    let server: &[&str] = match is_wrapped {
-        true => &["sh", "-c", "sh server.sh; exit 0"],
-        false => &["sh", "server.sh"],
+    let server: &[&str] = if is_wrapped {
+        &["sh", "-c", "sh server.sh; exit 0"]
+    } else {
+        &["sh", "server.sh"]
     };
     let mut child = program()
         .args(arguments)
