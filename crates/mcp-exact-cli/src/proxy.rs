@@ -165,6 +165,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.fail && violating_messages > 0 {
         return Ok(Outcome::Invalid);
     }
+    interrupt::wait_for_end();
     std::process::exit(exit_code(status));
 }
 

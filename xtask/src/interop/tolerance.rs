@@ -268,7 +268,10 @@ mod tests {
         let cases = ["b", "a"].map(|name| Case {
             name: name.into(),
             method: String::new(),
-            since: String::new(),
+            revisions: Revisions {
+                since: String::new(),
+                until: String::new(),
+            },
         });
         let old = [
             record("a", "x", "1"),

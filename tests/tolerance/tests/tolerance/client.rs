@@ -108,8 +108,7 @@ pub async fn reports(case: &Case) -> Vec<String> {
     });
     let client = connect.await.expect(case.name);
     use_method(&client, case.method, "").await;
-    let lines = std::mem::take(&mut *lines.lock().expect("a lock"));
-    lines
+    std::mem::take(&mut *lines.lock().expect("a lock"))
 }
 
 /// Returns the cases of an entrance in each revision.
