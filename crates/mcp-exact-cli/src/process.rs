@@ -224,7 +224,8 @@ impl Process {
                 let mut line = Vec::new();
                 let read = io::Read::by_ref(&mut output);
                 let read = io::Read::take(read, MAX_LINE_BYTES).read_until(b'\n', &mut line);
-                let size = line.len();
+                // Small lines take more memory than their bytes.
+                let size = line.len() + 128;
                 if !matches!(read, Ok(1..)) || !sender.send(line, size) {
                     return;
                 }
