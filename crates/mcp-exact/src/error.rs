@@ -31,7 +31,8 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// variant with `#[error(transparent)]` hides the error that it wraps. An `anyhow::Error` does not implement
 /// [`std::error::Error`]; extract the typed error with `anyhow::Error::downcast` before the conversion.
 ///
-/// `Error` does not implement [`std::error::Error`] itself, which makes the conversion from all errors possible.
+/// `Error` does not implement [`std::error::Error`] itself, which makes the conversion from all errors possible. `{:?}`, which
+/// `fn main() -> mcp_exact::Result` prints, gives the message and those of the sources; `{:#?}` gives the structure.
 pub struct Error(BoxError);
 
 impl Error {
@@ -94,8 +95,30 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        if f.alternate() {
+            return fmt::Debug::fmt(&self.0, f);
+        }
+        write_report(f, &*self.0)
     }
+}
+
+/// Writes the message of an error, and those of its sources below it, for the person who reads what `main` returned.
+pub(crate) fn write_report(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
+    let mut last = error.to_string();
+    f.write_str(&last)?;
+    let mut source = error.source();
+    let mut is_first = true;
+    while let Some(error) = source {
+        let message = error.to_string();
+        // Many errors repeat the message of their source.
+        if !last.ends_with(&message) {
+            f.write_str(if is_first { "\n\nCaused by:" } else { "" })?;
+            write!(f, "\n    {}", message.replace('\n', "\n    "))?;
+            (last, is_first) = (message, false);
+        }
+        source = error.source();
+    }
+    Ok(())
 }
 
 impl fmt::Display for Error {
@@ -168,8 +191,9 @@ pub(crate) fn protocol_error(error: &Error) -> PeerError {
     PeerError::internal(error.message_with_sources())
 }
 
-/// Problems of a server that cannot be built; [`problems`](Self::problems) lists all of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Problems of a server that cannot be built; [`problems`](Self::problems) lists all of them. `{:?}` gives the message, as
+/// `{}` does, and `{:#?}` the structure.
+#[derive(Clone, PartialEq, Eq)]
 pub struct BuildError {
     problems: Vec<Problem>,
 }
@@ -204,6 +228,16 @@ impl fmt::Display for BuildError {
         self.problems
             .iter()
             .try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return write_report(f, self);
+        }
+        let mut structure = f.debug_struct("BuildError");
+        structure.field("problems", &self.problems).finish()
     }
 }
 
@@ -331,4 +365,48 @@ pub enum Problem {
     /// The configuration of the session is invalid.
     #[error("{0}")]
     Config(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error with a source.
+    #[derive(Debug, thiserror::Error)]
+    #[error("the note cannot be saved")]
+    struct NotSaved(#[source] std::io::Error);
+
+    /// `{:?}` prints the message and its sources, and `{:#?}` the structure.
+    #[test]
+    fn debug_is_for_people() {
+        let error = Error::from(NotSaved(std::io::Error::other("the disk is full")));
+        let text = "the note cannot be saved\n\nCaused by:\n    the disk is full";
+        assert_eq!(format!("{error:?}"), text);
+        assert!(
+            format!("{error:#?}").starts_with("NotSaved(\n"),
+            "{error:#?}"
+        );
+        let error = BuildError::from(Problem::Duplicate {
+            kind: "tool",
+            name: "add".into(),
+        });
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(
+            format!("{error:#?}").starts_with("BuildError {\n"),
+            "{error:#?}"
+        );
+        let error = crate::HostError::Client {
+            server: "notes".into(),
+            error: crate::ClientError::Server(PeerError::internal("no disk")),
+        };
+        assert_eq!(
+            format!("{:?}", Error::from(error.clone())),
+            r#"server "notes": the server answered with an error: no disk (-32603)"#
+        );
+        let structure = format!("{error:#?}");
+        assert!(
+            structure.starts_with("Client {\n    server: \"notes\",\n    error: Server(\n"),
+            "{structure}"
+        );
+    }
 }

@@ -39,6 +39,7 @@ pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
 
 use crate::cx::Root;
+use crate::error::write_report;
 use crate::link::{
     CachedNegotiation, Json, JsonObject, Lifecycle, NegotiationError, Outcome, PeerError, Repair,
     Revision, SendError, lifecycle_of,
@@ -74,8 +75,8 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Error of a call to a server.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+/// Error of a call to a server. `{:?}` gives the message and those of the sources, and `{:#?}` the structure.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// Client and server have no revision in common, or the server does not answer.
@@ -143,6 +144,47 @@ pub enum ClientError {
     /// The connection ended before the answer was received. The server may have executed the request.
     #[error("the connection ended before the answer came; the server may have done the work")]
     Lost,
+}
+
+impl fmt::Debug for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return write_report(f, self);
+        }
+        let (name, content): (&str, &dyn fmt::Debug) = match self {
+            Self::Negotiation(error) => ("Negotiation", error),
+            Self::Connect(reason) => ("Connect", reason),
+            Self::Config(reason) => ("Config", reason),
+            Self::Server(error) => ("Server", error),
+            Self::Answer(error) => ("Answer", error),
+            Self::TooLarge { limit, error } => {
+                let mut structure = f.debug_struct("TooLarge");
+                return structure
+                    .field("limit", limit)
+                    .field("error", error)
+                    .finish();
+            }
+            Self::Pages { method, repair } => {
+                let mut structure = f.debug_struct("Pages");
+                return structure
+                    .field("method", method)
+                    .field("repair", repair)
+                    .finish();
+            }
+            Self::NoMessage(text) => ("NoMessage", text),
+            Self::Tool(output) => ("Tool", output),
+            Self::SubscriptionRefused(uri) => ("SubscriptionRefused", uri),
+            Self::Send(error) => ("Send", error),
+            #[cfg(feature = "oauth-client")]
+            Self::Authorization(error) => ("Authorization", error),
+            Self::Arguments(reason) => ("Arguments", reason),
+            Self::Result(reason) => ("Result", reason),
+            Self::TaskCancelled => return f.write_str("TaskCancelled"),
+            Self::TimedOut => return f.write_str("TimedOut"),
+            Self::Lost => return f.write_str("Lost"),
+        };
+        f.debug_tuple(name).field(content).finish()
+    }
 }
 
 impl Client {

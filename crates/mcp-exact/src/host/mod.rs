@@ -18,6 +18,7 @@ pub use config::{ConfigFileError, ServerAddress, ServerEntry, expand_variables};
 pub use server::{ServerState, ServerStatus};
 
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
+use crate::error::write_report;
 use crate::link::JsonObject;
 use server::HostServer;
 
@@ -94,8 +95,8 @@ pub struct HostCall<'c> {
     pub arguments: &'c JsonObject,
 }
 
-/// Reason why a call of a host has no result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+/// Reason why a call of a host has no result. `{:?}` gives the message and those of the sources, and `{:#?}` the structure.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// No server is connected for the tool of this name.
@@ -131,6 +132,30 @@ pub enum HostError {
         /// Cause of the failure.
         error: ClientError,
     },
+}
+
+impl fmt::Debug for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return write_report(f, self);
+        }
+        let (name, server, detail): (_, _, (_, &dyn fmt::Debug)) = match self {
+            Self::UnknownServer(name) => {
+                return f.debug_tuple("UnknownServer").field(name).finish();
+            }
+            Self::NotConfigured(name) => {
+                return f.debug_tuple("NotConfigured").field(name).finish();
+            }
+            Self::Refused { server, tool } => ("Refused", server, ("tool", tool)),
+            Self::CallDropped { server, tool } => ("CallDropped", server, ("tool", tool)),
+            Self::Client { server, error } => ("Client", server, ("error", error)),
+        };
+        let mut structure = f.debug_struct(name);
+        structure
+            .field("server", server)
+            .field(detail.0, detail.1)
+            .finish()
+    }
 }
 
 /// Tool of one of the servers of a host.
