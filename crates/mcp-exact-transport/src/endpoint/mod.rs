@@ -41,6 +41,8 @@ pub(crate) use message::is_request;
 pub(crate) use message::{is_batch, is_for_request_in_flight, request_id};
 pub(crate) use readers::Readers;
 pub use request::{PendingRequest, ProgressCallback};
+#[cfg(feature = "http-server")]
+pub(crate) use server::address_of_client;
 pub(crate) use server::{BLOCK_IDS, ServerDispatch, ServerEndpoint, resume_server};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
 

@@ -3,7 +3,7 @@
 //! A handle is cheap to clone and can be used from any thread. The methods of the handle call the session API with the
 //! current time.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +31,18 @@ pub struct RequestContext {
     /// Method, URI, headers and extensions of the HTTP request that carried the message.
     #[cfg(feature = "http")]
     pub http: Option<Arc<http::request::Parts>>,
+    /// Share of the bodies in flight that the message holds until its request has ended.
+    #[cfg(feature = "http-server")]
+    pub(crate) _body: Option<Arc<crate::http::server::BodyShare>>,
 }
 
 impl RequestContext {
+    /// Returns the address that limits of anonymous clients count for: of IPv6, the network of 64 bits that one client usually
+    /// has. `None` on other transports than HTTP.
+    pub fn client_address(&self) -> Option<IpAddr> {
+        self.remote.map(|remote| address_of_client(remote.ip()))
+    }
+
     /// Returns the first value of a header of the HTTP request; `None` without the header, if the value is not ASCII,
     /// and on other transports.
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -67,6 +76,17 @@ impl RequestContext {
     #[cfg(not(feature = "http"))]
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         std::iter::empty()
+    }
+}
+
+/// Returns the address that limits count for.
+pub(crate) fn address_of_client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        address => address,
     }
 }
 

@@ -1,10 +1,14 @@
 //! What one client may have of the sessions of a server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact_tests_transport::http::{INITIALIZE, TestServer};
-use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_session::{IncomingRequest, JsonObject, Reply, ServerEvent};
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
+use mcp_exact_transport::http::server::{HttpServerOptions, ListenOptions};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::io::AsyncReadExt;
 
 use crate::wire::{Tokens, start};
 
@@ -80,4 +84,119 @@ async fn large_clients_get_no_session() {
     let large = INITIALIZE.replacen(r#""name":"c""#, &name, 1);
     assert_eq!(server.send("POST", &[], &large).await.status, 413);
     assert_eq!(server.service.sessions(), 0);
+}
+
+/// Requests that a server has received and not answered, and which it answers when they are taken out.
+type Unanswered = Arc<Mutex<Vec<(ServerHandle, IncomingRequest<RequestContext>)>>>;
+
+/// The body of a request counts until the request has ended: a client with many large requests that are not answered yet
+/// leaves room for others.
+#[tokio::test]
+async fn bodies_count_until_requests_end() {
+    let unanswered = Unanswered::default();
+    let received = Arc::clone(&unanswered);
+    let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+        if let ServerEvent::Request(request) = event {
+            received
+                .lock()
+                .expect("a lock")
+                .push((server.clone(), request));
+        }
+    };
+    let options = HttpServerOptions {
+        body_bytes: 8 << 20,
+        authenticate: Some(Arc::new(Tokens)),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start_handler(Arc::new(handler), options).await;
+    let (headers, body) = stateless_call(1, "x", &"x".repeat(3 << 20));
+    let begin = |token: &str| {
+        let token = format!("Bearer {token}");
+        let mut all = vec![("Authorization", &*token)];
+        all.extend(headers.iter().map(|(name, value)| (*name, &**value)));
+        let request = server.request("/", "POST", &all, &body);
+        let client = *server;
+        async move {
+            let mut answer = String::new();
+            let mut stream = client.open(&request).await;
+            stream.read_to_string(&mut answer).await.expect("an answer");
+            let status = answer.split(' ').nth(1).map(str::to_owned);
+            (status.unwrap_or_default(), answer.contains("retry-after"))
+        }
+    };
+    let is_held = async |count: usize| {
+        while unanswered.lock().expect("a lock").len() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    for _ in 0..2 {
+        let red = tokio::spawn(begin("red"));
+        is_held(1).await;
+        assert_eq!(begin("red").await, ("429".to_owned(), true));
+        let blue = tokio::spawn(begin("blue"));
+        is_held(2).await;
+        assert_eq!(begin("green").await, ("503".to_owned(), true));
+        for (client, request) in unanswered.lock().expect("a lock").drain(..) {
+            let reply = Reply::Result(JsonObject::new().into());
+            client.reply(request.key, reply).expect("it is answered");
+        }
+        for answered in [red, blue] {
+            assert_eq!(
+                answered.await.expect("an answer"),
+                ("200".to_owned(), false)
+            );
+        }
+    }
+}
+
+/// One address has a part of the connections; further ones are told so, and others are served.
+#[tokio::test]
+async fn addresses_have_shares_of_connections() {
+    let listen = ListenOptions {
+        connections_per_client: 2,
+        ..ListenOptions::default()
+    };
+    let server = TestServer::start_with(HttpServerOptions::default(), listen).await;
+    for _ in 0..2 {
+        let held = [server.open("").await, server.open("").await];
+        let mut refused = String::new();
+        let mut third = server.open("").await;
+        third
+            .read_to_string(&mut refused)
+            .await
+            .expect("a response");
+        assert!(refused.starts_with("HTTP/1.1 429 "), "{refused:?}");
+        assert!(refused.contains("retry-after: 1"), "{refused:?}");
+        drop(held);
+        // Those that have ended do not count, as soon as the server has noticed.
+        let request = server.request("/", "POST", &[], INITIALIZE);
+        let mut reply = Vec::new();
+        while !reply.starts_with(b"HTTP/1.1 200 ") {
+            reply.clear();
+            let _ = server.open(&request).await.read_to_end(&mut reply).await;
+        }
+    }
+}
+
+/// A function decides whether a client may begin a session; the client learns when it may try again.
+#[tokio::test]
+async fn sessions_begin_when_they_are_admitted() {
+    let mut options = HttpServerOptions {
+        authenticate: Some(Arc::new(Tokens)),
+        ..HttpServerOptions::default()
+    };
+    options.admit_session = Some(Arc::new(|principal, address| {
+        assert_eq!(address, None, "it has a principal");
+        match principal {
+            Some("Bearer red") => Err(Duration::from_millis(1_500)),
+            _ => Ok(()),
+        }
+    }));
+    let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
+    for (token, status, after) in [("red", 429, Some("2")), ("blue", 200, None)] {
+        let token = format!("Bearer {token}");
+        let headers = [("Authorization", &*token)];
+        let reply = server.send("POST", &headers, INITIALIZE).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (status, after));
+    }
 }

@@ -43,6 +43,10 @@ const H2: &[u8] = b"h2";
 #[cfg(target_os = "linux")]
 const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Response to a connection of a client that has as many as it may have.
+const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\n\
+    connection: close\r\ncontent-length: 0\r\n\r\n";
+
 /// Body of a response as it is sent, with or without compression.
 #[cfg(feature = "compression")]
 type SentBody = http_body_util::Either<ResponseBody, compression::CompressionBody<ResponseBody>>;
@@ -111,6 +115,16 @@ impl Connections {
             config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
         }
         self.tls = Some(Arc::new(config).into());
+    }
+
+    /// Answers a connection of a client that has as many as it may have. Without encryption, the client reads why.
+    pub(super) fn refuse(&self, stream: &TcpStream) {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return;
+        }
+        // A client that does not read it learns from the end of the connection.
+        let _ = stream.try_write(TOO_MANY_CONNECTIONS);
     }
 
     /// Serves one connection until it ends, and then drops `permit`. An error of the connection does not affect other

@@ -38,7 +38,7 @@ pub(super) async fn open(
     let failed = |message: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, message);
     let id = new_id(None, None).map_err(failed)?;
     let holder = Holder::of(request);
-    inner.check_new(&id, &holder)?;
+    inner.admit_new(&id, &holder)?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
@@ -136,7 +136,7 @@ where
     if !record.snapshot.is_empty() {
         return Err(unknown_session());
     }
-    let body = read_body(inner, request, body).await?;
+    let (body, _held) = read_body(inner, request, body).await?;
     inner.authorize(&request.parts, &body)?;
     bus::send_frame(&**change_bus, id, &body).await?;
     Ok(empty(StatusCode::ACCEPTED))
@@ -192,12 +192,12 @@ where
         return forward(inner, &request, id, body).await;
     };
     let _guard = session.enter();
-    let body = read_body(inner, &request, body).await?;
+    let (body, held) = read_body(inner, &request, body).await?;
     inner.authorize(&request.parts, &body)?;
     if inner.is_draining() && is_request(&body) {
         return Err(unavailable("the server shuts down; try again later"));
     }
-    let context = context_of(&request);
+    let context = context_of(&request, held);
     let shared = session.shared();
     let stream = open_post(shared)?;
     let mut attachment = Attachment::new(Arc::clone(shared), stream);

@@ -18,6 +18,7 @@ use tokio_rustls::rustls;
 
 use super::connection::{ClientConnection, Connections};
 use super::service::HttpService;
+use super::shares::{Holder, Shares};
 use crate::accept::wait_after_accept_error;
 use crate::observe;
 
@@ -32,6 +33,9 @@ pub struct RemoteAddress(pub SocketAddr);
 pub struct ListenOptions {
     /// Maximum number of concurrent connections; further clients wait until a connection ends.
     pub connections: usize,
+    /// Maximum number of concurrent connections of one address, or of one network of 64 bits of IPv6; further ones are answered
+    /// with status 429. Behind a proxy, all clients have the address of the proxy.
+    pub connections_per_client: usize,
     /// Idle time after which a connection without a request is closed, and time limit for sending the headers of a
     /// request.
     ///
@@ -56,6 +60,7 @@ impl Default for ListenOptions {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            connections_per_client: 5_000,
             header_timeout: Duration::from_secs(30),
             header_bytes: 64 << 10,
             concurrent_streams: 256,
@@ -138,6 +143,8 @@ impl HttpListener {
         }
         let connections = Arc::new(connections);
         let permits = Arc::new(Semaphore::new(self.options.connections));
+        let clients = Arc::<Shares>::default();
+        let shares = (usize::MAX, self.options.connections_per_client);
         let (stop, stopped) = watch::channel(());
         let mut tasks = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -158,10 +165,15 @@ impl HttpListener {
                     Err(error) => break Err(error),
                 },
             };
+            let mut share = clients.begin(Holder::of_address(remote.ip()));
+            if share.grow(1, shares).is_err() {
+                connections.refuse(&stream);
+                continue;
+            }
             let connections = Arc::clone(&connections);
             let client = ClientConnection::new(service.clone(), remote);
             let stopped = stopped.clone();
-            let serving = connections.serve(stream, client, stopped, permit);
+            let serving = connections.serve(stream, client, stopped, (permit, share));
             tasks.spawn(observe::connection("http", Some(remote), serving));
         };
         drop(self.listener);

@@ -28,9 +28,11 @@ pub use listen::{HttpListener, ListenOptions, RemoteAddress};
 pub use metrics::HttpMetrics;
 pub(crate) use options::ResponseHeaders;
 pub use options::{
-    Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes, TokenExpiry,
+    Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes,
+    SessionAdmission, TokenExpiry,
 };
 pub use response::ResponseBody;
 pub use service::HttpService;
+pub(crate) use shares::Share as BodyShare;
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -92,6 +93,11 @@ impl ResponseHeaders {
 /// Function that returns the scopes that a message requires; its argument is the body of the request.
 pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 
+/// Function that decides whether a client may begin a session now; its arguments are the principal of the client, or the
+/// address of an anonymous one. The error is the time after which the client may try again: the response has status 429.
+pub type SessionAdmission =
+    Arc<dyn Fn(Option<&str>, Option<IpAddr>) -> Result<(), Duration> + Send + Sync>;
+
 /// Rejection of a request by [`Authenticate`].
 #[derive(Debug, Clone)]
 pub struct AuthError {
@@ -168,10 +174,13 @@ pub struct HttpServerOptions {
     /// Maximum number of sessions of one client: of a principal, or of the address of anonymous clients. Beyond the limit,
     /// requests for new sessions are answered with status 429.
     pub sessions_per_client: usize,
+    /// Function that is asked before a session begins, as for a limit of requests.
+    pub admit_session: Option<SessionAdmission>,
     /// Maximum size of name and capabilities that a client declares for its session, in bytes.
     pub client_bytes: usize,
-    /// Maximum size of all request bodies that are being received, in bytes; one client may have a quarter of it, and at least
-    /// one message. Beyond the limit, requests are answered with status 503.
+    /// Maximum size of the bodies of all requests that have not ended, in bytes; one client may have a quarter of it, and at least
+    /// one message. A body counts from its first byte until its request is answered, with one kibibyte for the request. Beyond
+    /// the limit, requests are answered with status 503, or 429 for a client above its part.
     pub body_bytes: usize,
     /// Lifetime of an unused session, measured from the end of its last request or event stream. A call whose client
     /// has lost its connection continues for this time.
@@ -218,6 +227,7 @@ impl Default for HttpServerOptions {
             sessions: 10_000,
             unused_after: Duration::from_secs(10),
             sessions_per_client: 5_000,
+            admit_session: None,
             client_bytes: 32 << 10,
             body_bytes: 256 << 20,
             idle: Duration::from_secs(30 * 60),

@@ -23,11 +23,11 @@ use super::body::EventStream;
 use super::listen::RemoteAddress;
 use super::patience::within;
 use super::response::{
-    Refusal, ResponseBody, empty, error, events, json, name_request, refuse, unavailable,
+    Refusal, ResponseBody, empty, error, events, json, name_request, refuse, too_many, unavailable,
 };
 use super::service::{CheckedRequest, Inner, wait_for_expiry};
 use super::session::{Session, new_id};
-use super::shares::Holder;
+use super::shares::{Holder, Reached, Share};
 use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
@@ -50,8 +50,8 @@ where
     B::Error: Into<BoxError>,
 {
     checks::check_post_types(&request.parts.headers)?;
-    let body = read_body(inner, &request, body).await?;
-    let mut taken = take(inner, &request, &body).await;
+    let (body, held) = read_body(inner, &request, body).await?;
+    let mut taken = take(inner, &request, &body, held).await;
     if let Err(refusal) = &mut taken {
         name_request(refusal, &body);
     }
@@ -72,9 +72,10 @@ async fn take(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
     body: &Bytes,
+    held: Share,
 ) -> Result<Response<ResponseBody>, Refusal> {
     inner.authorize(&request.parts, body)?;
-    let context = context_of(request);
+    let context = context_of(request, held);
     let read = inner.parse_body(body);
     let posted = match &context.http {
         Some(http) => read.classify(http, &inner.settings().offer),
@@ -125,12 +126,14 @@ pub(super) fn response_to_refusal(refusal: &Refused) -> Refusal {
     ))
 }
 
-/// Returns the context that the endpoint receives with the messages of an HTTP request.
-pub(super) fn context_of(request: &CheckedRequest) -> FrameContext<RequestContext> {
+/// Returns the context that the endpoint receives with the messages of an HTTP request, whose body counts until the context
+/// is dropped.
+pub(super) fn context_of(request: &CheckedRequest, held: Share) -> FrameContext<RequestContext> {
     let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {
         remote: remote.map(|remote| remote.0),
         http: Some(Arc::clone(&request.parts)),
+        _body: Some(Arc::new(held)),
     };
     let mut inbound = FrameContext::new(context);
     inbound.http = Some(protocol_headers(&request.parts.headers));
@@ -138,12 +141,26 @@ pub(super) fn context_of(request: &CheckedRequest) -> FrameContext<RequestContex
     inbound
 }
 
-/// Reads a body within the size and time limits.
+/// Bytes that a request counts besides its body.
+const REQUEST_BYTES: usize = 1 << 10;
+
+/// Returns the response to a request whose body exceeds a limit of the bodies in flight.
+fn no_room(reached: Reached) -> Refusal {
+    match reached {
+        Reached::Total => unavailable("too many bytes of messages at once; try again later"),
+        Reached::OfClient => too_many(
+            "too many bytes of messages of this client at once; try again when requests have ended",
+            1,
+        ),
+    }
+}
+
+/// Reads a body within the size and time limits; returns it with its share of the bodies in flight.
 pub(super) async fn read_body<B>(
     inner: &Inner,
     request: &CheckedRequest,
     body: B,
-) -> Result<Bytes, Refusal>
+) -> Result<(Bytes, Share), Refusal>
 where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
@@ -179,12 +196,10 @@ where
             if first.len() + whole.len() + data.len() > limit {
                 return Err(too_large());
             }
-            // Most messages arrive in one piece, which is not copied.
+            // A message that arrives in one piece is counted once, and not copied.
             let is_whole = whole.is_empty() && first.is_empty() && body.is_end_stream();
-            if !is_whole && !held.grow(data.len(), limits) {
-                return Err(unavailable(
-                    "too many bytes of messages at once; try again later",
-                ));
+            if !is_whole {
+                held.grow(data.len(), limits).map_err(no_room)?;
             }
             if first.is_empty() && whole.is_empty() {
                 first = data;
@@ -210,7 +225,9 @@ where
     let read = within(inner.options().body_timeout, read).await;
     let body = read.ok_or_else(late)??;
     inner.counters.count_received(body.len());
-    Ok(body)
+    let uncounted = (body.len() + REQUEST_BYTES).saturating_sub(held.amount());
+    held.grow(uncounted, limits).map_err(no_room)?;
+    Ok((body, held))
 }
 
 /// Serves a message that belongs to no session by a new endpoint.
@@ -307,7 +324,7 @@ async fn initialize(
 ) -> Result<Response<ResponseBody>, Refusal> {
     let seal = inner.options().session_ids.as_deref();
     let id = new_id(seal, context.principal.as_ref()).map_err(unavailable)?;
-    inner.check_new(&id, &holder)?;
+    inner.admit_new(&id, &holder)?;
     let endpoint = new_endpoint(inner);
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();

@@ -160,6 +160,15 @@ pub(super) fn unavailable(message: &str) -> Refusal {
     response
 }
 
+/// Creates a response with status 429 for a client that is above its share, so that the client retries after this number of
+/// seconds.
+pub(super) fn too_many(message: &str, seconds: u64) -> Refusal {
+    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, message);
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
 /// JSON-RPC error of a response, stored in its extensions so that the id of the request can be added later.
 #[derive(Clone)]
 struct RefusedResponse(PeerError);

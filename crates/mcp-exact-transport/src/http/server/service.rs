@@ -29,7 +29,7 @@ use super::metrics::{Counters, HttpMetrics};
 use super::options::{AuthError, HttpServerOptions, ResponseHeaders, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse};
 use super::session::Sessions;
-use super::shares::Bodies;
+use super::shares::Shares;
 use super::{checks, cors, get, legacy, post};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::store::BusSubscription;
@@ -64,8 +64,8 @@ pub(super) struct Inner {
     drain: watch::Sender<bool>,
     /// True if the task that ends idle sessions was started.
     has_sweeper: AtomicBool,
-    /// Bytes of the bodies that are being received.
-    pub(super) bodies: Bodies,
+    /// Bytes of the bodies of requests that have not ended.
+    pub(super) bodies: Arc<Shares>,
     /// Counters of the service.
     pub(super) counters: Arc<Counters>,
     /// Random number that identifies the service on the change bus, unless [`HttpService::join`] has replaced it.
@@ -112,7 +112,7 @@ impl HttpService {
                 listeners: Mutex::default(),
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
-                bodies: Bodies::default(),
+                bodies: Arc::default(),
                 counters: Arc::default(),
                 origin: AtomicU64::new(random_number()),
                 subscription: OnceLock::new(),

@@ -10,6 +10,7 @@ use mcp_exact_session::Principal;
 
 use super::listen::RemoteAddress;
 use super::service::CheckedRequest;
+use crate::endpoint::address_of_client;
 
 /// Client that holds a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,14 +42,9 @@ impl Holder {
         })
     }
 
-    fn of_address(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-            }
-            address => address,
-        })
+    /// Returns the client with an address.
+    pub(super) fn of_address(address: IpAddr) -> Self {
+        Self::Address(address_of_client(address))
     }
 }
 
@@ -85,44 +81,62 @@ impl Held {
     }
 }
 
-/// Bytes of the bodies that are being received.
+/// What clients hold of one kind of resource, such as the bytes of bodies.
 #[derive(Debug, Default)]
-pub(super) struct Bodies(Mutex<Held>);
+pub(crate) struct Shares(Mutex<Held>);
 
-/// Bytes of one body, which are returned when the value is dropped.
-pub(super) struct BodyBytes<'a> {
-    bodies: &'a Bodies,
+/// Limit that a client has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// Limit of all clients together.
+    Total,
+    /// Limit of one client.
+    OfClient,
+}
+
+/// What one request or connection holds, which is returned when the value is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    shares: Arc<Shares>,
     holder: Holder,
-    bytes: usize,
+    amount: usize,
 }
 
-impl Bodies {
-    /// Begins a body without bytes.
-    pub(super) fn begin(&self, holder: Holder) -> BodyBytes<'_> {
-        BodyBytes {
-            bodies: self,
+impl Shares {
+    /// Begins a share that holds nothing.
+    pub(super) fn begin(self: &Arc<Self>, holder: Holder) -> Share {
+        Share {
+            shares: Arc::clone(self),
             holder,
-            bytes: 0,
+            amount: 0,
         }
     }
 }
 
-impl BodyBytes<'_> {
-    /// Adds bytes to the body; returns false if all bodies, or those of the client, would exceed their limit.
-    pub(super) fn grow(&mut self, bytes: usize, (all, own): (usize, usize)) -> bool {
-        let mut held = self.bodies.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.total() + bytes > all || held.of(&self.holder) + bytes > own {
-            return false;
+impl Share {
+    /// Returns the amount that is held.
+    pub(super) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Adds an amount, unless all clients or this one would exceed their limit.
+    pub(super) fn grow(&mut self, more: usize, (all, own): (usize, usize)) -> Result<(), Reached> {
+        let mut held = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.total() + more > all {
+            return Err(Reached::Total);
         }
-        held.add(&self.holder, bytes);
-        self.bytes += bytes;
-        true
+        if held.of(&self.holder) + more > own {
+            return Err(Reached::OfClient);
+        }
+        held.add(&self.holder, more);
+        self.amount += more;
+        Ok(())
     }
 }
 
-impl Drop for BodyBytes<'_> {
+impl Drop for Share {
     fn drop(&mut self) {
-        let mut held = self.bodies.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.remove(&self.holder, self.bytes);
+        let mut held = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.remove(&self.holder, self.amount);
     }
 }

@@ -4,9 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use http::StatusCode;
-
-use super::super::response::{Refusal, unavailable};
+use super::super::response::{Refusal, too_many, unavailable};
 use super::super::resume;
 use super::super::session::{NotAdded, Session, SessionLimits};
 use super::super::shares::Holder;
@@ -15,6 +13,26 @@ use crate::observe;
 use crate::store::BusMessage;
 
 impl Inner {
+    /// Checks that a client may begin a session with this id now; returns a response otherwise.
+    pub(in crate::http::server) fn admit_new(
+        &self,
+        id: &str,
+        holder: &Holder,
+    ) -> Result<(), Refusal> {
+        if let Some(admit) = &self.options.admit_session {
+            let (principal, address) = match holder {
+                Holder::Principal(name) => (Some(&**name), None),
+                Holder::Address(address) => (None, Some(*address)),
+                Holder::Unknown => (None, None),
+            };
+            admit(principal, address).map_err(|wait| {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                too_many("too many requests of this client; try again later", seconds)
+            })?;
+        }
+        self.check_new(id, holder)
+    }
+
     /// Checks that a new session of a client with this id can be added; returns a response otherwise.
     pub(in crate::http::server) fn check_new(
         &self,
@@ -175,12 +193,10 @@ impl Inner {
 fn not_added(error: NotAdded) -> Refusal {
     match error {
         NotAdded::Full => unavailable("too many sessions; try again later"),
-        NotAdded::OverShare => {
-            let mut response =
-                unavailable("too many sessions of this client; end one, or try again later");
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            response
-        }
+        NotAdded::OverShare => too_many(
+            "too many sessions of this client; end one, or try again later",
+            1,
+        ),
         NotAdded::Ended => resume::unknown(),
     }
 }
