@@ -184,10 +184,10 @@ impl Server {
         running: &mut Option<RunningHandler<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
-        // The slot is reserved until the task is registered.
-        let _place = registry.reserve()?;
-        let id = new_task_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
         let origin = TaskOrigin::new(&entry.tool, cx.request());
+        // The slot is reserved until the task is registered.
+        let _place = registry.reserve(&origin)?;
+        let id = new_task_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
         let record = cx.handler_run().to_record();
         let record = TaskRecord::new(id, registry.lifetime(), origin, record);
         // "A server MUST NOT return `CreateTaskResult` until the task is durably created" (section "Task Creation").

@@ -6,10 +6,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::share::{KeptTasks, StoreLimits};
 use super::{TaskRecord, TaskStore, TaskStoreError};
 
 /// Future of an operation of the store.
@@ -21,13 +22,17 @@ const WRITES_PER_SWEEP: u64 = 256;
 /// Age at which a temporary file is considered abandoned.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
-/// Store of tasks in a folder, for servers on one machine. On Unix, only the owner can read the files of the store.
+/// Store of tasks in a folder, for servers on one machine. On Unix, only the owner can read the files of the store. One client,
+/// which is a principal or the address of anonymous clients, may have half of its tasks and bytes.
 #[derive(Debug, Clone)]
 pub struct DirectoryTaskStore {
     /// Folder of the files.
     folder: Arc<Path>,
     /// Number of writes since the store was opened.
     writes: Arc<AtomicU64>,
+    limits: StoreLimits,
+    /// Tasks that have a file.
+    kept: Arc<Mutex<KeptTasks>>,
 }
 
 impl DirectoryTaskStore {
@@ -46,16 +51,55 @@ impl DirectoryTaskStore {
         let store = Self {
             folder: folder.into(),
             writes: Arc::default(),
+            limits: StoreLimits::default(),
+            kept: Arc::default(),
         };
         store.remove_old_files()?;
         Ok(store)
     }
 
-    /// Removes the files of expired tasks, and temporary files that a process has left behind.
+    /// Sets the maximum number of tasks; the default is 10,000. Further calls do not become tasks.
+    #[must_use]
+    pub fn limit(mut self, tasks: usize) -> Self {
+        self.limits.tasks = tasks;
+        self
+    }
+
+    /// Sets the maximum size of the params and results of all tasks, in bytes; the default is 256 MiB. Further calls do not become
+    /// tasks.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptTasks> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a record that is to be written; removes the files of expired tasks if there is no room. Returns true if the task
+    /// is new.
+    fn count(&self, record: &TaskRecord) -> Result<bool, TaskStoreError> {
+        let mut kept = self.kept();
+        if kept.check(record, self.limits).is_err() {
+            drop(kept);
+            self.remove_old_files().map_err(unavailable)?;
+            kept = self.kept();
+            kept.check(record, self.limits)?;
+        }
+        Ok(kept.keep(record))
+    }
+
+    /// Removes the files of expired tasks, and temporary files that a process has left behind; counts the other tasks.
     fn remove_old_files(&self) -> io::Result<()> {
         for path in self.task_files("json")? {
-            if read(&path)?.is_some_and(|record| record.is_expired()) {
-                remove_file(&path)?;
+            let Some(record) = read(&path)? else {
+                continue;
+            };
+            if record.is_expired() {
+                self.remove(&record, &path)?;
+            } else {
+                self.kept().keep(&record);
             }
         }
         for path in self.task_files("new")? {
@@ -66,6 +110,12 @@ impl DirectoryTaskStore {
             }
         }
         Ok(())
+    }
+
+    /// Removes the file of a task.
+    fn remove(&self, record: &TaskRecord, path: &Path) -> io::Result<()> {
+        self.kept().remove(record.id());
+        remove_file(path)
     }
 
     /// Returns the paths of the files in the folder that have an extension.
@@ -84,6 +134,16 @@ impl DirectoryTaskStore {
     fn path_of_id(&self, id: &str) -> Option<PathBuf> {
         let plain = id.bytes().all(|byte| byte.is_ascii_hexdigit());
         (plain && !id.is_empty()).then(|| self.folder.join(format!("{id}.json")))
+    }
+
+    /// Writes a record if there is room for it.
+    fn save(&self, record: &TaskRecord) -> Result<(), TaskStoreError> {
+        let is_new = self.count(record)?;
+        let written = self.write(record);
+        if written.is_err() && is_new {
+            self.kept().remove(record.id());
+        }
+        written.map_err(unavailable)
     }
 
     /// Writes a record to the file of its task, and removes old files periodically.
@@ -128,7 +188,7 @@ impl DirectoryTaskStore {
         };
         match read(&path)? {
             Some(record) if record.is_expired() => {
-                remove_file(&path)?;
+                self.remove(&record, &path)?;
                 Ok(None)
             }
             found => Ok(found),
@@ -148,15 +208,19 @@ impl DirectoryTaskStore {
     /// Runs a file system operation on a thread for blocking work.
     fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&Self) -> Result<T, TaskStoreError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let store = self.clone();
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || work(&store)).await;
-            let done = done.map_err(|error| TaskStoreError::Unavailable(error.into()))?;
-            done.map_err(|error| TaskStoreError::Unavailable(error.into()))
+            done.unwrap_or_else(|error| Err(unavailable(error)))
         })
     }
+}
+
+/// Returns the error for a file that cannot be read or written.
+fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TaskStoreError {
+    TaskStoreError::Unavailable(error.into())
 }
 
 /// Removes a file; a missing file is not an error.
@@ -185,15 +249,15 @@ fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
 
 impl TaskStore for DirectoryTaskStore {
     fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
-        self.run_blocking(move |store| store.write(&record))
+        self.run_blocking(move |store| Self::save(store, &record))
     }
 
     fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
         let id = id.to_owned();
-        self.run_blocking(move |store| store.read(&id))
+        self.run_blocking(move |store| store.read(&id).map_err(unavailable))
     }
 
     fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
-        self.run_blocking(Self::read_unfinished)
+        self.run_blocking(|store| store.read_unfinished().map_err(unavailable))
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{CallTask, TaskEnd, TaskRecord, TaskStore, TaskStoreError};
+use super::{CallTask, TaskClient, TaskEnd, TaskRecord, TaskStore, TaskStoreError};
 use crate::background;
 use crate::cx::Cx;
 use crate::handler::BoxFuture;
@@ -61,6 +61,11 @@ impl LiveTask {
     /// Locks the record and the pending input requests.
     fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the client that the task counts for.
+    pub(super) fn client(&self) -> Option<TaskClient> {
+        self.state().record.origin().task_client()
     }
 
     /// Returns the current record.

@@ -7,11 +7,11 @@
 mod directory;
 mod live;
 mod record;
+mod share;
 mod store;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::server::ServerTasks;
 
 pub use directory::DirectoryTaskStore;
 pub(crate) use live::{LiveTask, UnclaimedRecord};
+use record::TaskClient;
 pub use record::TaskRecord;
 pub(crate) use record::{TaskEnd, TaskOrigin};
 pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
@@ -121,8 +122,8 @@ impl Tasks {
         self
     }
 
-    /// Sets the maximum number of handlers that run as tasks concurrently; the default is 1,000. Further calls are
-    /// rejected.
+    /// Sets the maximum number of handlers that run as tasks concurrently; the default is 1,000. One client, which is a principal
+    /// or the address of anonymous clients, may have half of them. Further calls are rejected.
     #[must_use]
     pub fn limit(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
@@ -142,6 +143,11 @@ pub enum TaskError {
     /// The maximum number of tasks is running.
     #[error("{0} tasks are running already; try again later or raise `Tasks::limit`")]
     TooMany(usize),
+    /// The maximum number of tasks of one client is running.
+    #[error(
+        "this client has {0} tasks that run, as many as one client may have; call again when one has ended"
+    )]
+    OverShare(usize),
     /// The store failed.
     #[error("the task could not be stored: {0}")]
     Store(String),
@@ -167,16 +173,22 @@ pub(crate) struct TaskRegistry {
     config: Tasks,
     /// Tasks whose handlers run in this process, by id.
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
-    /// Number of tasks that are being created.
-    reserved_slots: AtomicUsize,
+    /// Clients of the tasks that are being created.
+    reserved: Mutex<Vec<Option<TaskClient>>>,
 }
 
 /// Slot of a task that is being created, which counts towards the limit until it is dropped.
-pub(crate) struct ReservedSlot<'r>(&'r TaskRegistry);
+pub(crate) struct ReservedSlot<'r> {
+    registry: &'r TaskRegistry,
+    client: Option<TaskClient>,
+}
 
 impl Drop for ReservedSlot<'_> {
     fn drop(&mut self) {
-        self.0.reserved_slots.fetch_sub(1, Ordering::Relaxed);
+        let mut reserved = self.registry.reserved();
+        if let Some(at) = reserved.iter().position(|client| *client == self.client) {
+            reserved.swap_remove(at);
+        }
     }
 }
 
@@ -185,7 +197,7 @@ impl TaskRegistry {
         Self {
             config,
             live: Mutex::default(),
-            reserved_slots: AtomicUsize::new(0),
+            reserved: Mutex::default(),
         }
     }
 
@@ -227,17 +239,31 @@ impl TaskRegistry {
         self.live().remove(id);
     }
 
-    /// Reserves a slot for a task that is to be created.
+    /// Locks the clients of the tasks that are being created.
+    fn reserved(&self) -> MutexGuard<'_, Vec<Option<TaskClient>>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves a slot for a task of a call.
     ///
     /// # Errors
-    /// [`TaskError::TooMany`].
-    pub(crate) fn reserve(&self) -> Result<ReservedSlot<'_>, TaskError> {
-        // Slots are counted under the lock, so that two calls cannot both take the last slot.
-        let live = self.live();
-        if live.len() + self.reserved_slots.load(Ordering::Relaxed) >= self.config.max_running {
-            return Err(TaskError::TooMany(self.config.max_running));
+    /// [`TaskError::TooMany`], [`TaskError::OverShare`].
+    pub(crate) fn reserve(&self, origin: &TaskOrigin) -> Result<ReservedSlot<'_>, TaskError> {
+        let (client, limit) = (origin.task_client(), self.config.max_running);
+        // Slots are counted under both locks, so that two calls cannot both take the last slot.
+        let (live, mut reserved) = (self.live(), self.reserved());
+        if live.len() + reserved.len() >= limit {
+            return Err(TaskError::TooMany(limit));
         }
-        self.reserved_slots.fetch_add(1, Ordering::Relaxed);
-        Ok(ReservedSlot(self))
+        let is_own = |other: &Option<TaskClient>| *other == client;
+        let running = live.values().filter(|task| is_own(&task.client()));
+        let own = running.count() + reserved.iter().filter(|other| is_own(other)).count();
+        let share = limit.div_ceil(2);
+        if client.is_some() && own >= share {
+            return Err(TaskError::OverShare(share));
+        }
+        reserved.push(client.clone());
+        let registry = self;
+        Ok(ReservedSlot { registry, client })
     }
 }

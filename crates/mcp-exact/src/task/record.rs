@@ -3,6 +3,7 @@
 //! A record is serialisable, and contains the data to run the handler again in another process: the call and its
 //! recorded answers.
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::definition::Tool;
 use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
 use crate::replay::ReplayRecord;
+
+/// Memory of a record without params and result, in bytes.
+const RECORD_BYTES: usize = 1 << 10;
 
 /// Record of a task, as a [`TaskStore`](crate::TaskStore) keeps it. The serialised form is private to this crate;
 /// stores keep it unchanged.
@@ -60,6 +64,16 @@ pub(crate) struct TaskOrigin {
     /// Authenticated principal of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
+    /// Address of an anonymous client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<IpAddr>,
+}
+
+/// Client that tasks count for: a principal or, without authentication, an address.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum TaskClient {
+    Principal(String),
+    Address(IpAddr),
 }
 
 impl TaskOrigin {
@@ -72,7 +86,21 @@ impl TaskOrigin {
             capabilities: request.client_capabilities().clone(),
             client: request.client_info().cloned(),
             principal: request.principal().map(|principal| principal.0.clone()),
+            address: request.context().client_address(),
         }
+    }
+
+    /// Returns the client that the task counts for; `None` for the client of this process.
+    pub(crate) fn task_client(&self) -> Option<TaskClient> {
+        let principal = self.principal.clone().map(TaskClient::Principal);
+        principal.or_else(|| self.address.map(TaskClient::Address))
+    }
+
+    /// Drops what only a run of the handler needs.
+    fn drop_params(&mut self) {
+        self.params = JsonObject::new();
+        self.capabilities = JsonObject::new();
+        self.client = None;
     }
 
     /// Returns the session information of the call; `None` if this build does not support its revision.
@@ -169,10 +197,21 @@ impl TaskRecord {
         self.set_updated_now();
     }
 
-    /// Records the end of the task, and drops the replay record of its handler.
+    /// Returns the approximate memory of the record, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let origin = &self.origin;
+        let end = match &self.end {
+            Some(TaskEnd::Completed(content) | TaskEnd::Failed(content)) => content.text().len(),
+            Some(TaskEnd::Cancelled) | None => 0,
+        };
+        RECORD_BYTES + origin.params.text().len() + origin.capabilities.text().len() + end
+    }
+
+    /// Records the end of the task, and drops the params of its call and the replay record of its handler.
     pub(crate) fn finish(&mut self, end: TaskEnd) {
-        // Answers and results of `once` are of no use any more.
+        // The handler does not run again.
         self.record = ReplayRecord::default();
+        self.origin.drop_params();
         self.end = Some(end);
         self.set_updated_now();
     }

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::TaskRecord;
+use super::share::{KeptTasks, StoreLimits};
 
 /// Future of an operation of a task store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
@@ -19,6 +20,9 @@ pub enum TaskStoreError {
     /// The store contains the maximum number of tasks.
     #[error("the store of tasks is full; wait until tasks expire or raise its limit")]
     Full,
+    /// The store contains as many tasks of one client as it may have.
+    #[error("this client has as many tasks as it may have; wait until they expire")]
+    OverShare,
     /// The store did not answer.
     #[error("the store of tasks is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -48,45 +52,51 @@ pub trait TaskStore: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Vec<TaskRecord>, TaskStoreError>> + Send + '_>>;
 }
 
-/// Store of tasks in memory: tasks end with the process.
-#[derive(Debug)]
+/// Store of tasks in memory: tasks end with the process. One client, which is a principal or the address of anonymous clients,
+/// may have half of its tasks and bytes.
+#[derive(Debug, Default)]
 pub struct MemoryTaskStore {
-    /// Maximum number of records.
-    limit: usize,
-    /// Records by task id.
-    records: Mutex<HashMap<String, TaskRecord>>,
+    limits: StoreLimits,
+    state: Mutex<State>,
 }
 
-impl Default for MemoryTaskStore {
-    /// Creates a store of at most 10,000 tasks.
-    fn default() -> Self {
-        Self::with_limit(10_000)
-    }
+/// Records by task id, and what they count.
+#[derive(Debug, Default)]
+struct State {
+    records: HashMap<String, TaskRecord>,
+    kept: KeptTasks,
 }
 
 impl MemoryTaskStore {
-    /// Creates a store of at most `limit` tasks.
+    /// Creates a store of at most `limit` tasks; the default is 10,000.
     pub fn with_limit(limit: usize) -> Self {
-        Self {
-            limit,
-            records: Mutex::default(),
-        }
+        let mut store = Self::default();
+        store.limits.tasks = limit;
+        store
+    }
+
+    /// Sets the maximum size of the params and results of all tasks, in bytes; the default is 256 MiB. Further calls do not become
+    /// tasks.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.limits.bytes = bytes;
+        self
     }
 
     /// Locks the records.
-    fn records(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores a record; removes expired records if the store is full.
     fn insert(&self, record: TaskRecord) -> Result<(), TaskStoreError> {
-        let mut records = self.records();
-        if !records.contains_key(record.id()) && records.len() >= self.limit {
+        let State { records, kept } = &mut *self.state();
+        if kept.check(&record, self.limits).is_err() {
             records.retain(|_, known| !known.is_expired());
-            if records.len() >= self.limit {
-                return Err(TaskStoreError::Full);
-            }
+            kept.remove_expired();
+            kept.check(&record, self.limits)?;
         }
+        kept.keep(&record);
         records.insert(record.id().to_owned(), record);
         Ok(())
     }
@@ -98,16 +108,18 @@ impl TaskStore for MemoryTaskStore {
     }
 
     fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
-        let mut records = self.records();
+        let State { records, kept } = &mut *self.state();
         if records.get(id).is_some_and(TaskRecord::is_expired) {
             records.remove(id);
+            kept.remove(id);
         }
         Box::pin(ready(Ok(records.get(id).cloned())))
     }
 
     fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
-        let records = self.records();
-        let open = records
+        let state = self.state();
+        let open = state
+            .records
             .values()
             .filter(|one| !one.is_finished() && !one.is_expired());
         Box::pin(ready(Ok(open.cloned().collect())))
