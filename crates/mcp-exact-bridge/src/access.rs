@@ -9,6 +9,10 @@ use crate::resource_uri::ResourceUri;
 /// URI without a normal form is hidden wherever a rule applies, and a denied URI is denied with any query and fragment. Hidden
 /// items cannot be called, read or subscribed to.
 ///
+/// In the URIs of `allow`, `*` matches characters of one segment, so that `file:///x/*` shows nothing of the folders in `x`;
+/// `**` matches any characters, and the pattern `*` alone everything. In `deny`, `*` matches any characters: what lies below a
+/// denied place is denied.
+///
 /// The last rule that matches a tool, prompt or resource applies; without a matching rule, the item is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -59,8 +63,8 @@ impl Item<'_> {
             Self::Name(name) => matches(pattern, name),
             Self::Uri(None) => false,
             Self::Uri(Some(uri)) => match ResourceUri::parse(pattern) {
-                Some(pattern) => matches(pattern.text(), uri.text()),
-                None => matches(pattern, uri.text()),
+                Some(pattern) => matches_by_segments(pattern.text(), uri.text()),
+                None => matches_by_segments(pattern, uri.text()),
             },
         }
     }
@@ -116,6 +120,50 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
         rest = &rest[at + part.len()..];
     }
     rest.ends_with(last)
+}
+
+/// Returns true if a pattern matches a complete URI: `*` matches characters of one segment, `**` any characters, and the
+/// pattern `*` every URI. The time is at most proportional to the product of both lengths.
+fn matches_by_segments(pattern: &str, uri: &str) -> bool {
+    let Some(begin) = pattern.find('*') else {
+        return pattern == uri;
+    };
+    let (literal, mut pattern) = pattern.as_bytes().split_at(begin);
+    let Some(uri) = uri.as_bytes().strip_prefix(literal) else {
+        return false;
+    };
+    if literal.is_empty() && pattern == b"*" {
+        return true;
+    }
+    // True at each place of the URI up to which the pattern matches so far.
+    let mut reached = vec![false; uri.len() + 1];
+    reached[0] = true;
+    while let Some((byte, rest)) = pattern.split_first() {
+        pattern = rest;
+        if *byte != b'*' {
+            for at in (0..uri.len()).rev() {
+                reached[at + 1] = reached[at] && uri[at] == *byte;
+            }
+            reached[0] = false;
+            continue;
+        }
+        let crosses = rest.first() == Some(&b'*');
+        if crosses {
+            pattern = &rest[1..];
+        }
+        let mut is_reached = false;
+        for at in 0..=uri.len() {
+            is_reached |= reached[at];
+            reached[at] = is_reached;
+            is_reached &= crosses || !ends_segment(&uri[at..]);
+        }
+    }
+    reached[uri.len()]
+}
+
+/// Returns true if a segment of a URI ends before this text. Servers may read an encoded separator as a separator.
+fn ends_segment(text: &[u8]) -> bool {
+    matches!(text, [b'/' | b'?' | b'#', ..]) || text.starts_with(b"%2F") || text.starts_with(b"%5C")
 }
 
 #[cfg(test)]
@@ -210,5 +258,35 @@ mod tests {
             assert!(may(&allowed, uri), "{uri}");
         }
         assert!(may(&denied, "file:///secrets"));
+    }
+
+    /// `*` of a URI that is allowed stays in its segment, and `**` does not; what is denied is denied with all below it.
+    #[test]
+    fn allowed_uris_match_by_segments() {
+        for (pattern, shown, hidden) in [
+            ("file:///x/*", "file:///x/a", "file:///x/a/b"),
+            ("file:///x/*", "file:///x/", "file:///y"),
+            ("file:///x/**", "file:///x/a/b", "file:///xa"),
+            ("file:///*/x/*.md", "file:///a/x/b.md", "file:///a/b/x/c.md"),
+            ("file:///**/x/*.md", "file:///a/b/x/c.md", "file:///x/c.md"),
+            ("http://a/*", "http://a/x", "http://a/x?y"),
+            ("http://a/*/z", "http://a/x/z", "http://a/x%2Fy/z"),
+            ("note:*", "note:x", "note:x/y"),
+            ("*", "file:///x/a/b", ""),
+            ("**.md", "web://a/b.md", "web://a/b.txt"),
+        ] {
+            let rules = [rule("", "", pattern, "")];
+            let may = |uri: &str| {
+                let uri = ResourceUri::parse(uri);
+                may_use(&rules, "x", None, &Item::Uri(uri.as_ref()))
+            };
+            assert!(may(shown), "{pattern} {shown}");
+            assert!(!may(hidden), "{pattern} {hidden}");
+        }
+        let denied = [rule("", "", "", "file:///x/* *.key")];
+        for uri in ["file:///x/a", "file:///x/a/b/c", "web://a/b/c.key"] {
+            let uri = ResourceUri::parse(uri);
+            assert!(!may_use(&denied, "x", None, &Item::Uri(uri.as_ref())));
+        }
     }
 }
