@@ -276,6 +276,12 @@ impl Bridge {
         let (settings, handler) = self.endpoint();
         options.path.get_or_insert_with(|| "/mcp".to_owned());
         options.response_headers |= self.0.options.losses_in_header;
+        let shared = Arc::clone(&self.0);
+        options.admit_session.get_or_insert_with(|| {
+            Arc::new(move |principal, address| {
+                shared.admit_session(Holder::of_client(principal, address))
+            })
+        });
         mcp_exact_transport::http::server::HttpService::new(settings, handler, options)
     }
 }
@@ -385,11 +391,27 @@ impl SharedState {
         let client = Holder::of(request);
         match self.principals.admit(&limits, client, Instant::now()) {
             Ok(admitted) => Ok(Some(admitted)),
-            Err(error) => {
+            Err(over) => {
+                let error = PeerError::from(over);
                 self.counters.count_refused(&error);
                 Err(self.refuse(request, error))
             }
         }
+    }
+
+    /// Counts the begin of a session towards the requests per second of its client; returns the time to wait if the client has
+    /// reached a limit.
+    #[cfg(feature = "http-server")]
+    fn admit_session(&self, client: Holder) -> Result<(), std::time::Duration> {
+        let Some(limits) = self.live.rules().limits else {
+            return Ok(());
+        };
+        let admitted = self.principals.admit(&limits, client, Instant::now());
+        admitted.map(drop).map_err(|over| {
+            let wait = over.wait.unwrap_or(std::time::Duration::from_secs(1));
+            self.counters.count_refused(&PeerError::from(over));
+            wait
+        })
     }
 
     /// Notifies all clients that lists may have changed.
@@ -529,6 +551,7 @@ impl ServerHandler for Bridge {
                 let subscribing = SubscriptionRequest {
                     client: handle.clone(),
                     key: Some(key),
+                    holder: Holder::of(&request),
                 };
                 shared.start(handle, key, async move {
                     let ended = listening.listen(subscribing, filter, principal).await;

@@ -115,7 +115,7 @@ pub use losses::{LossHook, LossReport, LossRule};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
 pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, RepairCounts, ServerState};
 pub use names::Prefix;
-pub use options::{BridgeError, Options};
+pub use options::{BridgeError, Options, remembered_bytes};
 pub use processes::Prepared;
 pub use repairs::{NewRepair, RepairObserver};
 pub use update::{Rules, ServerUpdate, Update};

@@ -62,6 +62,33 @@ fn burst(limits: &PrincipalLimits) -> f64 {
     f64::from(limits.burst.max(1))
 }
 
+/// Limit that a client has reached.
+#[derive(Debug)]
+pub(crate) struct OverLimit {
+    /// What the limit is, and what the client can do.
+    words: String,
+    /// Time after which the client may try again, if it is known.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl From<OverLimit> for PeerError {
+    fn from(OverLimit { words, wait }: OverLimit) -> Self {
+        let error = Self::new(LIMIT_EXCEEDED, words);
+        match wait {
+            Some(wait) => {
+                let data = JsonObject::from_iter([("retryAfterMs", milliseconds(wait))]);
+                error.with_data(data)
+            }
+            None => error,
+        }
+    }
+}
+
+/// Returns a duration in whole milliseconds.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
 /// Permit for one request, which counts towards the concurrent requests of its client until dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -90,7 +117,7 @@ impl Principals {
         limits: &PrincipalLimits,
         mut client: Holder,
         now: Instant,
-    ) -> Result<Admission, PeerError> {
+    ) -> Result<Admission, OverLimit> {
         let mut all = self.lock();
         if all.len() >= CLEANUP_THRESHOLD {
             all.retain(|_, used| {
@@ -115,18 +142,20 @@ impl Principals {
             let words = format!(
                 "this client has {most} requests in progress, as many as it may have; repeat the request when one has ended"
             );
-            return Err(PeerError::new(LIMIT_EXCEEDED, words));
+            return Err(OverLimit { words, wait: None });
         }
         if let Some(rate) = limits.per_second {
             if used.tokens < 1.0 {
                 let wait = Duration::try_from_secs_f64((1.0 - used.tokens) / rate);
                 let wait = wait.unwrap_or(Duration::MAX);
-                let wait = u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
                 let words = format!(
-                    "this client may send {rate} requests per second; repeat the request after {wait} milliseconds"
+                    "this client may send {rate} requests per second; repeat the request after {} milliseconds",
+                    milliseconds(wait)
                 );
-                let data = JsonObject::from_iter([("retryAfterMs", wait)]);
-                return Err(PeerError::new(LIMIT_EXCEEDED, words).with_data(data));
+                return Err(OverLimit {
+                    words,
+                    wait: Some(wait),
+                });
             }
             used.tokens -= 1.0;
         }
@@ -152,10 +181,19 @@ impl Holder {
     /// Returns the client that sends a request.
     pub(crate) fn of(request: &IncomingRequest<RequestContext>) -> Self {
         let context = request.context();
-        match (&context.principal, context.app_data.remote) {
+        match (&context.principal, context.app_data.client_address()) {
             (Some(Principal(name)), _) => Self::Principal(name.clone()),
-            (None, Some(remote)) => Self::Address(remote.ip()),
+            (None, Some(address)) => Self::Address(address),
             (None, None) => Self::Local,
+        }
+    }
+
+    /// Returns the client with a principal, or with an address.
+    pub(crate) fn of_client(principal: Option<&str>, address: Option<IpAddr>) -> Self {
+        match (principal, address) {
+            (Some(name), _) => Self::Principal(name.to_owned()),
+            (None, Some(address)) => Self::Address(address),
+            (None, None) => Self::Unknown,
         }
     }
 }
@@ -317,7 +355,7 @@ mod tests {
         for _ in 0..3 {
             assert!(admit(Some("red"), 0).is_ok());
         }
-        let refused = admit(Some("red"), 0).expect_err("a fourth one at once");
+        let refused = PeerError::from(admit(Some("red"), 0).expect_err("a fourth one at once"));
         assert_eq!(refused.code(), Some(LIMIT_EXCEEDED));
         let data = refused.data().map(|data| data.text().to_owned());
         assert_eq!(data.as_deref(), Some(r#"{"retryAfterMs":500}"#));

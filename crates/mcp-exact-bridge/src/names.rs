@@ -13,7 +13,7 @@ const SEPARATOR: &str = "__";
 const MAX_NAME_LENGTH: usize = 64;
 
 /// Maximum number of names that are remembered.
-const MAX_NAMES: usize = 100_000;
+pub(crate) const MAX_NAMES: usize = 100_000;
 
 /// Condition under which the name of a tool or prompt is prefixed with the name of its server, as in `files__read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

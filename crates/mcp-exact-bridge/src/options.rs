@@ -8,9 +8,10 @@ use mcp_exact_session::{Identity, Limits, Offer, RequestTimeout, Seal, Tolerance
 use crate::hooks::Hooks;
 use crate::losses::LossHook;
 use crate::metrics::CallObserver;
-use crate::names::Prefix;
+use crate::names::{self, Prefix};
 use crate::repairs::RepairObserver;
 use crate::update::Rules;
+use crate::{tasks, tools, uris};
 
 /// Settings of a [`Bridge`](crate::Bridge); every setting has a default.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ pub struct Options {
     /// Maximum number of pages that the bridge reads from one list of a server, if it joins the lists of several servers.
     pub max_pages: usize,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
-    /// and pictures.
+    /// and pictures; 64 ids and 128 KiB of subscriptions are remembered of each client.
     pub limits: Limits,
 }
 
@@ -115,10 +116,22 @@ impl Default for Options {
             max_pages: 100,
             limits: Limits {
                 message_bytes: 32 << 20,
+                // There may be ten thousand sessions.
+                remembered_ids: 64,
+                subscription_bytes: 128 << 10,
                 ..Limits::default()
             },
         }
     }
+}
+
+/// Returns the maximum memory of what a bridge remembers of this number of servers, in bytes: names of tools and prompts, URIs of
+/// resources, header parameters of tools, and the owners of tasks.
+pub fn remembered_bytes(servers: usize) -> usize {
+    /// Estimated memory of one name or task with its server, owner and keys.
+    const ENTRY: usize = 512;
+    let of_server = 2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS) * ENTRY;
+    servers * of_server + uris::MAX_BYTES + names::MAX_NAMES * ENTRY
 }
 
 /// Reason why a bridge cannot be created.

@@ -39,6 +39,7 @@ use self::waiting::{
 use crate::backend::Backend;
 use crate::gate::Admitted;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
+use crate::limits::Holder;
 use crate::losses::Losses;
 use crate::options::Options;
 use crate::relay::{self, ProgressReceiver, RelayError};
@@ -133,7 +134,7 @@ impl Stateless {
         if is_extension_request(request) {
             return self.relay_task_request(backend, client, request).await;
         }
-        let owner = self.owner(request)?;
+        let (owner, holder) = (self.owner(request)?, Holder::of(request));
         let state = request.state.as_deref();
         let state = state.filter(|state| state.starts_with(STATE_PREFIX));
         // The bridge has created the `requestState` of a waiting call; the server does not define it.
@@ -150,11 +151,15 @@ impl Stateless {
         let needs_lease = has_sessions && owner.client.supports_input_requests();
         loop {
             let relayed = if needs_lease {
-                let lease = self.connections.lease(backend, owner.clone()).await?;
+                let lease = self.connections.lease(backend, (owner.clone(), &holder));
+                let lease = lease.await?;
                 self.call_on_leased_connection(client, request, lease).await
             } else {
                 let binding = self.binding(backend, owner.principal.as_deref())?;
-                let connection = self.connections.shared_connection(backend, &owner).await?;
+                let connection = self
+                    .connections
+                    .shared_connection(backend, (&owner, &holder));
+                let connection = connection.await?;
                 self.call_on_shared_connection(client, request, &connection, binding)
                     .await
             };
@@ -196,8 +201,11 @@ impl Stateless {
         backend: &Backend,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<SharedConnection, PeerError> {
-        let owner = self.owner(request)?;
-        self.connections.shared_connection(backend, &owner).await
+        let (owner, holder) = (self.owner(request)?, Holder::of(request));
+        let shared = self
+            .connections
+            .shared_connection(backend, (&owner, &holder));
+        shared.await
     }
 
     /// Returns the owner of the connections that a request can use.
@@ -337,7 +345,7 @@ impl Stateless {
             undeclared,
             progress,
             translation,
-            waiting_permit: None,
+            waiting_permits: None,
         };
         Ok(self.wait(client, request, call).await?)
     }

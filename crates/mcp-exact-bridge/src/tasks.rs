@@ -40,7 +40,7 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const MAX_TASKS_OF_OWNER: usize = 1_000;
 
 /// Maximum number of tasks of all owners.
-const MAX_TASKS: usize = 100_000;
+pub(crate) const MAX_TASKS: usize = 100_000;
 
 /// Returns the extension with its methods, for the settings of endpoints.
 pub(crate) fn extension() -> Extension {

@@ -13,7 +13,7 @@ use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
 use crate::upstream::Connection;
 
 /// Maximum number of tools in the cache.
-const MAX_TOOLS: usize = 10_000;
+pub(crate) const MAX_TOOLS: usize = 10_000;
 
 /// Parameters of the server's tools that are mirrored into headers, by the name of the tool.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::resource_uri::ResourceUri;
 
 /// Maximum size of stored URIs, in bytes: of the resources of one server, of the templates of one server, and of all
 /// read URIs together.
-const MAX_BYTES: usize = 8 << 20;
+pub(crate) const MAX_BYTES: usize = 8 << 20;
 
 /// Maximum length of a URI that is remembered, in bytes.
 const MAX_URI_BYTES: usize = 2 << 10;

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use super::Session;
 use crate::backend::Backend;
 use crate::gate::Admitted;
+use crate::limits::Holder;
 use crate::relay::RelayError;
 use crate::stateless::SubscriptionRequest;
 use crate::upstream::EVERY_LIST;
@@ -28,7 +29,7 @@ impl Session {
     pub(super) async fn relay_shared(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
         let request = admitted.request();
         let known = self.backend.profile().await?;
-        self.listen_shared(request.context().principal.clone());
+        self.listen_shared(request.context().principal.clone(), Holder::of(request));
         let method = request.method();
         if matches!(method, "resources/subscribe" | "resources/unsubscribe") {
             if !has_subscriptions(&known.info.capabilities) {
@@ -54,7 +55,7 @@ impl Session {
     }
 
     /// Begins the subscription to changes of the server, unless the subscription has begun.
-    fn listen_shared(&self, principal: Option<Principal>) {
+    fn listen_shared(&self, principal: Option<Principal>, holder: Holder) {
         let mut state = self.lock();
         let is_running = |task: &tokio::task::AbortHandle| !task.is_finished();
         if state.listening.as_ref().is_some_and(is_running) {
@@ -64,6 +65,7 @@ impl Session {
             backend: Arc::clone(&self.backend),
             client: self.client.clone(),
             principal,
+            holder,
         };
         let wanted = self.subscribed().subscribe();
         state.listening = Some(tokio::spawn(listening.run(wanted)).abort_handle());
@@ -86,6 +88,8 @@ struct SharedListening {
     client: ServerHandle,
     /// Principal of the session.
     principal: Option<Principal>,
+    /// Client of the session.
+    holder: Holder,
 }
 
 /// Task that listens to a subscription; dropping the value aborts the task.
@@ -147,6 +151,7 @@ impl SharedListening {
         let request = SubscriptionRequest {
             client: self.client.clone(),
             key: None,
+            holder: self.holder.clone(),
         };
         let principal = self.principal.clone();
         Listening(tokio::spawn(async move {

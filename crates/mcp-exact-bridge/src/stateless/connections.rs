@@ -1,17 +1,18 @@
 //! Connections to one server that clients without sessions share.
 //!
-//! Each connection belongs to one owner. Permits limit the number of connections per principal and in total.
+//! Each connection belongs to one owner. Permits limit the number of connections of each client and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{PeerError, Principal};
+use mcp_exact_session::PeerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::receivers::{SharedCalls, SharedCallsReceiver};
 use crate::backend::Backend;
+use crate::limits::Holder;
 use crate::options::Options;
 use crate::upstream::{ClientSide, Connection, Receiver};
 
@@ -27,8 +28,8 @@ const CLOSE_DELAY: Duration = Duration::from_secs(1);
 pub(super) struct Connections {
     /// Permits for all connections to the server.
     permits: Arc<Semaphore>,
-    /// Maximum number of connections of one authenticated principal.
-    share: usize,
+    /// Number of all connections to the server.
+    all: usize,
     /// Idle time after which an unused connection is closed.
     idle_after: Duration,
     /// Open connections, and the limits of the principals.
@@ -45,18 +46,41 @@ struct State {
     open: HashMap<Owner, OpenConnection>,
     /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// Semaphores that limit the number of connections of each principal; the key `None` is used for all clients
-    /// without a principal.
-    shares: HashMap<Option<String>, Weak<Semaphore>>,
+    /// Semaphores that limit the connections of each client and of groups of clients.
+    shares: HashMap<ShareKey, Weak<Semaphore>>,
 }
 
-/// Permit for one connection. The permit also counts towards the share of an authenticated principal, or towards the
-/// common share of subscriptions without a principal.
+/// Clients that have a share of the connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum ShareKey {
+    /// One client.
+    Client(Holder),
+    /// Subscriptions and waiting calls of one address.
+    Lasting(Holder),
+    /// Subscriptions and waiting calls of all clients without a principal.
+    LastingOfAll,
+}
+
+impl ShareKey {
+    /// Returns the part of `all` connections.
+    fn of(&self, all: usize) -> usize {
+        match self {
+            Self::Client(Holder::Principal(_)) | Self::LastingOfAll => all.div_ceil(2).max(1),
+            // Clients behind one proxy have one address.
+            Self::Client(_) => all - all / 4,
+            Self::Lasting(_) => (3 * all).div_ceil(8),
+        }
+    }
+}
+
+/// Permit for one connection, which also counts towards the shares of its client.
 pub(super) struct Permit {
+    /// Client that the connection counts for.
+    holder: Holder,
     /// Permit that counts towards all connections to the server.
     _connection: OwnedSemaphorePermit,
-    /// Permit that counts towards the share of the principal.
-    _share: Option<OwnedSemaphorePermit>,
+    /// Permits that count towards shares.
+    shares: Vec<OwnedSemaphorePermit>,
 }
 
 /// Owner of a connection: connections are never shared between principals, or between clients with different names or
@@ -80,7 +104,7 @@ pub(crate) struct SharedConnection {
 /// Shared connection with its permit.
 struct OpenConnection {
     shared: SharedConnection,
-    _permit: Permit,
+    permit: Permit,
     /// Time of the latest use.
     since: Instant,
 }
@@ -134,37 +158,40 @@ impl State {
         })
     }
 
-    /// Closes the connection that has been unused for the longest time: among the connections of a principal, or among
-    /// all connections if `principal` is `None`.
-    fn close_oldest_unused(&mut self, principal: Option<&str>) {
-        let is_candidate =
-            |owner: &Owner| principal.is_none() || owner.principal.as_deref() == principal;
-        let idle = self.idle.iter().filter_map(|(owner, idle)| {
-            let oldest = idle.first().filter(|_| is_candidate(owner))?;
-            Some((oldest.since, owner.clone(), false))
+    /// Closes the connection that has been unused for the longest time: among the connections of a client, or among all
+    /// connections if `holder` is `None`.
+    fn close_oldest_unused(&mut self, holder: Option<&Holder>) {
+        let is_candidate = |permit: &Permit| holder.is_none_or(|holder| *holder == permit.holder);
+        let idle = self.idle.iter().flat_map(|(owner, idle)| {
+            let idle = idle.iter().enumerate();
+            let idle = idle.filter(|(_, idle)| is_candidate(&idle.permit));
+            idle.map(move |(at, idle)| (idle.since, owner, Some(at)))
         });
         let open = self.open.iter().filter_map(|(owner, open)| {
-            let is_unused = open.shared.calls.is_empty() && is_candidate(owner);
-            is_unused.then(|| (open.since, owner.clone(), true))
+            let is_unused = open.shared.calls.is_empty() && is_candidate(&open.permit);
+            is_unused.then_some((open.since, owner, None))
         });
-        let Some((_, owner, is_shared)) = idle.chain(open).min_by_key(|(since, ..)| *since) else {
+        let oldest = idle.chain(open).min_by_key(|(since, ..)| *since);
+        let Some((owner, at)) = oldest.map(|(_, owner, at)| (owner.clone(), at)) else {
             return;
         };
-        if is_shared {
-            self.open.remove(&owner);
-        } else if let Some(idle) = self.idle.get_mut(&owner) {
-            idle.remove(0);
+        match at {
+            None => drop(self.open.remove(&owner)),
+            Some(at) => {
+                if let Some(idle) = self.idle.get_mut(&owner) {
+                    idle.remove(at);
+                }
+            }
         }
     }
 
-    /// Returns the semaphore with the share of a principal, or with the common share of clients without a principal.
-    fn share(&mut self, principal: Option<&str>, connections: usize) -> Arc<Semaphore> {
+    /// Returns the semaphore of a share of `all` connections.
+    fn share(&mut self, key: ShareKey, all: usize) -> Arc<Semaphore> {
         self.shares.retain(|_, share| share.strong_count() > 0);
-        let principal = principal.map(str::to_owned);
-        let known = self.shares.get(&principal).and_then(Weak::upgrade);
+        let known = self.shares.get(&key).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let share = Arc::new(Semaphore::new(connections));
-            self.shares.insert(principal, Arc::downgrade(&share));
+            let share = Arc::new(Semaphore::new(key.of(all)));
+            self.shares.insert(key, Arc::downgrade(&share));
             share
         })
     }
@@ -174,7 +201,7 @@ impl Connections {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(options.connections)),
-            share: options.connections.div_ceil(2).max(1),
+            all: options.connections,
             idle_after: options.idle,
             state: Arc::default(),
         }
@@ -191,51 +218,67 @@ impl Connections {
         }
     }
 
-    /// Waits for a permit to open a connection. An authenticated principal can use at most half of all connections, so
-    /// that its subscriptions and waiting calls, which hold connections for a long time, leave enough connections for
-    /// other principals.
-    pub(super) async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
-        let share = match principal {
-            None => None,
-            Some(_) => {
-                let share = locked(&self.state).share(principal, self.share);
-                let make_room = |state: &mut State| state.close_oldest_unused(principal);
-                Some(self.acquire(&share, make_room).await?)
-            }
-        };
-        self.permit_of(share).await
+    /// Waits for a permit to open a connection. One principal can use at most half of all connections, and one address of
+    /// anonymous clients three quarters, so that their calls leave connections for others.
+    pub(super) async fn permit(&self, holder: &Holder) -> Result<Permit, PeerError> {
+        let shares = self.client_share(holder).await?;
+        self.permit_of(holder, shares).await
     }
 
-    /// Waits for a permit to open a long-lived connection, such as one for a subscription. All clients without a
-    /// principal together can use at most half of the connections.
-    pub(super) async fn lasting_permit(
-        &self,
-        principal: Option<&Principal>,
-    ) -> Result<Permit, PeerError> {
-        match principal {
-            Some(Principal(name)) => self.permit(Some(name)).await,
-            None => {
-                let share = locked(&self.state).share(None, self.share);
-                // Unused connections do not count towards this share.
-                let share = self.acquire(&share, |_| {}).await?;
-                self.permit_of(Some(share)).await
-            }
+    /// Waits for the share of a client; the client of this process has no share.
+    async fn client_share(&self, holder: &Holder) -> Result<Vec<OwnedSemaphorePermit>, PeerError> {
+        if matches!(holder, Holder::Local) {
+            return Ok(Vec::new());
+        }
+        let key = ShareKey::Client(holder.clone());
+        let share = locked(&self.state).share(key, self.all);
+        let make_room = |state: &mut State| state.close_oldest_unused(Some(holder));
+        Ok(vec![self.acquire(&share, make_room).await?])
+    }
+
+    /// Returns the shares of subscriptions and waiting calls of a client: all clients without a principal together can use
+    /// half of the connections, and each address half of that.
+    fn lasting_shares(&self, holder: &Holder) -> Vec<Arc<Semaphore>> {
+        let mut state = locked(&self.state);
+        let mut share = |key| state.share(key, self.all);
+        match holder {
+            Holder::Principal(_) => Vec::new(),
+            Holder::Local => vec![share(ShareKey::LastingOfAll)],
+            Holder::Address(_) | Holder::Unknown => vec![
+                share(ShareKey::Lasting(holder.clone())),
+                share(ShareKey::LastingOfAll),
+            ],
         }
     }
 
-    /// Returns a permit for a waiting call of a client without a principal; `None` if such calls and subscriptions
-    /// already use half of all connections.
-    pub(super) fn waiting_permit(&self) -> Option<OwnedSemaphorePermit> {
-        let share = locked(&self.state).share(None, self.share);
-        share.try_acquire_owned().ok()
+    /// Waits for a permit to open a long-lived connection, such as one for a subscription.
+    pub(super) async fn lasting_permit(&self, holder: &Holder) -> Result<Permit, PeerError> {
+        let mut shares = self.client_share(holder).await?;
+        for share in self.lasting_shares(holder) {
+            // Unused connections do not count towards this share.
+            shares.push(self.acquire(&share, |_| {}).await?);
+        }
+        self.permit_of(holder, shares).await
     }
 
-    /// Waits for a permit to open a connection, and returns it together with the permit `share`.
-    async fn permit_of(&self, share: Option<OwnedSemaphorePermit>) -> Result<Permit, PeerError> {
+    /// Returns permits for a waiting call of a client; `None` if waiting calls and subscriptions already use their part of all
+    /// connections.
+    pub(super) fn waiting_permits(&self, holder: &Holder) -> Option<Vec<OwnedSemaphorePermit>> {
+        let shares = self.lasting_shares(holder).into_iter();
+        shares.map(|share| share.try_acquire_owned().ok()).collect()
+    }
+
+    /// Waits for a permit to open a connection, and returns it together with the permits of shares.
+    async fn permit_of(
+        &self,
+        holder: &Holder,
+        shares: Vec<OwnedSemaphorePermit>,
+    ) -> Result<Permit, PeerError> {
         let make_room = |state: &mut State| state.close_oldest_unused(None);
         Ok(Permit {
+            holder: holder.clone(),
             _connection: self.acquire(&self.permits, make_room).await?,
-            _share: share,
+            shares,
         })
     }
 
@@ -266,7 +309,7 @@ impl Connections {
     pub(super) async fn shared_connection(
         &self,
         backend: &Backend,
-        owner: &Owner,
+        (owner, holder): (&Owner, &Holder),
     ) -> Result<SharedConnection, PeerError> {
         let opening = {
             let mut state = locked(&self.state);
@@ -280,14 +323,14 @@ impl Connections {
         if let Some(open) = locked(&self.state).open_connection(owner) {
             return Ok(open);
         }
-        let permit = self.permit(owner.principal.as_deref()).await?;
+        let permit = self.permit(holder).await?;
         let calls = Arc::new(SharedCalls::default());
         let receiver: Arc<dyn Receiver> = Arc::new(SharedCallsReceiver(Arc::downgrade(&calls)));
         let connection = backend.connect(&owner.client, Some(receiver)).await?;
         let opened = SharedConnection { connection, calls };
         let open = OpenConnection {
             shared: opened.clone(),
-            _permit: permit,
+            permit,
             since: Instant::now(),
         };
         locked(&self.state).open.insert(owner.clone(), open);
@@ -323,8 +366,13 @@ impl Connections {
         });
     }
 
-    /// Returns an unused connection for exclusive use, preferably the most recently used one, or opens a new one.
-    pub(super) async fn lease(&self, backend: &Backend, owner: Owner) -> Result<Lease, PeerError> {
+    /// Returns an unused connection for exclusive use, preferably the most recently used one, or opens a new one. The
+    /// connection counts for the client `holder` from now on.
+    pub(super) async fn lease(
+        &self,
+        backend: &Backend,
+        (owner, holder): (Owner, &Holder),
+    ) -> Result<Lease, PeerError> {
         let idle = loop {
             let mut state = locked(&self.state);
             match state.idle.get_mut(&owner).and_then(Vec::pop) {
@@ -333,9 +381,15 @@ impl Connections {
             }
         };
         let held = match idle {
-            Some(idle) => (idle.connection, idle.permit),
+            Some(mut idle) => {
+                if idle.permit.holder != *holder {
+                    idle.permit.shares = self.client_share(holder).await?;
+                    idle.permit.holder = holder.clone();
+                }
+                (idle.connection, idle.permit)
+            }
             None => {
-                let permit = self.permit(owner.principal.as_deref()).await?;
+                let permit = self.permit(holder).await?;
                 (backend.connect(&owner.client, None).await?, permit)
             }
         };

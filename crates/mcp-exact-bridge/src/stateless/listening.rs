@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::Stateless;
 use crate::backend::Backend;
 use crate::hooks::{MessageHooks, MessageKind};
+use crate::limits::Holder;
 use crate::relay::{self, SubscriptionFilter};
 use crate::tasks::{self, EXTENSION_STATUS};
 use crate::translate::newest;
@@ -69,6 +70,8 @@ pub(crate) struct SubscriptionRequest {
     pub(crate) client: ServerHandle,
     /// Request that has begun the subscription; `None` for a session of a shared server.
     pub(crate) key: Option<RequestKey>,
+    /// Client whose share the connection counts towards, if the subscription is the first of its kind.
+    pub(crate) holder: Holder,
 }
 
 impl SubscriptionRequest {
@@ -105,7 +108,7 @@ impl Drop for Subscriber {
 
 impl Subscription {
     /// Starts a subscription at a server.
-    fn begin(backend: &Arc<Backend>, wanted: &SubscriptionKey) -> Arc<Self> {
+    fn begin(backend: &Arc<Backend>, wanted: &SubscriptionKey, holder: Holder) -> Arc<Self> {
         let (end, ended) = watch::channel(None);
         let subscription = Arc::new(Self {
             subscribers: Mutex::default(),
@@ -121,7 +124,7 @@ impl Subscription {
             subscription: Arc::downgrade(&subscription),
         };
         let task = tokio::spawn(async move {
-            let reason = listen(Arc::new(receiver)).await;
+            let reason = listen(Arc::new(receiver), &holder).await;
             end.send_replace(Some(reason));
         });
         let _ = subscription.task.set(task.abort_handle());
@@ -185,7 +188,7 @@ impl Subscription {
 
     /// Sends a notification to all subscribers.
     fn notify(&self, method: &str, params: &JsonObject) {
-        for SubscriptionRequest { client, key } in self.requests() {
+        for SubscriptionRequest { client, key, .. } in self.requests() {
             let params = Some(params.clone());
             let scope = key.map_or(Scope::Peer, Scope::During);
             if let Err(error) = client.notify(scope, method, params) {
@@ -212,7 +215,8 @@ impl Stateless {
             principal,
             uris: filter.uris.iter().cloned().collect(),
         };
-        let subscription = self.subscriptions.find_or_begin(backend, wanted);
+        let holder = &request.holder;
+        let subscription = self.subscriptions.find_or_begin(backend, wanted, holder);
         let mut ended = subscription.ended.clone();
         let _subscriber = subscription.join(request, &established);
         let ended = ended.wait_for(Option::is_some).await;
@@ -223,7 +227,12 @@ impl Stateless {
 
 impl Subscriptions {
     /// Returns the open subscription with a key, or starts a new one.
-    fn find_or_begin(&self, backend: &Arc<Backend>, wanted: SubscriptionKey) -> Arc<Subscription> {
+    fn find_or_begin(
+        &self,
+        backend: &Arc<Backend>,
+        wanted: SubscriptionKey,
+        holder: &Holder,
+    ) -> Arc<Subscription> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&wanted).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
@@ -234,18 +243,17 @@ impl Subscriptions {
             return known;
         }
         all.retain(|_, subscription| subscription.strong_count() > 0);
-        let subscription = Subscription::begin(backend, &wanted);
+        let subscription = Subscription::begin(backend, &wanted, holder.clone());
         all.insert(wanted, Arc::downgrade(&subscription));
         subscription
     }
 }
 
 /// Subscribes at the server on a separate connection, and returns the reason why the subscription has ended.
-async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
+async fn listen(receiver: Arc<SubscriptionReceiver>, holder: &Holder) -> PeerError {
     let (backend, uris) = (Arc::clone(&receiver.backend), receiver.uris.clone());
     let connections = &backend.stateless.connections;
-    let permit = connections.lasting_permit(receiver.principal.as_ref());
-    let _permit = match permit.await {
+    let _permit = match connections.lasting_permit(holder).await {
         Ok(permit) => permit,
         Err(error) => return error,
     };

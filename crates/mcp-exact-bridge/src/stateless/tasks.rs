@@ -15,6 +15,7 @@ use super::{Stateless, pass_input_requests, pass_input_responses};
 use crate::backend::Backend;
 use crate::gate::missing_member;
 use crate::hooks::MessageHooks;
+use crate::limits::Holder;
 use crate::relay::{self, ProgressReceiver, RelayError};
 use crate::tasks;
 
@@ -52,7 +53,7 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let owner = self.owner(request)?;
+        let (owner, holder) = (self.owner(request)?, Holder::of(request));
         if backend.profile().await?.negotiation.lifecycle != Lifecycle::Discover {
             return Err(PeerError::method_not_found(request.method()));
         }
@@ -64,7 +65,10 @@ impl Stateless {
         let params = task_params(request, &id, &messages)?;
         let request = request.with_call(request.method(), Some(params));
         loop {
-            let shared = self.connections.shared_connection(backend, &owner).await?;
+            let shared = self
+                .connections
+                .shared_connection(backend, (&owner, &holder));
+            let shared = shared.await?;
             let translation = self
                 .translation_to(&request, &shared.connection)
                 .of_request(&request.context().app_data);

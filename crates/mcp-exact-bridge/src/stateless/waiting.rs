@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Stateless;
 use super::connections::Lease;
 use super::undeclared::UndeclaredCapabilities;
+use crate::limits::Holder;
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
 use crate::upstream::{Connection, PendingServerRequest};
@@ -40,10 +41,9 @@ pub(super) struct RunningCall {
     pub(super) connection: Arc<Connection>,
     /// Exclusive use of the connection.
     pub(super) lease: Lease,
-    /// Permit of a call of a client without a principal that has waited at least once; calls of other clients count
-    /// towards the share of their principal. The permit is returned only when the call ends, so that the server of the
-    /// call can send further input requests.
-    pub(super) waiting_permit: Option<OwnedSemaphorePermit>,
+    /// Permits of a call that has waited at least once; calls of principals count towards the share of their principal alone.
+    /// The permits are returned only when the call ends, so that the server of the call can send further input requests.
+    pub(super) waiting_permits: Option<Vec<OwnedSemaphorePermit>>,
 }
 
 /// Task that ends a waiting call when its time limit expires or the session with the server ends. Dropping the value
@@ -99,8 +99,9 @@ impl Stateless {
             PeerError::internal("too many calls wait for answers of their clients; try again later")
         };
         let principal = request.context().principal.as_ref();
-        if principal.is_none() && call.waiting_permit.is_none() {
-            call.waiting_permit = Some(self.connections.waiting_permit().ok_or_else(too_many)?);
+        if call.waiting_permits.is_none() {
+            let permits = self.connections.waiting_permits(&Holder::of(request));
+            call.waiting_permits = Some(permits.ok_or_else(too_many)?);
         }
         let (state, until) = (random_state()?, Instant::now() + self.answer_within);
         let session_end = call.connection.session_end();

@@ -7,6 +7,7 @@ mod client_tasks;
 mod common;
 mod drops;
 mod faults;
+mod flood;
 mod headers;
 mod interleavings;
 mod isolation;
