@@ -6,6 +6,7 @@
 mod audit;
 mod config;
 mod explain;
+mod limits;
 mod lines;
 mod log;
 mod matrix;
@@ -105,12 +106,15 @@ pub struct Arguments {
     /// the variable RUST_LOG has them; the default is `warn`.
     #[arg(long, value_name = "LEVELS")]
     log: Option<String>,
+    /// Print the limits that hold with these settings, and what the gateway needs at most; nobody is served.
+    #[arg(long)]
+    limits: bool,
     #[command(flatten)]
     settings: Settings,
     /// The URL of the server, or the command that starts it with its arguments.
     #[arg(
         value_name = "COMMAND|URL",
-        required_unless_present = "config",
+        required_unless_present_any = ["config", "limits"],
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -164,6 +168,11 @@ async fn run_bridge(
     audit: &mut Option<lines::LineLog>,
 ) -> anyhow::Result<Outcome> {
     let setup = Setup::from_arguments(arguments)?;
+    if arguments.limits {
+        let (http, listen) = (setup.http_options(None), setup.listen_options());
+        limits::Limits::new(&setup, &http, &listen).print()?;
+        return Ok(Outcome::Valid);
+    }
     let observation = log::LogAndTraces::start(arguments.log.as_deref(), &setup.config)?;
     let served = serve(setup, &observation.stderr(), audit).await;
     observation.end().await;
@@ -261,10 +270,6 @@ async fn serve_http(
 ) -> anyhow::Result<()> {
     let listener = HttpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
-    let only = |names: &[String], otherwise| match names {
-        [] => otherwise,
-        names => Allowed::Only(names.to_vec()),
-    };
     let is_ending = Arc::new(AtomicBool::new(false));
     let operations = Operations {
         bridge: bridge.clone(),
@@ -272,20 +277,10 @@ async fn serve_http(
         is_ending: Arc::clone(&is_ending),
         clients,
     };
-    let mut options = HttpServerOptions {
-        hosts: only(&setup.hosts, Allowed::Loopback),
-        origins: only(&setup.origins, Allowed::Loopback),
-        source_settings: ["allow-host", "allow-origin"],
-        authenticate: Some(Arc::new(operations)),
-        ..HttpServerOptions::default()
-    };
+    let mut options = setup.http_options(Some(Arc::new(operations)));
     let stores = OpenedStores::open(setup.config.sessions.as_ref(), &mut options)?;
     let service = bridge.http(options);
-    let mut options = ListenOptions::default();
-    if let Some(drain) = setup.config.drain {
-        options.drain = Duration::from_secs(drain);
-    }
-    let listener = listener.options(options);
+    let listener = listener.options(setup.listen_options());
     let address = listener.local_addr()?;
     let _ = writeln!(
         stderr(),
@@ -401,6 +396,14 @@ impl<'a> Setup<'a> {
         if let Some(seconds) = config.list_within {
             options.list_within = Duration::from_secs(seconds);
         }
+        let totals = config.totals();
+        for (limit, key) in [
+            (&mut options.connections, totals.server_connections),
+            (&mut options.session_connections, totals.session_connections),
+            (&mut options.waiting_calls, totals.waiting_calls),
+        ] {
+            *limit = key.unwrap_or(*limit);
+        }
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
@@ -466,6 +469,61 @@ impl<'a> Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// Returns the options of the HTTP service.
+    fn http_options(&self, authenticate: Option<Arc<dyn Authenticate>>) -> HttpServerOptions {
+        let only = |names: &[String]| match names {
+            [] => Allowed::Loopback,
+            names => Allowed::Only(names.to_vec()),
+        };
+        let mut options = HttpServerOptions {
+            hosts: only(&self.hosts),
+            origins: only(&self.origins),
+            source_settings: ["allow-host", "allow-origin"],
+            authenticate,
+            ..HttpServerOptions::default()
+        };
+        let limits = self.config.totals();
+        if let Some(sessions) = limits.sessions {
+            options.sessions = sessions;
+            options.sessions_per_client = sessions.div_ceil(2);
+        }
+        if let Some(bytes) = limits.body_bytes {
+            options.body_bytes = bytes;
+        }
+        options
+    }
+
+    /// Returns the options of the listener.
+    fn listen_options(&self) -> ListenOptions {
+        let mut options = ListenOptions::default();
+        if let Some(drain) = self.config.drain {
+            options.drain = Duration::from_secs(drain);
+        }
+        if let Some(connections) = self.config.totals().connections {
+            options.connections = connections;
+            options.connections_per_client = connections.div_ceil(2);
+        }
+        options
+    }
+
+    /// Returns the number of servers, and of those that are commands; without a server, that of one command.
+    fn count_servers(&self) -> (usize, usize) {
+        if !self.servers.is_empty() {
+            let commands = self
+                .servers
+                .iter()
+                .filter(|server| server.entry.command.is_some());
+            return (self.servers.len(), commands.count());
+        }
+        let first = self
+            .arguments
+            .server
+            .first()
+            .and_then(|server| server.to_str());
+        let is_url = first.is_some_and(|server| server.contains("://"));
+        (1, usize::from(!is_url))
+    }
+
     /// Creates the reloader of the configuration file; `None` without a file.
     fn reload(&self, bridge: &Bridge, stderr: &log::Stderr) -> Option<ConfigReloader> {
         let path = self.arguments.config.clone()?;

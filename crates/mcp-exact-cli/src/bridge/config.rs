@@ -119,16 +119,42 @@ pub struct Telemetry {
     pub service_name: Option<String>,
 }
 
-/// Limits of the requests of each principal.
+/// Limits of the requests of each principal, and totals of the gateway.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct Limits {
+pub struct Limits {
     /// Average number of requests per second.
     per_second: Option<f64>,
     /// Maximum number of requests that a principal may send at once after a pause.
     burst: u32,
     /// Maximum number of concurrent requests.
     concurrent: Option<usize>,
+    /// Maximum number of connections of clients over HTTP.
+    pub connections: Option<usize>,
+    /// Maximum number of sessions over HTTP.
+    pub sessions: Option<usize>,
+    /// Maximum size of the messages of clients over HTTP that are not answered yet, in bytes.
+    pub body_bytes: Option<usize>,
+    /// Maximum number of connections to each server that clients without sessions share.
+    pub server_connections: Option<usize>,
+    /// Maximum number of connections to each server of clients with sessions.
+    pub session_connections: Option<usize>,
+    /// Maximum number of calls of each server that wait for their client.
+    pub waiting_calls: Option<usize>,
+}
+
+impl Limits {
+    /// Returns the limits of what all clients hold together by their keys; they take effect with the next start.
+    fn totals(&self) -> [(&'static str, Option<usize>); 6] {
+        [
+            ("connections", self.connections),
+            ("sessions", self.sessions),
+            ("body-bytes", self.body_bytes),
+            ("server-connections", self.server_connections),
+            ("session-connections", self.session_connections),
+            ("waiting-calls", self.waiting_calls),
+        ]
+    }
 }
 
 /// Policy for losses whose ids match a pattern.
@@ -325,6 +351,11 @@ impl Config {
         Some(limits)
     }
 
+    /// Returns the limits of what all clients hold together, which are those of the file without a default.
+    pub fn totals(&self) -> Limits {
+        self.limits.unwrap_or_default()
+    }
+
     /// Checks the values of the configuration; the error names the invalid key.
     fn check(&self) -> anyhow::Result<()> {
         if self.timeout == Some(0) {
@@ -339,6 +370,10 @@ impl Config {
         }
         if limits.concurrent == Some(0) {
             bail!("[limits] concurrent: write a number above 0, such as `concurrent = 8`");
+        }
+        let mut totals = limits.totals().into_iter();
+        if let Some((key, _)) = totals.find(|(_, limit)| *limit == Some(0)) {
+            bail!("[limits] {key}: write a number above 0, or leave it out");
         }
         let otlp = self.telemetry.as_ref();
         if let Some(url) = otlp.and_then(|telemetry| telemetry.otlp.as_deref())
@@ -405,6 +440,10 @@ impl Config {
             ("sessions", self.sessions != other.sessions),
             ("telemetry", self.telemetry != other.telemetry),
             ("seal-keys", self.seal_keys != other.seal_keys),
+            (
+                "totals of [limits]",
+                self.totals().totals() != other.totals().totals(),
+            ),
         ];
         let changed = settings.into_iter().filter(|(_, is_other)| *is_other);
         changed.map(|(name, _)| name).collect()

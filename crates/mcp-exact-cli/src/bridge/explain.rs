@@ -72,6 +72,7 @@ impl Arguments {
             losses: Some(Losses::Report),
             config: self.config.clone(),
             log: None,
+            limits: false,
             settings: self.settings.clone(),
             server,
         }

@@ -1,11 +1,12 @@
 //! Stores from which the bridge resumes the sessions of HTTP clients after a restart: a directory for one process, or
 //! Redis for many processes.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -20,6 +21,9 @@ use crate::terminal::stderr;
 
 /// Number of writes between two removals of expired files.
 const WRITES_PER_SWEEP: u64 = 1024;
+
+/// Maximum number of files of a directory, as many as a store in memory has.
+pub(super) const MAX_FILES: usize = 100_000;
 
 /// Opened stores of sessions that the configuration specifies.
 pub enum OpenedStores {
@@ -40,7 +44,7 @@ impl OpenedStores {
             return Ok(Self::Local);
         };
         if let Some(directory) = &sessions.directory {
-            let store = DirectoryStore::open(directory);
+            let store = DirectoryStore::open(directory, MAX_FILES);
             let words = || format!("[sessions] directory {}", directory.display());
             options.session_store = Some(Arc::new(store.with_context(words)?));
         }
@@ -98,8 +102,10 @@ struct DirectoryStore(Arc<Directory>);
 struct Directory {
     /// Path of the directory.
     path: PathBuf,
-    /// Lock that is held while the version of a stored session is read and the next version is written.
-    saving: Mutex<()>,
+    /// Maximum number of files.
+    limit: usize,
+    /// Files of sessions; locked while the version of a stored session is read and the next version is written.
+    files: Mutex<HashSet<PathBuf>>,
     /// Number of files that this process has written; expired files are removed every [`WRITES_PER_SWEEP`] writes.
     writes: AtomicU64,
 }
@@ -164,8 +170,8 @@ fn milliseconds_since_epoch(after: Duration) -> u64 {
 }
 
 impl DirectoryStore {
-    /// Opens the store, and creates the directory if it does not exist.
-    fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a store of at most `limit` sessions, and creates the directory if it does not exist.
+    fn open(path: &Path, limit: usize) -> io::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -173,10 +179,11 @@ impl DirectoryStore {
         builder.create(path)?;
         let directory = Directory {
             path: path.to_owned(),
-            saving: Mutex::default(),
+            limit,
+            files: Mutex::default(),
             writes: AtomicU64::default(),
         };
-        directory.remove_expired()?;
+        directory.remove_expired(&mut directory.lock())?;
         Ok(Self(Arc::new(directory)))
     }
 
@@ -205,25 +212,45 @@ impl Directory {
         self.path.join(format!("{name}.json"))
     }
 
-    /// Writes the file of a session, and periodically removes expired files.
-    fn write(&self, file: &Path, content: &SessionFile) -> Result<(), SessionStoreError> {
-        if self.writes.fetch_add(1, Ordering::Relaxed) % WRITES_PER_SWEEP == WRITES_PER_SWEEP - 1 {
-            self.remove_expired().map_err(unavailable)?;
+    fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the file of a session, and removes expired files periodically and if there are too many.
+    fn write(
+        &self,
+        files: &mut HashSet<PathBuf>,
+        file: &Path,
+        content: &SessionFile,
+    ) -> Result<(), SessionStoreError> {
+        let has_room = |files: &HashSet<PathBuf>| files.contains(file) || files.len() < self.limit;
+        let count = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_multiple_of(WRITES_PER_SWEEP) || !has_room(files) {
+            self.remove_expired(files).map_err(unavailable)?;
+        }
+        if !has_room(files) {
+            return Err(SessionStoreError::Full);
         }
         let temporary = file.with_extension("new");
         let text = serde_json::to_vec(content).map_err(unavailable)?;
         let written = write_private(&temporary, &text);
         let written = written.and_then(|()| fs::rename(&temporary, file));
+        files.insert(file.to_owned());
         written.map_err(unavailable)
     }
 
-    /// Removes the files of sessions whose lifetime has ended.
-    fn remove_expired(&self) -> io::Result<()> {
+    /// Removes the files of sessions whose lifetime has ended, and counts the others.
+    fn remove_expired(&self, files: &mut HashSet<PathBuf>) -> io::Result<()> {
+        files.clear();
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
-            let is_session = path.extension().is_some_and(|known| known == "json");
-            if is_session && read(&path)?.is_none() {
+            if path.extension().is_none_or(|known| known != "json") {
+                continue;
+            }
+            if read(&path)?.is_none() {
                 fs::remove_file(path)?;
+            } else {
+                files.insert(path);
             }
         }
         Ok(())
@@ -270,10 +297,7 @@ impl SessionStore for DirectoryStore {
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
         self.run(id, move |directory, file| {
-            let _saving = directory
-                .saving
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut files = directory.lock();
             if let Some(stored) = read(file).map_err(unavailable)? {
                 let stored = stored.record.and_then(FileRecord::into_record);
                 if !stored.is_some_and(|stored| record.may_replace(&stored)) {
@@ -284,7 +308,7 @@ impl SessionStore for DirectoryStore {
                 expires: milliseconds_since_epoch(lifetime),
                 record: Some(record.into()),
             };
-            directory.write(file, &content)
+            directory.write(&mut files, file, &content)
         })
     }
 
@@ -305,16 +329,13 @@ impl SessionStore for DirectoryStore {
         lifetime: Duration,
     ) -> StoreFuture<'a, bool, SessionStoreError> {
         self.run(id, move |directory, file| {
-            let _saving = directory
-                .saving
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut files = directory.lock();
             let known = read(file).map_err(unavailable)?;
             let content = SessionFile {
                 expires: milliseconds_since_epoch(lifetime),
                 record: None,
             };
-            directory.write(file, &content)?;
+            directory.write(&mut files, file, &content)?;
             Ok(known.is_some_and(|known| known.record.is_some()))
         })
     }
@@ -330,7 +351,7 @@ mod tests {
     #[tokio::test]
     async fn directory_is_a_session_store() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = DirectoryStore::open(&folder.path().join("sessions")).expect("a store");
+        let store = DirectoryStore::open(&folder.path().join("sessions"), 100).expect("a store");
         mcp_exact_transport::contract::session_store(&store, tokio::time::sleep).await;
     }
 
@@ -345,7 +366,7 @@ mod tests {
             lineage: Lineage::default(),
         };
         let hour = Duration::from_secs(3600);
-        let store = DirectoryStore::open(folder.path()).expect("a store");
+        let store = DirectoryStore::open(folder.path(), 100).expect("a store");
         let id = "../../outside";
         for (id, lifetime) in [(id, hour), ("over", Duration::ZERO)] {
             let saved = store.save(id, record.clone(), lifetime).await;
@@ -353,9 +374,36 @@ mod tests {
         }
         drop(store);
         fs::write(folder.path().join("damaged.json"), "{").expect("a file");
-        let store = DirectoryStore::open(folder.path()).expect("a store");
+        let store = DirectoryStore::open(folder.path(), 100).expect("a store");
         assert_eq!(store.load(id).await.expect("the store"), Some(record));
         let files = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(files, 1, "expired and damaged files are removed");
+    }
+
+    /// A directory holds a limited number of sessions; the room of those that have expired is free again.
+    #[tokio::test]
+    async fn sessions_of_a_directory_are_limited() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = DirectoryStore::open(folder.path(), 2).expect("a store");
+        let record = SessionRecord {
+            snapshot: "{}".to_owned(),
+            principal: None,
+            version: 1,
+            lineage: Lineage::default(),
+        };
+        let hour = Duration::from_secs(3600);
+        let save = |id: &'static str, lifetime| store.save(id, record.clone(), lifetime);
+        for (id, lifetime) in [("a", hour), ("b", Duration::from_millis(1))] {
+            assert!(save(id, lifetime).await.is_ok(), "{id}");
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert!(save("c", hour).await.is_ok(), "b has expired");
+        let full = save("d", hour).await;
+        assert!(matches!(full, Err(SessionStoreError::Full)), "{full:?}");
+        assert!(matches!(
+            store.remove("e", hour).await,
+            Err(SessionStoreError::Full)
+        ));
+        assert!(store.remove("a", hour).await.expect("it is known"));
     }
 }

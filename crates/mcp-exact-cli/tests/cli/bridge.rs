@@ -357,6 +357,62 @@ fn operational_endpoints_follow_the_configuration() {
     assert_eq!(bridge.call(path, "two__echo").code, 0);
 }
 
+/// `--limits` prints every limit with its shares and its key, and totals that follow from them, without a server.
+#[test]
+fn limits_are_printed() {
+    let file = r#"
+listen = "127.0.0.1:0"
+message-bytes = 1048576
+message-budget = 2097152
+spare-processes = 2
+
+[limits]
+per-second = 5
+sessions = 9
+connections = 20
+body-bytes = 4194304
+server-connections = 7
+session-connections = 11
+waiting-calls = 3
+
+[servers.one]
+command = "no-such-command"
+
+[servers.two]
+url = "http://127.0.0.1:1/mcp"
+"#;
+    let folder = folder_with(&[("bridge.toml", file)]);
+    let arguments = ["bridge", "--limits", "--config", "bridge.toml"];
+    let printed = run(folder.path(), &arguments, b"");
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = printed.out.lines().map(words).collect();
+    for line in [
+        "connections of clients 20 10 256 streams 2.9 MiB [limits] connections",
+        "sessions 9 5 432 KiB 3.8 MiB [limits] sessions",
+        "messages not yet answered 4 MiB 1 MiB 1 MiB 16 MiB [limits] body-bytes",
+        "messages of servers that arrive 2 MiB - 1 MiB 8 MiB message-budget",
+        "requests and sessions per second - 5 - - [limits] per-second",
+        "connections to servers 14 8, an address 12 7 a server 15.1 MiB [limits] server-connections",
+        "connections to servers of sessions 22 12 11 a server 23.8 MiB [limits] session-connections",
+        "calls that wait for their client 6 6 3 a server - [limits] waiting-calls",
+        "at most: 329.7 MiB of memory, 20 processes of servers, 38 sockets",
+    ] {
+        assert!(
+            lines.iter().any(|printed| printed == line),
+            "{line}\n{}",
+            printed.out
+        );
+    }
+    // Without a server, the limits in front of one command.
+    let printed = run(folder.path(), &["bridge", "--limits"], b"");
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    assert!(printed.out.contains("1088 processes"), "{}", printed.out);
+    let wrong = folder_with(&[("bridge.toml", &file.replace("sessions = 9", "sessions = 0"))]);
+    let refused = run(wrong.path(), &arguments, b"");
+    assert!(refused.err.contains("[limits] sessions"), "{}", refused.err);
+}
+
 /// If the command of the server does not exist, the bridge prints an error and exits with code 2.
 #[test]
 fn missing_server_is_reported() {
