@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::access::Item;
 use crate::gate::Gate;
 use crate::limits::Shares;
+use crate::live::LiveRules;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::options::Options;
@@ -22,7 +23,6 @@ use crate::resource_uri::ResourceUri;
 use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
-use crate::update::LiveRules;
 use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
 
 /// Minimum and maximum delay before the connection to an unreachable server is retried.
@@ -150,6 +150,11 @@ impl Backend {
         RepairReport::new(Arc::clone(self.live.repairs()), &self.name)
     }
 
+    /// Returns the name of the server for rules; `None` if the server was removed.
+    pub(crate) fn listed_name(&self) -> Option<&str> {
+        (!self.is_removed()).then_some(&self.name)
+    }
+
     /// Returns the current rules for messages of a principal that are no requests.
     pub(crate) fn gate(&self, principal: Option<&Principal>) -> Gate {
         Gate::new(self.live.rules(), principal)
@@ -157,13 +162,15 @@ impl Backend {
 
     /// Returns true if the current rules let a principal see and use a tool.
     pub(crate) fn may_use_tool(&self, principal: Option<&Principal>, name: &str) -> bool {
-        self.gate(principal).shows(self, &Item::Name(name))
+        self.gate(principal)
+            .shows(self.listed_name(), &Item::Name(name))
     }
 
     /// Returns true if the current rules let a principal see a resource.
     pub(crate) fn may_see_resource(&self, principal: Option<&Principal>, uri: &str) -> bool {
         let uri = ResourceUri::parse(uri);
-        self.gate(principal).shows(self, &Item::Uri(uri.as_ref()))
+        self.gate(principal)
+            .shows(self.listed_name(), &Item::Uri(uri.as_ref()))
     }
 
     /// Returns the identity and capabilities of the server, if it was reached before.
@@ -479,38 +486,4 @@ impl Backend {
 /// Returns the error for a connection to a server that was removed from the bridge.
 fn server_removed_error() -> PeerError {
     PeerError::internal("the server was taken out of the configuration")
-}
-
-/// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
-/// stable.
-pub(crate) struct Backends(RwLock<Arc<[Arc<Backend>]>>);
-
-impl Backends {
-    pub(crate) fn new(backends: Vec<Arc<Backend>>) -> Self {
-        Self(RwLock::new(backends.into()))
-    }
-
-    /// Returns all servers, including removed ones.
-    pub(crate) fn all(&self) -> Arc<[Arc<Backend>]> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&all)
-    }
-
-    /// Returns the server at the index `number`.
-    pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
-        Arc::clone(&self.all()[number])
-    }
-
-    /// Returns the server with this name, even if the server was removed.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
-        let all = self.all();
-        let found = all.iter().find(|backend| backend.name == name);
-        found.map(Arc::clone)
-    }
-
-    /// Appends a server.
-    pub(crate) fn add(&self, backend: Arc<Backend>) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *all = all.iter().cloned().chain([backend]).collect();
-    }
 }

@@ -18,17 +18,18 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::backend::{Backend, Backends};
+use crate::backend::Backend;
+use crate::backends::{Backends, connect_all};
 use crate::first_client::FirstClient;
 use crate::limits::{Admission, Holder, Principals};
-use crate::metrics::{Counters, Metrics};
+use crate::live::LiveRules;
+use crate::metrics::{Counters, Metrics, Usage};
 use crate::names::{Names, Prefix, check_server_names};
 use crate::options::{BridgeError, Options};
 use crate::repairs::CLIENTS;
 use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::SubscriptionRequest;
-use crate::update::{LiveRules, connect_all};
 use crate::upstream::{EVERY_LIST, Upstream};
 use crate::uris::KnownUris;
 
@@ -308,18 +309,6 @@ async fn prepare_for(
             backend.set_first_client(side);
         }
     }
-}
-
-/// Resource usage of a bridge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Usage {
-    /// Number of clients with sessions.
-    pub sessions: usize,
-    /// Number of requests and subscriptions that are being relayed.
-    pub requests: usize,
-    /// Number of calls that wait for the response of their client.
-    pub waiting_calls: usize,
 }
 
 impl SharedState {

@@ -12,7 +12,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::RequestContext;
 
-use crate::gate::Target;
+use crate::target::Target;
 
 /// Future that a method of a [`Hook`] returns.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

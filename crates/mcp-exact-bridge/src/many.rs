@@ -7,6 +7,7 @@
 mod lists;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_revisions::Side;
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
@@ -15,15 +16,18 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use crate::access::{Item, matches};
 use crate::backend::Backend;
 use crate::bridge::SharedState;
-use crate::gate::{self, Admitted, Gate, Target};
+use crate::gate::{self, Admitted, Gate};
 use crate::hooks::Call;
 use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
 use crate::session::Session;
+use crate::target::{self, Target};
 use crate::tasks;
-use crate::update::SERVER_ANSWER_TIMEOUT;
 use lists::{Entries, LISTS, List};
+
+/// Time limit for the answer of one server to a list that is needed to find a name.
+const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Destination of a request.
 enum Destination {
@@ -153,7 +157,7 @@ impl SharedState {
         let admitted = if is_defined_by_server_only(&backend, &request) {
             Err(PeerError::method_not_found(request.method()))
         } else {
-            gate.admit(&backend, request.clone())
+            gate.admit(backend.listed_name(), request.clone())
         };
         let request = admitted.as_ref().map_or(&request, Admitted::request);
         let call = self
@@ -173,7 +177,7 @@ impl SharedState {
                     None => send(admitted.clone()).await,
                     params => {
                         let changed = request.with_call(request.method(), params);
-                        send(gate.admit(&backend, changed)).await
+                        send(gate.admit(backend.listed_name(), changed)).await
                     }
                 };
                 self.options.hooks.run(call, relay).await
@@ -223,10 +227,10 @@ impl SharedState {
                 let (server, own) = self.find(gate, kind, &name, client, request).await?;
                 let params = request.params();
                 let params =
-                    params.map(|params| gate::renamed(request.method(), params, "name", &own));
+                    params.map(|params| target::renamed(request.method(), params, "name", &own));
                 Ok(Destination::One(server, params))
             }
-            Target::Missing("name") => Err(self.refuse(request, gate::missing_member("name"))),
+            Target::Missing("name") => Err(self.refuse(request, target::missing_member("name"))),
             target => Ok(Destination::First(target)),
         }
     }
@@ -255,7 +259,7 @@ impl SharedState {
             found = self.names.find(kind, name);
         }
         let is_shown = |(server, own): &(usize, String)| {
-            gate.shows(&self.backends.get(*server), &Item::Name(own))
+            gate.shows(self.backends.get(*server).listed_name(), &Item::Name(own))
         };
         found
             .filter(is_shown)
@@ -311,7 +315,7 @@ impl SharedState {
         let mut servers: Vec<_> = backends.iter().enumerate().collect();
         servers.sort_by_key(|(server, _)| Some(*server) != first);
         for (server, backend) in servers {
-            if !gate.shows(backend, &item) {
+            if !gate.shows(backend.listed_name(), &item) {
                 continue;
             }
             // The responses are for the server that has sent the input requests.

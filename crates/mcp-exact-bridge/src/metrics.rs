@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use mcp_exact_revisions::Side;
 
-use crate::bridge::Usage;
 use crate::hooks::Call;
+use crate::repairs::RepairCounts;
 
 /// Upper bounds of the histogram buckets of durations, in seconds.
 const BOUNDS: [f64; 12] = [
@@ -216,6 +216,18 @@ impl Counters {
     }
 }
 
+/// Resource usage of a bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Number of clients with sessions.
+    pub sessions: usize,
+    /// Number of requests and subscriptions that are being relayed.
+    pub requests: usize,
+    /// Number of calls that wait for the response of their client.
+    pub waiting_calls: usize,
+}
+
 /// State of a server, for monitoring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -229,9 +241,6 @@ pub struct ServerState {
     /// Number of calls that wait for the response of their client.
     pub waiting_calls: usize,
 }
-
-/// Number of repairs by the name of a server, empty for clients, and the name of a rule.
-pub type RepairCounts = BTreeMap<(Arc<str>, &'static str), u64>;
 
 /// Counters of a bridge since its creation, and its current resource usage. `Display` writes the Prometheus text
 /// format.

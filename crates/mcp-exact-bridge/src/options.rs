@@ -10,7 +10,7 @@ use crate::losses::LossHook;
 use crate::metrics::CallObserver;
 use crate::names::{self, Prefix};
 use crate::repairs::RepairObserver;
-use crate::update::Rules;
+use crate::rules::Rules;
 use crate::{tasks, tools, uris};
 
 /// Settings of a [`Bridge`](crate::Bridge); every setting has a default.

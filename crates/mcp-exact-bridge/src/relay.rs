@@ -12,8 +12,8 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
-use crate::gate::Target;
 use crate::hooks::MessageHooks;
+use crate::target::Target;
 use crate::tasks;
 use crate::upstream::Connection;
 

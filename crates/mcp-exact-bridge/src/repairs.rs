@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_exact_session::{Repair, RepairRule};
 
-use crate::metrics::RepairCounts;
-
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// Name of all clients, among the names of servers.
 pub(crate) const CLIENTS: &str = "";
+
+/// Number of repairs by the name of a server, empty for clients, and the name of a rule.
+pub type RepairCounts = BTreeMap<(Arc<str>, &'static str), u64>;
 
 /// First repair of a rule and a subject in messages of a peer.
 #[derive(Debug)]

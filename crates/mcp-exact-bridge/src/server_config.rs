@@ -10,12 +10,13 @@ use mcp_exact_session::{
 };
 use serde_json::{Map, Value};
 
-use crate::backend::{Backend, Backends, ServerProfile};
+use crate::backend::{Backend, ServerProfile};
+use crate::backends::Backends;
+use crate::live::LiveRules;
 use crate::names::{Kind, Names};
 use crate::options::{BridgeError, Options};
 use crate::tasks;
 use crate::translate::{Translation, newest};
-use crate::update::LiveRules;
 use crate::upstream::identity;
 
 /// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge

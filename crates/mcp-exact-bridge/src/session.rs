@@ -22,11 +22,12 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
-use crate::gate::{self, Admitted};
+use crate::gate::Admitted;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::{Holder, Share};
 use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
 use crate::stateless::SharedCalls;
+use crate::target;
 use crate::tasks;
 use crate::translate::{Translation, newest};
 use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, PendingServerRequest, Receiver};
@@ -401,7 +402,7 @@ impl Session {
     /// (`basic/patterns/subscriptions`).
     fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
         if relay::uri_of(request).is_none() {
-            return Err(gate::missing_member("uri"));
+            return Err(target::missing_member("uri"));
         }
         self.record_subscription(request);
         Ok(Reply::Result(JsonObject::new().into()))

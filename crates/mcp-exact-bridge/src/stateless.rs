@@ -40,13 +40,13 @@ use crate::backend::Backend;
 use crate::gate::Admitted;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::limits::Holder;
+use crate::live::LiveRules;
 use crate::losses::Losses;
 use crate::options::Options;
 use crate::relay::{self, ProgressReceiver, RelayError};
 use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
-use crate::update::LiveRules;
 use crate::upstream::{ClientSide, Connection, PendingServerRequest};
 
 /// Maximum number of server requests that are combined into one result of type `input_required`.

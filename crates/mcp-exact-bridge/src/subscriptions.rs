@@ -31,7 +31,8 @@ impl SharedState {
             &self.tasks_of_filter(&filter, principal.as_ref()),
         );
         let gate = Gate::new(self.live.rules(), principal.as_ref());
-        let may_listen = |backend: &Arc<Backend>, uri: &str| gate.lets_listen(backend, uri);
+        let may_listen =
+            |backend: &Arc<Backend>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
         let backends = self.backends.all();
         let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
         accepted.uris.retain(is_let);

@@ -12,6 +12,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::SERVER_ANSWER_TIMEOUT;
 use crate::access::Item;
 use crate::backend::Backend;
 use crate::bridge::SharedState;
@@ -22,7 +23,6 @@ use crate::relay;
 use crate::resource_uri::ResourceUri;
 use crate::tasks;
 use crate::translate::Translation;
-use crate::update::SERVER_ANSWER_TIMEOUT;
 
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -333,10 +333,10 @@ impl SharedState {
                     let normal = ResourceUri::parse(&key);
                     // The resources of a server do not depend on the principal.
                     uris.push(key);
-                    return gate.shows(&backend, &Item::Uri(normal.as_ref()));
+                    return gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
                 }
             };
-            if !gate.shows(&backend, &Item::Name(&key)) {
+            if !gate.shows(backend.listed_name(), &Item::Name(&key)) {
                 return false;
             }
             let Some(name) = self.names.assign(kind, server, &key) else {

@@ -9,7 +9,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::RequestContext;
 
 use super::Session;
-use crate::gate::missing_member;
+use crate::target::missing_member;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::Connection;
 

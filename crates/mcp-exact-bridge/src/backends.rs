@@ -1,0 +1,67 @@
+//! All servers of a bridge.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::backend::Backend;
+
+/// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
+/// stable.
+pub(crate) struct Backends(RwLock<Arc<[Arc<Backend>]>>);
+
+impl Backends {
+    pub(crate) fn new(backends: Vec<Arc<Backend>>) -> Self {
+        Self(RwLock::new(backends.into()))
+    }
+
+    /// Returns all servers, including removed ones.
+    pub(crate) fn all(&self) -> Arc<[Arc<Backend>]> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&all)
+    }
+
+    /// Returns the server at the index `number`.
+    pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
+        Arc::clone(&self.all()[number])
+    }
+
+    /// Returns the server with this name, even if the server was removed.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
+        let all = self.all();
+        let found = all.iter().find(|backend| backend.name == name);
+        found.map(Arc::clone)
+    }
+
+    /// Appends a server.
+    pub(crate) fn add(&self, backend: Arc<Backend>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().cloned().chain([backend]).collect();
+    }
+}
+
+/// Connects to each server, concurrently, to learn its identity and capabilities. Waits for the servers that need no longer
+/// than `within`; clients are notified when the others are ready.
+pub(crate) async fn connect_all(backends: &[Arc<Backend>], within: Duration) {
+    let mut reached = JoinSet::new();
+    for backend in backends {
+        let backend = Arc::clone(backend);
+        reached.spawn(async move {
+            let server = backend.name.as_str();
+            match timeout(within, backend.profile()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    let error = error.message();
+                    tracing::warn!(server, error, "a server cannot be reached");
+                }
+                Err(_) => {
+                    backend.set_missed();
+                    tracing::warn!(server, "a server is not ready yet");
+                }
+            }
+        });
+    }
+    reached.join_all().await;
+}
