@@ -11,6 +11,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::access::Item;
+use crate::client_side::ClientSide;
+use crate::connection::{Connection, Receiver};
 use crate::gate::Gate;
 use crate::limits::Shares;
 use crate::live::LiveRules;
@@ -23,7 +25,7 @@ use crate::resource_uri::ResourceUri;
 use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
-use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
+use crate::upstream::Upstream;
 
 /// Minimum and maximum delay before the connection to an unreachable server is retried.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));

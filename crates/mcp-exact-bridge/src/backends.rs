@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backend::Backend;
+use crate::{names, tasks, tools, uris};
 
 /// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
 /// stable.
@@ -64,4 +65,13 @@ pub(crate) async fn connect_all(backends: &[Arc<Backend>], within: Duration) {
         });
     }
     reached.join_all().await;
+}
+
+/// Returns the maximum memory of what a bridge remembers of this number of servers, in bytes: names of tools and prompts, URIs of
+/// resources, header parameters of tools, and the owners of tasks.
+pub fn remembered_bytes(servers: usize) -> usize {
+    /// Estimated memory of one name or task with its server, owner and keys.
+    const ENTRY: usize = 512;
+    let of_server = 2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS) * ENTRY;
+    servers * of_server + uris::MAX_BYTES + names::MAX_NAMES * ENTRY
 }

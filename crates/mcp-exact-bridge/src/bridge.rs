@@ -20,6 +20,7 @@ use tracing::Instrument as _;
 
 use crate::backend::Backend;
 use crate::backends::{Backends, connect_all};
+use crate::connection::EVERY_LIST;
 use crate::first_client::FirstClient;
 use crate::limits::{Admission, Holder, Principals};
 use crate::live::LiveRules;
@@ -30,7 +31,7 @@ use crate::repairs::CLIENTS;
 use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::SubscriptionRequest;
-use crate::upstream::{EVERY_LIST, Upstream};
+use crate::upstream::Upstream;
 use crate::uris::KnownUris;
 
 /// Gateway in front of one server or many.

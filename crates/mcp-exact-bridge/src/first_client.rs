@@ -3,9 +3,9 @@
 
 use mcp_exact_session::{Json, JsonObject, Lifecycle, Offer};
 
+use crate::client_side::ClientSide;
 use crate::losses::Losses;
 use crate::translate::{Translation, newest};
-use crate::upstream::ClientSide;
 
 /// Names of the members of `_meta` in which clients of 2026-07-28 name themselves.
 const META: [&str; 3] = [

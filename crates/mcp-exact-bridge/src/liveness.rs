@@ -6,8 +6,8 @@ use std::time::Duration;
 use mcp_exact_session::{Lifecycle, Outcome, PeerError, SendError};
 use mcp_exact_transport::PendingRequest;
 
-use crate::relay;
-use crate::upstream::Connection;
+use crate::connection::Connection;
+use crate::errors;
 
 /// Maximum time to wait for a sign of life.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl Connection {
             Outcome::Cancelled | Outcome::Closed if self.is_lost() => &Outcome::Lost,
             outcome => outcome,
         };
-        relay::missing_answer_error(outcome, self.client.first_malformed())
+        errors::missing_answer_error(outcome, self.client.first_malformed())
     }
 }
 

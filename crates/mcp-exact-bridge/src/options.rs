@@ -8,10 +8,9 @@ use mcp_exact_session::{Identity, Limits, Offer, RequestTimeout, Seal, Tolerance
 use crate::hooks::Hooks;
 use crate::losses::LossHook;
 use crate::metrics::CallObserver;
-use crate::names::{self, Prefix};
+use crate::names::Prefix;
 use crate::repairs::RepairObserver;
 use crate::rules::Rules;
-use crate::{tasks, tools, uris};
 
 /// Settings of a [`Bridge`](crate::Bridge); every setting has a default.
 #[derive(Debug, Clone)]
@@ -123,15 +122,6 @@ impl Default for Options {
             },
         }
     }
-}
-
-/// Returns the maximum memory of what a bridge remembers of this number of servers, in bytes: names of tools and prompts, URIs of
-/// resources, header parameters of tools, and the owners of tasks.
-pub fn remembered_bytes(servers: usize) -> usize {
-    /// Estimated memory of one name or task with its server, owner and keys.
-    const ENTRY: usize = 512;
-    let of_server = 2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS) * ENTRY;
-    servers * of_server + uris::MAX_BYTES + names::MAX_NAMES * ENTRY
 }
 
 /// Reason why a bridge cannot be created.

@@ -4,54 +4,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{CachedNegotiation, ClientSettings};
-use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
+use mcp_exact_transport::ClientHandler;
 use tokio::task::JoinHandle;
 
-use crate::upstream::Upstream;
-
-/// Result of a connection: its handle, and the task that drives it.
-type Connected = Result<(ClientHandle, JoinHandle<()>), ConnectError>;
-
-/// Server that was started for a client that connects later, see [`Upstream::prepare`]. The server ends when this value is
-/// dropped.
-pub trait Prepared: Send + 'static {
-    /// Returns true if a client can still connect to the server.
-    fn is_running(&mut self) -> bool;
-
-    /// Connects a client to the server.
-    ///
-    /// # Errors
-    /// [`ConnectError`] if the connection cannot be opened.
-    fn connect(
-        self: Box<Self>,
-        settings: Arc<ClientSettings>,
-        prior: Option<&CachedNegotiation>,
-        handler: Arc<dyn ClientHandler>,
-    ) -> Connected;
-
-    /// Ends the server; the returned task completes when it has ended.
-    fn end(self: Box<Self>) -> JoinHandle<()>;
-}
-
-#[cfg(feature = "process")]
-impl Prepared for mcp_exact_transport::PreparedServer {
-    fn is_running(&mut self) -> bool {
-        Self::is_running(self)
-    }
-
-    fn connect(
-        self: Box<Self>,
-        settings: Arc<ClientSettings>,
-        prior: Option<&CachedNegotiation>,
-        handler: Arc<dyn ClientHandler>,
-    ) -> Connected {
-        Ok((*self).connect(settings, prior, handler))
-    }
-
-    fn end(self: Box<Self>) -> JoinHandle<()> {
-        (*self).end()
-    }
-}
+use crate::upstream::{Connected, Prepared, Upstream};
 
 /// Servers that are ready for the next connections.
 #[derive(Default)]

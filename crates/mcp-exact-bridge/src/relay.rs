@@ -3,19 +3,16 @@
 //!
 //! [`SessionCallState`] is the state of a call that waits for the answers of a client with a session.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{
-    CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult,
-    RequestKey, SendError, SessionInfo, TraceContext,
+    IncomingRequest, InputRequest, Json, JsonObject, PeerError, RawResult, RequestKey, SessionInfo,
+    TraceContext,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
 use crate::hooks::MessageHooks;
 use crate::target::Target;
-use crate::tasks;
-use crate::upstream::Connection;
 
 /// Returns the members of `_meta` by which a request of 2026-07-28 identifies its client (`basic`, "Per-Request
 /// Protocol Fields").
@@ -99,76 +96,6 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
 /// Returns the URI of the resource that a request names.
 pub(crate) fn uri_of(request: &IncomingRequest<RequestContext>) -> Option<String> {
     Target::of(request.method(), request.params()).uri()
-}
-
-/// Subscribes to resources on a new connection to a server with sessions.
-pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) {
-    for uri in uris {
-        let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-        let subscribing = connection.client.request(
-            "resources/subscribe",
-            Some(params),
-            CallOptions::default(),
-            None,
-        );
-        let uri = uri.clone();
-        tokio::spawn(async move {
-            let outcome = match subscribing {
-                Ok(subscribing) => subscribing.await,
-                Err(_) => Outcome::Lost,
-            };
-            if !matches!(outcome, Outcome::Result(_)) {
-                tracing::warn!(uri, ?outcome, "a resource is not subscribed to");
-            }
-        });
-    }
-}
-
-/// Reason why a call cannot be relayed on a connection.
-pub(crate) enum RelayError {
-    /// The connection was lost before the request was sent.
-    Unsent,
-    /// The client receives this error.
-    Error(PeerError),
-}
-
-impl From<PeerError> for RelayError {
-    fn from(error: PeerError) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// Returns the error for the client whose request was not sent to the server.
-pub(crate) fn not_sent_error(error: &SendError) -> PeerError {
-    match error {
-        SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
-        SendError::Closed => connection_lost_error(),
-        _ => PeerError::internal(format!("the server cannot be asked: {error}")),
-    }
-}
-
-/// Returns the error for a session whose connection to the server was lost.
-pub(crate) fn connection_lost_error() -> PeerError {
-    PeerError::internal(
-        "the connection of this session to the server was lost; begin a new session",
-    )
-}
-
-/// Returns the error for a request that the server did not answer; `malformed` is what the server has sent instead of a message.
-pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>) -> PeerError {
-    PeerError::internal(match outcome {
-        Outcome::TimedOut => match malformed {
-            Some(text) => {
-                format!("the server gave no answer in time, and sent what is no message: {text}")
-            }
-            None => "the server gave no answer in time".to_owned(),
-        },
-        Outcome::Lost => {
-            "the connection to the server was lost before it answered; it may have done the work"
-                .to_owned()
-        }
-        _ => "the request was cancelled on its way to the server".to_owned(),
-    })
 }
 
 /// Returns the error for a request of the server that its client did not answer.
@@ -261,49 +188,5 @@ impl SessionCallState {
             .find(name)
             .and_then(|method| method.as_str());
         method.map_or_else(String::new, |method| method.into_owned())
-    }
-}
-
-/// Part of a subscription at a server of 2026-07-28 that does not change while the subscription lasts.
-#[derive(Debug, Default)]
-pub(crate) struct SubscriptionFilter {
-    /// Ids of the tasks whose status the client wants to receive.
-    pub(crate) tasks: Vec<String>,
-    /// True if a subscription that the server has refused is retried.
-    pub(crate) outlasts_refusals: bool,
-}
-
-impl SubscriptionFilter {
-    /// Returns the params of `subscriptions/listen` for the tasks of the filter, the resources `uris`, and every list
-    /// whose changes the server announces; `None` if there is nothing to subscribe to.
-    pub(crate) fn params(
-        &self,
-        server: &JsonObject,
-        uris: &BTreeSet<String>,
-    ) -> Option<JsonObject> {
-        let lists = [
-            ("tools", "toolsListChanged"),
-            ("prompts", "promptsListChanged"),
-            ("resources", "resourcesListChanged"),
-        ];
-        let mut filter = JsonObject::new();
-        for (capability, member) in lists {
-            let declared = server
-                .view()
-                .find(capability)
-                .and_then(|declared| declared.object());
-            let changes = declared.and_then(|declared| declared.find("listChanged"));
-            if changes.is_some_and(|changes| changes.text() == "true") {
-                filter.insert(member, true);
-            }
-        }
-        if !uris.is_empty() {
-            let uris: Vec<String> = uris.iter().cloned().collect();
-            filter.insert("resourceSubscriptions", Json::from_encode(&uris));
-        }
-        if !self.tasks.is_empty() {
-            filter.insert(tasks::FILTER, Json::from_encode(&self.tasks));
-        }
-        (!filter.is_empty()).then(|| JsonObject::from_iter([("notifications", filter)]))
     }
 }

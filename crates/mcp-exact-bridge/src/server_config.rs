@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 
 use crate::backend::{Backend, ServerProfile};
 use crate::backends::Backends;
+use crate::client_side::identity;
 use crate::live::LiveRules;
 use crate::names::{Kind, Names};
 use crate::options::{BridgeError, Options};
 use crate::tasks;
 use crate::translate::{Translation, newest};
-use crate::upstream::identity;
 
 /// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
 /// presents.

@@ -5,6 +5,7 @@
 //! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
 //! retries the call with the answers.
 
+mod calls;
 mod own_tasks;
 mod shared;
 
@@ -21,16 +22,20 @@ use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use self::calls::Calls;
 use crate::backend::Backend;
+use crate::client_side::ClientSide;
+use crate::connection::{Connection, EVERY_LIST, PendingServerRequest, Receiver, subscribe_again};
+use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::{Holder, Share};
-use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
+use crate::listening::SubscriptionFilter;
+use crate::relay::{self, ProgressReceiver};
 use crate::stateless::SharedCalls;
 use crate::target;
 use crate::tasks;
 use crate::translate::{Translation, newest};
-use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, PendingServerRequest, Receiver};
 
 /// Session of a client with one server.
 pub(crate) struct Session {
@@ -174,7 +179,7 @@ impl Session {
         match connection.lifecycle() {
             Lifecycle::Discover => self.listen(&connection),
             Lifecycle::Initialize => {
-                relay::subscribe_again(&connection, &self.resources());
+                subscribe_again(&connection, &self.resources());
             }
         }
         if was_open {
@@ -389,11 +394,7 @@ impl Session {
     /// Waits for the outcome of an upstream request that relays `request`.
     async fn outcome_of(&self, pending: PendingRequest, request: RequestKey) -> Outcome {
         let key = pending.key();
-        self.calls.insert(key, request);
-        let _ends = CallEnds {
-            calls: &self.calls,
-            key,
-        };
+        let _call = self.calls.begin(key, request);
         // A lost call does not mean a lost connection: over HTTP, other calls continue.
         pending.await
     }
@@ -539,20 +540,6 @@ impl Drop for Session {
         server_requests
             .chain(state.listening.take())
             .for_each(|task| task.abort());
-    }
-}
-
-/// Guard that removes a call from [`Calls`] when dropped, that is, when its request ends or is cancelled.
-struct CallEnds<'a> {
-    /// Calls from which the call is removed.
-    calls: &'a Calls,
-    /// Key of the upstream request.
-    key: RequestKey,
-}
-
-impl Drop for CallEnds<'_> {
-    fn drop(&mut self) {
-        self.calls.remove(self.key);
     }
 }
 

@@ -37,17 +37,19 @@ use self::waiting::{
     RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked, unknown_state_error,
 };
 use crate::backend::Backend;
+use crate::client_side::ClientSide;
+use crate::connection::{Connection, PendingServerRequest};
+use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::limits::Holder;
 use crate::live::LiveRules;
 use crate::losses::Losses;
 use crate::options::Options;
-use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::relay::{self, ProgressReceiver};
 use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
-use crate::upstream::{ClientSide, Connection, PendingServerRequest};
 
 /// Maximum number of server requests that are combined into one result of type `input_required`.
 const MAX_COMBINED_REQUESTS: usize = 16;

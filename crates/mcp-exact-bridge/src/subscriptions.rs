@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::backend::Backend;
 use crate::bridge::SharedState;
+use crate::connection::EVERY_LIST;
 use crate::gate::Gate;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
 use crate::tasks;
-use crate::upstream::EVERY_LIST;
 
 impl SharedState {
     /// Relays the changes of all servers to a subscription until the client ends the subscription. In front of one

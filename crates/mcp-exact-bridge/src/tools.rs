@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
 use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
 
-use crate::upstream::Connection;
+use crate::connection::Connection;
 
 /// Maximum number of tools in the cache.
 pub(crate) const MAX_TOOLS: usize = 10_000;

@@ -7,8 +7,7 @@ use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revisio
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
 
-use crate::processes::Prepared;
-use crate::upstream::Upstream;
+use crate::upstream::{Prepared, Upstream};
 
 /// Settings of one server; those that are absent are the settings of the bridge ([`Options`](crate::Options)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use super::SERVER_ANSWER_TIMEOUT;
 use crate::access::Item;
 use crate::backend::Backend;
 use crate::bridge::SharedState;
+use crate::errors;
 use crate::gate::Gate;
 use crate::losses::{self, Losses};
 use crate::names::Kind;
-use crate::relay;
 use crate::resource_uri::ResourceUri;
 use crate::tasks;
 use crate::translate::Translation;
@@ -266,7 +266,7 @@ impl SharedState {
             let mut page = self.relay_to(gate, server, client, request.clone()).await;
             if page
                 .as_ref()
-                .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost, None))
+                .is_err_and(|error| *error == errors::missing_answer_error(&Outcome::Lost, None))
             {
                 // Repeating a list request is safe.
                 page = self.relay_to(gate, server, client, request).await;

@@ -9,9 +9,9 @@ use mcp_exact_session::{
 use mcp_exact_transport::RequestContext;
 
 use super::Session;
+use crate::connection::Connection;
 use crate::target::missing_member;
 use crate::tasks::{self, TaskOwner};
-use crate::upstream::Connection;
 
 /// Maximum number of tasks that a client has created for one server; the oldest tasks are removed first.
 const MAX_CLIENT_TASKS: usize = 1_000;

@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 use super::Session;
 use crate::backend::Backend;
+use crate::connection::EVERY_LIST;
+use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::limits::Holder;
-use crate::relay::RelayError;
 use crate::stateless::SubscriptionRequest;
-use crate::upstream::EVERY_LIST;
 
 /// Minimum and maximum delay before a subscription that has ended is renewed.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));

@@ -12,9 +12,10 @@ use tokio::time::{Instant, timeout};
 
 use super::receivers::{SharedCalls, SharedCallsReceiver};
 use crate::backend::Backend;
+use crate::client_side::ClientSide;
+use crate::connection::{Connection, Receiver};
 use crate::limits::Holder;
 use crate::options::Options;
-use crate::upstream::{ClientSide, Connection, Receiver};
 
 /// Time that a call waits for a permit to open a connection.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);

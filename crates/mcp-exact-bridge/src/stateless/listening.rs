@@ -14,12 +14,14 @@ use tokio::task::AbortHandle;
 
 use super::Stateless;
 use crate::backend::Backend;
+use crate::client_side::ClientSide;
+use crate::connection::{Connection, PendingServerRequest, Receiver};
+use crate::errors::not_sent_error;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::Holder;
-use crate::relay::{self, SubscriptionFilter};
+use crate::listening::SubscriptionFilter;
 use crate::tasks::{self, EXTENSION_STATUS};
 use crate::translate::newest;
-use crate::upstream::{ClientSide, Connection, PendingServerRequest, Receiver};
 
 /// Function that is called when the server has accepted a subscription.
 pub(crate) type OnEstablished = Arc<dyn Fn() + Send + Sync>;
@@ -295,7 +297,7 @@ async fn listen(receiver: Arc<SubscriptionReceiver>, holder: &Holder) -> PeerErr
                     .request(method, Some(params), options, None);
                 let subscribing = match subscribing {
                     Ok(subscribing) => subscribing,
-                    Err(error) => return relay::not_sent_error(&error),
+                    Err(error) => return not_sent_error(&error),
                 };
                 if let Outcome::Error(error) = subscribing.await {
                     let error = error.message();

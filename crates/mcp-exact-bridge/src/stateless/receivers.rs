@@ -11,9 +11,9 @@ use mcp_exact_transport::{PendingRequest, ServerHandle};
 use tokio::sync::mpsc;
 
 use super::undeclared::UndeclaredCapabilities;
+use crate::connection::{Connection, PendingServerRequest, Receiver};
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::translate::Translation;
-use crate::upstream::{Connection, PendingServerRequest, Receiver};
 
 /// Receiver of the server's requests and notifications during a call that has a separate connection.
 pub(super) struct CallReceiver {

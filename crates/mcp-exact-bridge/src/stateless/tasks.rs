@@ -13,9 +13,10 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use super::sealing::OpenedTask;
 use super::{Stateless, pass_input_requests, pass_input_responses};
 use crate::backend::Backend;
+use crate::errors::RelayError;
 use crate::hooks::MessageHooks;
 use crate::limits::Holder;
-use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::relay::{self, ProgressReceiver};
 use crate::target::missing_member;
 use crate::tasks;
 

@@ -14,10 +14,10 @@ use tokio::time::{Instant, timeout_at};
 use super::Stateless;
 use super::connections::Lease;
 use super::undeclared::UndeclaredCapabilities;
+use crate::connection::{Connection, PendingServerRequest};
 use crate::limits::Holder;
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
-use crate::upstream::{Connection, PendingServerRequest};
 
 /// Prefix of the `requestState` of every waiting call.
 pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
