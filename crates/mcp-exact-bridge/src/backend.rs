@@ -22,7 +22,6 @@ use crate::options::Options;
 use crate::processes::{Drivers, Spares};
 use crate::repairs::RepairReport;
 use crate::resource_uri::ResourceUri;
-use crate::stateless::Stateless;
 use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
 use crate::upstream::Upstream;
@@ -40,8 +39,6 @@ pub(crate) struct Backend {
     upstream: RwLock<Arc<dyn Upstream>>,
     /// Settings of the bridge.
     pub(crate) options: Arc<Options>,
-    /// State of the clients without sessions.
-    pub(crate) stateless: Stateless,
     /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
@@ -122,7 +119,6 @@ impl Backend {
             first_client: OnceLock::new(),
             is_missed: AtomicBool::new(false),
             on_arrival: OnceLock::new(),
-            stateless: Stateless::new(&name, options, live, &tools),
             name,
             is_one_of_many,
             upstream: RwLock::new(upstream),
@@ -406,13 +402,17 @@ impl Backend {
         self.lose_connections();
     }
 
-    /// Ends all connections, calls in flight included, and waits until they and the processes of the server have ended.
-    pub(crate) async fn shut_down(&self) {
+    /// Ends all connections, calls in flight included.
+    pub(crate) fn close_connections(&self) {
         let connections = self.lock().connections.clone();
         self.remove();
         for connection in connections.iter().filter_map(Weak::upgrade) {
             connection.client.close();
         }
+    }
+
+    /// Waits until all connections and the processes of the server have ended.
+    pub(crate) async fn ended(&self) {
         self.drivers.ended().await;
     }
 
@@ -443,7 +443,6 @@ impl Backend {
         for connection in connections.iter().filter_map(Weak::upgrade) {
             connection.set_lost();
         }
-        self.stateless.release_lost();
         self.tasks.clear();
     }
 
@@ -461,13 +460,13 @@ impl Backend {
     }
 
     /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
-    pub(crate) fn state(&self) -> ServerState {
+    pub(crate) fn state(&self, waiting_calls: usize) -> ServerState {
         let state = self.lock();
         ServerState {
             name: self.name.clone(),
             is_up: state.profile.is_some() && state.failed.is_none(),
             connections: self.drivers.count(),
-            waiting_calls: self.stateless.waiting(),
+            waiting_calls,
         }
     }
 

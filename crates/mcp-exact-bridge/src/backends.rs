@@ -6,38 +6,38 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::backend::Backend;
+use crate::server::Server;
 use crate::{names, tasks, tools, uris};
 
 /// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
 /// stable.
-pub(crate) struct Backends(RwLock<Arc<[Arc<Backend>]>>);
+pub(crate) struct Backends(RwLock<Arc<[Arc<Server>]>>);
 
 impl Backends {
-    pub(crate) fn new(backends: Vec<Arc<Backend>>) -> Self {
+    pub(crate) fn new(backends: Vec<Arc<Server>>) -> Self {
         Self(RwLock::new(backends.into()))
     }
 
     /// Returns all servers, including removed ones.
-    pub(crate) fn all(&self) -> Arc<[Arc<Backend>]> {
+    pub(crate) fn all(&self) -> Arc<[Arc<Server>]> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&all)
     }
 
     /// Returns the server at the index `number`.
-    pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
+    pub(crate) fn get(&self, number: usize) -> Arc<Server> {
         Arc::clone(&self.all()[number])
     }
 
     /// Returns the server with this name, even if the server was removed.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Server>> {
         let all = self.all();
         let found = all.iter().find(|backend| backend.name == name);
         found.map(Arc::clone)
     }
 
     /// Appends a server.
-    pub(crate) fn add(&self, backend: Arc<Backend>) {
+    pub(crate) fn add(&self, backend: Arc<Server>) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().cloned().chain([backend]).collect();
     }
@@ -45,7 +45,7 @@ impl Backends {
 
 /// Connects to each server, concurrently, to learn its identity and capabilities. Waits for the servers that need no longer
 /// than `within`; clients are notified when the others are ready.
-pub(crate) async fn connect_all(backends: &[Arc<Backend>], within: Duration) {
+pub(crate) async fn connect_all(backends: &[Arc<Server>], within: Duration) {
     let mut reached = JoinSet::new();
     for backend in backends {
         let backend = Arc::clone(backend);

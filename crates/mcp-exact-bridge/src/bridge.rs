@@ -18,7 +18,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::backend::Backend;
 use crate::backends::{Backends, connect_all};
 use crate::connection::EVERY_LIST;
 use crate::first_client::FirstClient;
@@ -28,6 +27,7 @@ use crate::metrics::{Counters, Metrics, Usage};
 use crate::names::{Names, Prefix, check_server_names};
 use crate::options::{BridgeError, Options};
 use crate::repairs::CLIENTS;
+use crate::server::Server;
 use crate::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::SubscriptionRequest;
@@ -97,7 +97,7 @@ impl Bridge {
     ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
         let live = Arc::new(LiveRules::new(&options));
-        let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
+        let backend = Server::new(String::new(), false, Arc::new(upstream), &options, &live);
         let backends = vec![backend];
         prepare_for(&backends, client, &options).await;
         let backend = &backends[0];
@@ -136,9 +136,9 @@ impl Bridge {
     ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
         let live = Arc::new(LiveRules::new(&options));
-        let backends: Vec<Arc<Backend>> = upstreams
+        let backends: Vec<Arc<Server>> = upstreams
             .into_iter()
-            .map(|(name, upstream)| Backend::new(name, true, upstream, &options, &live))
+            .map(|(name, upstream)| Server::new(name, true, upstream, &options, &live))
             .collect();
         if backends.is_empty() {
             return Err(BridgeError::Settings("there is no server".to_owned()));
@@ -153,7 +153,7 @@ impl Bridge {
 
     /// Creates the bridge with the servers and the settings of the endpoints for its clients.
     fn build(
-        backends: Vec<Arc<Backend>>,
+        backends: Vec<Arc<Server>>,
         options: Arc<Options>,
         live: Arc<LiveRules>,
         mut config: ServerConfig,
@@ -197,7 +197,7 @@ impl Bridge {
     /// information is `None` for a server that was never reached.
     pub fn servers(&self) -> Vec<(String, Option<SessionInfo>)> {
         let backends = self.0.backends.all();
-        let known = |backend: &Arc<Backend>| backend.cached_profile().map(|known| known.info);
+        let known = |backend: &Arc<Server>| backend.cached_profile().map(|known| known.info);
         let backends = backends.iter().filter(|backend| !backend.is_removed());
         backends
             .map(|backend| (backend.name.clone(), known(backend)))
@@ -298,7 +298,7 @@ impl fmt::Debug for Bridge {
 
 /// Starts all servers, and waits for the first client.
 async fn prepare_for(
-    backends: &[Arc<Backend>],
+    backends: &[Arc<Server>],
     client: impl Future<Output = Option<FirstClient>>,
     options: &Options,
 ) {
@@ -415,7 +415,7 @@ impl SharedState {
     }
 
     /// Notifies all clients when a server is ready whose lists they have missed.
-    pub(crate) fn announce_arrival(self: &Arc<Self>, backend: &Backend) {
+    pub(crate) fn announce_arrival(self: &Arc<Self>, backend: &Server) {
         let shared = Arc::downgrade(self);
         backend.on_arrival(move || {
             if let Some(shared) = shared.upgrade() {

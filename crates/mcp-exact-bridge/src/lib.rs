@@ -101,6 +101,7 @@ mod relay;
 mod repairs;
 mod resource_uri;
 mod rules;
+mod server;
 mod server_config;
 mod session;
 mod stateless;

@@ -189,6 +189,7 @@ impl Holder {
     }
 
     /// Returns the client with a principal, or with an address.
+    #[cfg(feature = "http-server")]
     pub(crate) fn of_client(principal: Option<&str>, address: Option<IpAddr>) -> Self {
         match (principal, address) {
             (Some(name), _) => Self::Principal(name.to_owned()),

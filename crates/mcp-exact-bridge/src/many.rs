@@ -14,13 +14,13 @@ use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision}
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
 use crate::access::{Item, matches};
-use crate::backend::Backend;
 use crate::bridge::SharedState;
 use crate::gate::{self, Admitted, Gate};
 use crate::hooks::Call;
 use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
+use crate::server::Server;
 use crate::session::Session;
 use crate::target::{self, Target};
 use crate::tasks;
@@ -101,7 +101,7 @@ impl SharedState {
     /// Returns true if the request names a task of the tasks extension, and a server declares the extension.
     fn relays_extension_tasks(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let backends = self.backends.all();
-        let has_extension = |backend: &Arc<Backend>| {
+        let has_extension = |backend: &Arc<Server>| {
             let profile = backend.cached_profile();
             profile.is_some_and(|known| tasks::declares_extension(&known.info.capabilities))
         };
@@ -126,7 +126,7 @@ impl SharedState {
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
-        is_right: impl Fn(&Backend, Option<&Session>) -> bool,
+        is_right: impl Fn(&Server, Option<&Session>) -> bool,
     ) -> Option<usize> {
         let backends = self.backends.all();
         let mut servers = backends.iter().enumerate();
@@ -201,7 +201,7 @@ impl SharedState {
     /// Sends an admitted request to a server, and returns the answer.
     async fn send(
         &self,
-        backend: &Backend,
+        backend: &Server,
         server: usize,
         client: &ServerHandle,
         admitted: Admitted,
@@ -371,7 +371,7 @@ fn names_task(request: &IncomingRequest<RequestContext>) -> bool {
 
 /// Returns true if the server's revision defines the method but the client's revision does not, such as `initialize`
 /// from a client of 2026-07-28. Such a request cannot be converted.
-fn is_defined_by_server_only(backend: &Backend, request: &IncomingRequest<RequestContext>) -> bool {
+fn is_defined_by_server_only(backend: &Server, request: &IncomingRequest<RequestContext>) -> bool {
     let method = request.method();
     !is_defined(request.revision(), method)
         && backend

@@ -1,5 +1,5 @@
 //! Functions that relay messages for clients with and without sessions: client metadata, progress, results of type
-//! `input_required`, subscription filters.
+//! `input_required`.
 //!
 //! [`SessionCallState`] is the state of a call that waits for the answers of a client with a session.
 

@@ -10,12 +10,13 @@ use mcp_exact_session::{
 };
 use serde_json::{Map, Value};
 
-use crate::backend::{Backend, ServerProfile};
+use crate::backend::ServerProfile;
 use crate::backends::Backends;
 use crate::client_side::identity;
 use crate::live::LiveRules;
 use crate::names::{Kind, Names};
 use crate::options::{BridgeError, Options};
+use crate::server::Server;
 use crate::tasks;
 use crate::translate::{Translation, newest};
 
@@ -39,7 +40,7 @@ pub(crate) fn config(
 /// Returns the settings of the endpoints for clients of many servers.
 pub(crate) fn config_of_many(
     options: &Options,
-    backends: &[Arc<Backend>],
+    backends: &[Arc<Server>],
     live: &LiveRules,
 ) -> Result<ServerConfig, BridgeError> {
     let mut config = config_with(options, options.identity.clone());

@@ -23,7 +23,6 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use self::calls::Calls;
-use crate::backend::Backend;
 use crate::client_side::ClientSide;
 use crate::connection::{Connection, EVERY_LIST, PendingServerRequest, Receiver, subscribe_again};
 use crate::errors::RelayError;
@@ -32,6 +31,7 @@ use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::{Holder, Share};
 use crate::listening::SubscriptionFilter;
 use crate::relay::{self, ProgressReceiver};
+use crate::server::Server;
 use crate::stateless::SharedCalls;
 use crate::target;
 use crate::tasks;
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     /// Negotiated revision, identity and capabilities of the client.
     info: SessionInfo,
     /// Server of the session.
-    backend: Arc<Backend>,
+    backend: Arc<Server>,
     /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     /// Calls in progress.
@@ -82,7 +82,7 @@ impl Session {
     pub(crate) fn new(
         client: &ServerHandle,
         info: SessionInfo,
-        backend: &Arc<Backend>,
+        backend: &Arc<Server>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -97,7 +97,7 @@ impl Session {
     }
 
     /// Creates a session of the same client with another server.
-    pub(crate) fn with_other_server(other: &Self, backend: &Arc<Backend>) -> Arc<Self> {
+    pub(crate) fn with_other_server(other: &Self, backend: &Arc<Server>) -> Arc<Self> {
         Self::new(&other.client, other.info.clone(), backend)
     }
 

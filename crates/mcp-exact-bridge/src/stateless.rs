@@ -14,12 +14,12 @@ mod tasks;
 mod undeclared;
 mod waiting;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome, PeerError,
-    Principal, RawResult, Reply, RequestInput, Seal,
+    CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
+    PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, Seal,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::mpsc;
@@ -33,9 +33,7 @@ use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
 use self::undeclared::UndeclaredCapabilities;
-use self::waiting::{
-    RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked, unknown_state_error,
-};
+use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, unknown_state_error};
 use crate::backend::Backend;
 use crate::client_side::ClientSide;
 use crate::connection::{Connection, PendingServerRequest};
@@ -67,19 +65,15 @@ fn input_request_key(request: &PendingServerRequest) -> String {
 /// State that all clients without sessions share.
 pub(crate) struct Stateless {
     /// Connections to the server, which the requests of each owner share.
-    connections: Connections,
+    connections: Arc<Connections>,
     /// Subscriptions at the server, which equal subscriptions of clients share.
     subscriptions: Subscriptions,
     /// Hooks of the application.
     hooks: Hooks,
     /// Name of the server.
     server: String,
-    /// Time limit for the response of the client to a request of the server.
-    answer_within: Duration,
     /// Time limit for a sign of life of the server.
     check_within: Duration,
-    /// Maximum number of calls that wait for the response of their client.
-    max_waiting_calls: usize,
     /// Current rules.
     live: Arc<LiveRules>,
     /// Key that binds the `requestState` of servers; `None` if the system provides no random numbers.
@@ -87,7 +81,7 @@ pub(crate) struct Stateless {
     /// Cache of the server's tools.
     tools: Arc<KnownTools>,
     /// Calls that wait for the client's answers, by the `requestState` that the client has received.
-    waiting: Arc<Mutex<WaitingCalls>>,
+    waiting: WaitingCalls,
 }
 
 impl Stateless {
@@ -97,27 +91,48 @@ impl Stateless {
         live: &Arc<LiveRules>,
         tools: &Arc<KnownTools>,
     ) -> Self {
+        let connections = Arc::new(Connections::new(options));
         Self {
             hooks: options.hooks.clone(),
             server: server.to_owned(),
-            connections: Connections::new(options),
-            subscriptions: Subscriptions::default(),
-            answer_within: options.answer_within,
+            subscriptions: Subscriptions::new(&connections),
             check_within: options.request_timeout.idle,
-            max_waiting_calls: options.waiting_calls,
             live: Arc::clone(live),
             seal: options.seal.clone().or_else(|| {
                 let key = ProcessKey::random()?;
                 Some(Arc::new(key) as Arc<dyn Seal>)
             }),
             tools: Arc::clone(tools),
-            waiting: Arc::default(),
+            waiting: WaitingCalls::new(options, &connections),
+            connections,
         }
     }
 
     /// Returns the number of calls that wait for a client's answers.
     pub(crate) fn waiting(&self) -> usize {
-        locked(&self.waiting).len()
+        self.waiting.len()
+    }
+
+    /// Ends the waiting calls of a client, see [`WaitingCalls::end`].
+    pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
+        self.waiting.end(client, request);
+    }
+
+    /// Relays changes to a subscription until the connection to the server ends. Calls `established` when the server has
+    /// accepted the subscription.
+    pub(crate) async fn listen(
+        &self,
+        backend: &Arc<Backend>,
+        request: &SubscriptionRequest,
+        filter: &Filter,
+        principal: Option<Principal>,
+        established: OnEstablished,
+    ) -> Result<(), PeerError> {
+        let tasks = self.tasks_of_filter(backend, filter, principal.as_ref());
+        let listening =
+            self.subscriptions
+                .listen(backend, request, filter, (principal, tasks), established);
+        listening.await
     }
 
     /// Closes connections that are lost and that no call uses.
@@ -140,8 +155,8 @@ impl Stateless {
         let state = request.state.as_deref();
         let state = state.filter(|state| state.starts_with(STATE_PREFIX));
         // The bridge has created the `requestState` of a waiting call; the server does not define it.
-        if let Some(state) = state.filter(|state| self.is_stored(state)) {
-            let waiting = self.take_waiting(state, request)?;
+        if let Some(state) = state.filter(|state| self.waiting.is_stored(state)) {
+            let waiting = self.waiting.take(state, request)?;
             return self.resume(client, request, waiting).await;
         }
         let negotiation = backend.profile().await?.negotiation;
@@ -186,7 +201,9 @@ impl Stateless {
         let principal = principal.map(|Principal(name)| name.as_str());
         match request.state.as_deref() {
             None => false,
-            Some(state) if state.starts_with(STATE_PREFIX) && self.is_waiting(state, principal) => {
+            Some(state)
+                if state.starts_with(STATE_PREFIX) && self.waiting.is_waiting(state, principal) =>
+            {
                 true
             }
             // The state of a server, which may be a gateway.
@@ -395,7 +412,7 @@ impl Stateless {
             Ok((input_request_key(server_request), ask))
         });
         let requests = input_requests.collect::<Result<_, PeerError>>()?;
-        let state = self.store(client, request, call, server_requests)?;
+        let state = self.waiting.store(client, request, call, server_requests)?;
         Ok(Reply::InputRequired {
             requests,
             state: Some(state),
@@ -437,7 +454,7 @@ impl Stateless {
             Ok(answers) => answers,
             // The client can retry with another answer.
             Err(error) => {
-                self.store_again(waiting);
+                self.waiting.store_again(waiting);
                 return Err(error);
             }
         };

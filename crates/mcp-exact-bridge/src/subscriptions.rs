@@ -9,10 +9,10 @@ use mcp_exact_session::{Filter, PeerError, Principal};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::backend::Backend;
 use crate::bridge::SharedState;
 use crate::connection::EVERY_LIST;
 use crate::gate::Gate;
+use crate::server::Server;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
 use crate::tasks;
 
@@ -32,11 +32,11 @@ impl SharedState {
         );
         let gate = Gate::new(self.live.rules(), principal.as_ref());
         let may_listen =
-            |backend: &Arc<Backend>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
+            |backend: &Arc<Server>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
         let backends = self.backends.all();
         let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
         accepted.uris.retain(is_let);
-        let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
+        let is_there = |backend: &&Arc<Server>| !backend.is_removed();
         let count = self.backends.all().iter().filter(is_there).count();
         let has_many = self.backends.all().iter().any(|one| one.is_one_of_many);
         let missing = Arc::new(AtomicUsize::new(count));
@@ -122,7 +122,7 @@ impl SharedState {
 /// Relays the changes of one server to a subscription. If the server is one of many, a lost connection is
 /// re-established.
 async fn listen_to(
-    backend: &Arc<Backend>,
+    backend: &Arc<Server>,
     request: &SubscriptionRequest,
     filter: &Filter,
     principal: Option<Principal>,
@@ -134,7 +134,7 @@ async fn listen_to(
         let listening =
             backend
                 .stateless
-                .listen(backend, request, filter, principal.clone(), begin);
+                .listen(&backend.backend, request, filter, principal.clone(), begin);
         let ended = tokio::select! {
             ended = listening => ended,
             () = replaced => Ok(()),

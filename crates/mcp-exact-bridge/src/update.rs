@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::backend::Backend;
 use crate::backends::connect_all;
 use crate::bridge::Bridge;
 use crate::names::check_server_names;
 use crate::options::BridgeError;
 use crate::rules::Rules;
+use crate::server::Server;
 use crate::session::Session;
 use crate::upstream::Upstream;
 
@@ -71,7 +71,7 @@ impl Bridge {
                     (Some(_), ServerUpdate::Keep) => {}
                     (None, ServerUpdate::Connect(upstream)) => {
                         let backend =
-                            Backend::new(name, true, upstream, &shared.options, &shared.live);
+                            Server::new(name, true, upstream, &shared.options, &shared.live);
                         added.push(Arc::clone(&backend));
                         self.add(backend);
                     }
@@ -117,7 +117,7 @@ impl Bridge {
     }
 
     /// Adds a server, and opens a session with the server for each client that has sessions.
-    fn add(&self, backend: Arc<Backend>) {
+    fn add(&self, backend: Arc<Server>) {
         let shared = &self.0;
         tracing::info!(server = backend.name, "a server was added");
         shared.names.add_server(&backend.name);

@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SERVER_ANSWER_TIMEOUT;
 use crate::access::Item;
-use crate::backend::Backend;
 use crate::bridge::SharedState;
 use crate::errors;
 use crate::gate::Gate;
 use crate::losses::{self, Losses};
 use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
+use crate::server::Server;
 use crate::tasks;
 use crate::translate::Translation;
 
@@ -98,7 +98,7 @@ impl Entries {
 
 impl List {
     /// Returns true if a server declares the list; a shared server offers no list of tasks.
-    fn is_offered(self, backend: &Backend, capabilities: &JsonObject) -> bool {
+    fn is_offered(self, backend: &Server, capabilities: &JsonObject) -> bool {
         match self.entries {
             Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
             _ => capabilities.view().find(self.capability).is_some(),

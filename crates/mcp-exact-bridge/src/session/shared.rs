@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Session;
-use crate::backend::Backend;
 use crate::connection::EVERY_LIST;
 use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::limits::Holder;
+use crate::server::Server;
 use crate::stateless::SubscriptionRequest;
 
 /// Minimum and maximum delay before a subscription that has ended is renewed.
@@ -83,7 +83,7 @@ fn has_subscriptions(capabilities: &JsonObject) -> bool {
 /// Subscription to the changes of a shared server for one session.
 struct SharedListening {
     /// Shared server.
-    backend: Arc<Backend>,
+    backend: Arc<Server>,
     /// Endpoint of the client that receives the changes.
     client: ServerHandle,
     /// Principal of the session.
@@ -161,7 +161,7 @@ impl SharedListening {
             let replaced = backend.replaced();
             let stateless = &backend.stateless;
             tokio::select! {
-                ended = stateless.listen(&backend, &request, &filter, principal, established) => {
+                ended = stateless.listen(&backend.backend, &request, &filter, principal, established) => {
                     if let Err(error) = ended {
                         tracing::debug!(error = error.message(), "a shared subscription has ended");
                     }

@@ -12,7 +12,7 @@ use mcp_exact_transport::ServerHandle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::Stateless;
+use super::connections::Connections;
 use crate::backend::Backend;
 use crate::client_side::ClientSide;
 use crate::connection::{Connection, PendingServerRequest, Receiver};
@@ -27,8 +27,11 @@ use crate::translate::newest;
 pub(crate) type OnEstablished = Arc<dyn Fn() + Send + Sync>;
 
 /// Subscriptions at one server.
-#[derive(Default)]
-pub(super) struct Subscriptions(Mutex<HashMap<SubscriptionKey, Weak<Subscription>>>);
+pub(super) struct Subscriptions {
+    all: Mutex<HashMap<SubscriptionKey, Weak<Subscription>>>,
+    /// Connections of which each subscription takes one.
+    connections: Arc<Connections>,
+}
 
 /// Key of a subscription: the principal and the resources. Changes of lists are part of every subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -110,7 +113,12 @@ impl Drop for Subscriber {
 
 impl Subscription {
     /// Starts a subscription at a server.
-    fn begin(backend: &Arc<Backend>, wanted: &SubscriptionKey, holder: Holder) -> Arc<Self> {
+    fn begin(
+        backend: &Arc<Backend>,
+        connections: &Arc<Connections>,
+        wanted: &SubscriptionKey,
+        holder: Holder,
+    ) -> Arc<Self> {
         let (end, ended) = watch::channel(None);
         let subscription = Arc::new(Self {
             subscribers: Mutex::default(),
@@ -125,8 +133,9 @@ impl Subscription {
             tasks: wanted.tasks.clone(),
             subscription: Arc::downgrade(&subscription),
         };
+        let connections = Arc::clone(connections);
         let task = tokio::spawn(async move {
-            let reason = listen(Arc::new(receiver), &holder).await;
+            let reason = listen(Arc::new(receiver), &connections, &holder).await;
             end.send_replace(Some(reason));
         });
         let _ = subscription.task.set(task.abort_handle());
@@ -200,34 +209,38 @@ impl Subscription {
     }
 }
 
-impl Stateless {
-    /// Relays changes to a subscription until the connection to the server ends. Calls `established` when the server has
-    /// accepted the subscription.
-    pub(crate) async fn listen(
+impl Subscriptions {
+    pub(super) fn new(connections: &Arc<Connections>) -> Self {
+        Self {
+            all: Mutex::default(),
+            connections: Arc::clone(connections),
+        }
+    }
+
+    /// Relays changes to a subscription until the connection to the server ends; `tasks` has the ids of tasks for the client, by
+    /// ids of the server. Calls `established` when the server has accepted the subscription.
+    pub(super) async fn listen(
         &self,
         backend: &Arc<Backend>,
         request: &SubscriptionRequest,
         filter: &Filter,
-        principal: Option<Principal>,
+        (principal, tasks): (Option<Principal>, BTreeMap<String, String>),
         established: OnEstablished,
     ) -> Result<(), PeerError> {
         let wanted = SubscriptionKey {
             generation: backend.generation(),
-            tasks: self.tasks_of_filter(backend, filter, principal.as_ref()),
+            tasks,
             principal,
             uris: filter.uris.iter().cloned().collect(),
         };
-        let holder = &request.holder;
-        let subscription = self.subscriptions.find_or_begin(backend, wanted, holder);
+        let subscription = self.find_or_begin(backend, wanted, &request.holder);
         let mut ended = subscription.ended.clone();
         let _subscriber = subscription.join(request, &established);
         let ended = ended.wait_for(Option::is_some).await;
         let reason = ended.ok().and_then(|reason| reason.clone());
         Err(reason.unwrap_or_else(|| PeerError::internal("the subscription has ended")))
     }
-}
 
-impl Subscriptions {
     /// Returns the open subscription with a key, or starts a new one.
     fn find_or_begin(
         &self,
@@ -235,7 +248,7 @@ impl Subscriptions {
         wanted: SubscriptionKey,
         holder: &Holder,
     ) -> Arc<Subscription> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&wanted).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
             // A server that was replaced does not know the subscription, and may have no stream whose end shows it.
@@ -245,16 +258,19 @@ impl Subscriptions {
             return known;
         }
         all.retain(|_, subscription| subscription.strong_count() > 0);
-        let subscription = Subscription::begin(backend, &wanted, holder.clone());
+        let subscription = Subscription::begin(backend, &self.connections, &wanted, holder.clone());
         all.insert(wanted, Arc::downgrade(&subscription));
         subscription
     }
 }
 
 /// Subscribes at the server on a separate connection, and returns the reason why the subscription has ended.
-async fn listen(receiver: Arc<SubscriptionReceiver>, holder: &Holder) -> PeerError {
+async fn listen(
+    receiver: Arc<SubscriptionReceiver>,
+    connections: &Connections,
+    holder: &Holder,
+) -> PeerError {
     let (backend, uris) = (Arc::clone(&receiver.backend), receiver.uris.clone());
-    let connections = &backend.stateless.connections;
     let _permit = match connections.lasting_permit(holder).await {
         Ok(permit) => permit,
         Err(error) => return error,

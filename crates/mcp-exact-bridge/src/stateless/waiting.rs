@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcp_exact_session::{IncomingRequest, Lifecycle, PeerError, Principal, RequestKey};
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
@@ -11,11 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::Stateless;
-use super::connections::Lease;
+use super::connections::{Connections, Lease};
 use super::undeclared::UndeclaredCapabilities;
 use crate::connection::{Connection, PendingServerRequest};
 use crate::limits::Holder;
+use crate::options::Options;
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
 
@@ -79,14 +80,40 @@ pub(super) struct WaitingCall {
     pub(super) expiry: Expiry,
 }
 
-/// Calls that wait for their client's answers, by `requestState`.
-pub(super) type WaitingCalls = HashMap<String, WaitingCall>;
+/// Calls that wait for their client's answers.
+pub(super) struct WaitingCalls {
+    /// Calls by `requestState`.
+    all: Arc<Mutex<ByState>>,
+    /// Time limit for the response of the client to a request of the server.
+    answer_within: Duration,
+    /// Maximum number of calls.
+    most: usize,
+    /// Connections of which the calls hold a share.
+    connections: Arc<Connections>,
+}
 
-pub(super) fn locked(calls: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls> {
+/// Calls by `requestState`.
+type ByState = HashMap<String, WaitingCall>;
+
+fn locked(calls: &Mutex<ByState>) -> MutexGuard<'_, ByState> {
     calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Stateless {
+impl WaitingCalls {
+    pub(super) fn new(options: &Options, connections: &Arc<Connections>) -> Self {
+        Self {
+            all: Arc::default(),
+            answer_within: options.answer_within,
+            most: options.waiting_calls,
+            connections: Arc::clone(connections),
+        }
+    }
+
+    /// Returns the number of calls.
+    pub(super) fn len(&self) -> usize {
+        locked(&self.all).len()
+    }
+
     /// Stores a call until its client has answered; returns the `requestState` that identifies the call.
     pub(super) fn store(
         &self,
@@ -105,8 +132,8 @@ impl Stateless {
         }
         let (state, until) = (random_state()?, Instant::now() + self.answer_within);
         let session_end = call.connection.session_end();
-        let mut all = locked(&self.waiting);
-        if all.len() >= self.max_waiting_calls {
+        let mut all = locked(&self.all);
+        if all.len() >= self.most {
             return Err(too_many());
         }
         let waiting = WaitingCall {
@@ -132,7 +159,7 @@ impl Stateless {
         until: Instant,
         session_end: impl Future<Output = ()> + Send + 'static,
     ) -> Expiry {
-        let all = Arc::downgrade(&self.waiting);
+        let all = Arc::downgrade(&self.all);
         let take = move || all.upgrade().and_then(|all| locked(&all).remove(&state));
         let expiring = tokio::spawn(async move {
             // A call that a retry has removed when the session ends can be stored again until it expires.
@@ -155,9 +182,9 @@ impl Stateless {
 
     /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not
     /// sent, or all calls of a disconnected client with a session if `request` is `None`.
-    pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
+    pub(super) fn end(&self, client: &ServerHandle, request: Option<RequestKey>) {
         let ended: Vec<WaitingCall> = {
-            let mut all = locked(&self.waiting);
+            let mut all = locked(&self.all);
             let is_ended = |_: &String, waiting: &mut WaitingCall| {
                 let (endpoint, key) = waiting.request;
                 let is_named = match request {
@@ -178,19 +205,19 @@ impl Stateless {
 
     /// Returns true if this `requestState` identifies a waiting call.
     pub(super) fn is_stored(&self, state: &str) -> bool {
-        locked(&self.waiting).contains_key(state)
+        locked(&self.all).contains_key(state)
     }
 
     /// Returns true if this `requestState` identifies a waiting call of this principal.
     pub(super) fn is_waiting(&self, state: &str, principal: Option<&str>) -> bool {
-        let all = locked(&self.waiting);
+        let all = locked(&self.all);
         let waiting = all.get(state);
         waiting.is_some_and(|waiting| waiting.owner.as_deref() == principal)
     }
 
     /// Stores a call again under the same `requestState`.
     pub(super) fn store_again(&self, waiting: WaitingCall) {
-        let mut all = locked(&self.waiting);
+        let mut all = locked(&self.all);
         // The lock is held, so the task that ends the call at this time has not run yet.
         if Instant::now() < waiting.until {
             all.insert(waiting.state.clone(), waiting);
@@ -202,13 +229,13 @@ impl Stateless {
 
     /// Removes and returns the call that a retry continues. Method, params and principal of the retry must equal the
     /// method, params and principal of the call (2026-07-28, `basic/patterns/mrtr`).
-    pub(super) fn take_waiting(
+    pub(super) fn take(
         &self,
         state: &str,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<WaitingCall, PeerError> {
         let binding = request.retry_binding();
-        let mut all = locked(&self.waiting);
+        let mut all = locked(&self.all);
         let waiting = all.get(state);
         let is_its = waiting.is_some_and(|waiting| waiting.binding == binding);
         let taken = is_its.then(|| all.remove(state)).flatten();
