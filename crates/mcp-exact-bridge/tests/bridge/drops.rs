@@ -8,10 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ::http::Method;
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
+use mcp_exact::transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
 use mcp_exact::transport::{
     ClientHandle, ClientHandler, ConnectError, ConnectionOptions, LineTransport, connect, serve,
 };
-use mcp_exact::{Revision, Server, revisions};
+use mcp_exact::{JsonObject, Revision, Server, revisions};
 use mcp_exact_bridge::{Bridge, Options, SharedUpstream, Upstream};
 use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use mcp_exact_tests_support::Cases;
@@ -19,7 +24,7 @@ use mcp_exact_tests_support::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, yield_now};
 
-use crate::common::server;
+use crate::common::{object, server};
 use crate::matrix::wait_until;
 
 /// Number of seeds.
@@ -130,6 +135,71 @@ fn messages(revision: Revision, method: &str, params: &str) -> Vec<String> {
     vec![initialize, ready.to_owned(), call]
 }
 
+/// Notification that cancels the request.
+const CANCEL: &str =
+    r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#;
+
+/// Sends a request to a service; returns head and body of the response.
+async fn respond(
+    service: &HttpService,
+    method: Method,
+    path: &str,
+    headers: &[(&str, String)],
+    body: String,
+) -> (::http::response::Parts, ResponseBody) {
+    let mut request = ::http::Request::builder().method(method.clone()).uri(path);
+    let accept = match method {
+        Method::GET => "text/event-stream",
+        _ => "application/json, text/event-stream",
+    };
+    request = request
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", accept);
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(body)));
+    let response = service.respond(request.expect("a request")).await;
+    response.into_parts()
+}
+
+/// Posts a message.
+async fn post(
+    service: &HttpService,
+    path: &str,
+    headers: &[(&str, String)],
+    message: String,
+) -> (::http::response::Parts, ResponseBody) {
+    respond(service, Method::POST, path, headers, message).await
+}
+
+/// Returns the output of a future if it is ready.
+async fn now<F: Future>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+/// Returns the text of a part of a body.
+fn text_of(frame: Frame<Bytes>) -> String {
+    let data = frame.into_data().unwrap_or_default();
+    String::from_utf8_lossy(&data).into_owned()
+}
+
+/// How a client reaches the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Via {
+    /// Lines, as on standard streams.
+    Lines,
+    /// Streamable HTTP: each message is a POST.
+    Http,
+    /// HTTP+SSE: messages are POSTs, and answers come on one event stream.
+    Sse,
+}
+
 /// What one seed chooses.
 #[derive(Debug)]
 struct Case {
@@ -139,6 +209,7 @@ struct Case {
     method: &'static str,
     params: &'static str,
     is_shared: bool,
+    via: Via,
     /// True if the client cancels its request before it leaves.
     cancels: bool,
     turns: u64,
@@ -150,8 +221,12 @@ impl Case {
         let all: Vec<Revision> = revisions()
             .filter(|one| one.as_str() >= "2025-11")
             .collect();
-        let (of_server, of_client) = (*random.pick(&all), *random.pick(&all));
+        let (of_server, mut of_client) = (*random.pick(&all), *random.pick(&all));
         let (method, params) = REQUESTS[random.below(REQUESTS.len())];
+        let via = *random.pick(&[Via::Lines, Via::Http, Via::Sse]);
+        if via == Via::Sse {
+            of_client = revisions().next().expect("a revision");
+        }
         Self {
             seed,
             of_server,
@@ -159,6 +234,7 @@ impl Case {
             method,
             params,
             is_shared: random.below(2) == 0,
+            via,
             cancels: random.below(3) == 0,
             turns: random.next_u64() % TURNS,
         }
@@ -166,6 +242,95 @@ impl Case {
 
     /// Lets a client take its turns and leave; returns true if its request was answered before.
     async fn run_client(&self, bridge: &Bridge) -> bool {
+        match self.via {
+            Via::Lines => self.run_by_lines(bridge).await,
+            Via::Http => self.run_over_http(bridge).await,
+            Via::Sse => self.run_over_sse(bridge).await,
+        }
+    }
+
+    /// Takes the turns of the client.
+    async fn take_turns(&self) {
+        for _ in 0..self.turns {
+            yield_now().await;
+        }
+    }
+
+    /// Lets a client over Streamable HTTP leave: the POST of its request ends.
+    async fn run_over_http(&self, bridge: &Bridge) -> bool {
+        let service = bridge.http(HttpServerOptions::default());
+        let mut headers = vec![("mcp-protocol-version", self.of_client.to_string())];
+        let mut messages = messages(self.of_client, self.method, self.params);
+        let call = messages.pop().expect("a call");
+        for message in messages {
+            let (head, _) = post(&service, "/mcp", &headers, message).await;
+            if let Some(id) = head.headers.get("mcp-session-id") {
+                headers.push(("mcp-session-id", id.to_str().expect("text").to_owned()));
+            }
+        }
+        let mut of_call = headers.clone();
+        of_call.push(("mcp-method", self.method.to_owned()));
+        let params = object(&call).get("params").map(JsonObject::try_from);
+        let params = params.and_then(Result::ok).unwrap_or_default();
+        if let Some(name) = ["name", "uri"]
+            .into_iter()
+            .find_map(|name| params.get(name))
+        {
+            let name = name.decode_as::<String>().expect("text");
+            of_call.push(("mcp-name", name));
+        }
+        let answered = {
+            let (service, headers) = (service.clone(), of_call);
+            tokio::spawn(async move {
+                let (_, mut body) = post(&service, "/mcp", &headers, call).await;
+                let mut text = String::new();
+                while let Some(Ok(frame)) = body.frame().await
+                    && !text.contains(r#""id":9"#)
+                {
+                    text.push_str(&text_of(frame));
+                }
+                text
+            })
+        };
+        self.take_turns().await;
+        if self.cancels && headers.len() > 1 {
+            post(&service, "/mcp", &headers, CANCEL.to_owned()).await;
+            self.take_turns().await;
+        }
+        let was_answered = answered.is_finished();
+        answered.abort();
+        let text = answered.await.unwrap_or_default();
+        if headers.len() > 1 {
+            respond(&service, Method::DELETE, "/mcp", &headers, String::new()).await;
+        }
+        was_answered && text.contains(r#""id":9"#)
+    }
+
+    /// Lets a client over HTTP+SSE leave: its event stream ends.
+    async fn run_over_sse(&self, bridge: &Bridge) -> bool {
+        let service = bridge.http(HttpServerOptions::default());
+        let (_, mut body) = respond(&service, Method::GET, "/sse", &[], String::new()).await;
+        let first = body.frame().await.expect("an event").expect("a frame");
+        let first = text_of(first);
+        let endpoint = first.lines().find_map(|line| line.strip_prefix("data: "));
+        let endpoint = endpoint.expect("an endpoint").to_owned();
+        for message in messages(self.of_client, self.method, self.params) {
+            post(&service, &endpoint, &[], message).await;
+        }
+        self.take_turns().await;
+        if self.cancels {
+            post(&service, &endpoint, &[], CANCEL.to_owned()).await;
+            self.take_turns().await;
+        }
+        let mut text = String::new();
+        while let Some(Some(Ok(frame))) = now(body.frame()).await {
+            text.push_str(&text_of(frame));
+        }
+        text.contains(r#""id":9"#)
+    }
+
+    /// Lets a client on a connection of lines leave: the connection ends.
+    async fn run_by_lines(&self, bridge: &Bridge) -> bool {
         let (local, remote) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(remote);
         let transport = LineTransport::new(reader, writer, 4 << 20);
@@ -190,27 +355,15 @@ impl Case {
             sent.push('\n');
         }
         writer.write_all(sent.as_bytes()).await.expect("sent");
-        for _ in 0..self.turns {
-            yield_now().await;
-        }
+        self.take_turns().await;
         if self.cancels {
-            let cancel =
-                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#;
-            writer
-                .write_all(format!("{cancel}\n").as_bytes())
-                .await
-                .expect("sent");
-            for _ in 0..self.turns {
-                yield_now().await;
-            }
+            let cancel = format!("{CANCEL}\n");
+            writer.write_all(cancel.as_bytes()).await.expect("sent");
+            self.take_turns().await;
         }
         let mut buffer = vec![0; 64 << 10];
-        let read = std::pin::pin!(reader.read(&mut buffer));
-        let read = tokio::select! {
-            biased;
-            read = read => read.expect("it is read"),
-            () = std::future::ready(()) => 0,
-        };
+        let read = now(reader.read(&mut buffer)).await;
+        let read = read.map_or(0, |read| read.expect("it is read"));
         drop(writer);
         drop(reader);
         let _ = serving.await;

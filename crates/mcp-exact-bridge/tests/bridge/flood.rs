@@ -301,10 +301,9 @@ async fn floods_leave_room_for_others() {
         ended.expect("its calls are answered");
     }
     let held = upstream.connections();
-    assert!(
-        held <= CONNECTIONS + usize::from(HONEST),
-        "{held} connections"
-    );
+    // The flood has half of those with sessions, and three quarters of the others.
+    let most = CONNECTIONS / 2 + CONNECTIONS + usize::from(HONEST) / 2;
+    assert!(held <= most, "{held} connections");
     drop(flood);
     bridge.shutdown().await;
 }
