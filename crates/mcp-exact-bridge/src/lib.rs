@@ -104,6 +104,7 @@ mod rules;
 mod server;
 mod server_config;
 mod session;
+mod shared_state;
 mod stateless;
 mod subscriptions;
 mod target;

@@ -14,7 +14,6 @@ use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision}
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
 use crate::access::{Item, matches};
-use crate::bridge::SharedState;
 use crate::gate::{self, Admitted, Gate};
 use crate::hooks::Call;
 use crate::metrics::CallTimer;
@@ -22,6 +21,7 @@ use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
 use crate::server::Server;
 use crate::session::Session;
+use crate::shared_state::SharedState;
 use crate::target::{self, Target};
 use crate::tasks;
 use lists::{Entries, LISTS, List};

@@ -7,16 +7,17 @@
 
 mod calls;
 mod own_tasks;
+mod receiver;
 mod shared;
+mod subscribing;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    CallOptions, Change, ClientNotification, IncomingRequest, InputRequest, Json, JsonObject,
-    Level, Lifecycle, LogMessage, Outcome, PeerError, Principal, RawResult, Reply, RequestInput,
-    RequestKey, Scope, ServerNotification, ServerRequestKey, SessionInfo,
+    CallOptions, ClientNotification, IncomingRequest, Json, JsonObject, Level, Lifecycle, Outcome,
+    PeerError, Principal, Reply, RequestInput, RequestKey, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::watch;
@@ -24,16 +25,14 @@ use tokio::task::AbortHandle;
 
 use self::calls::Calls;
 use crate::client_side::ClientSide;
-use crate::connection::{Connection, EVERY_LIST, PendingServerRequest, Receiver, subscribe_again};
+use crate::connection::{Connection, EVERY_LIST, subscribe_again};
 use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::{Holder, Share};
-use crate::listening::SubscriptionFilter;
 use crate::relay::{self, ProgressReceiver};
 use crate::server::Server;
 use crate::stateless::SharedCalls;
-use crate::target;
 use crate::tasks;
 use crate::translate::{Translation, newest};
 
@@ -173,8 +172,7 @@ impl Session {
         }
         let was_open = self.hold_share()?;
         let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
-        let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
-        let connection = self.backend.connect(&client, Some(receiver)).await?;
+        let connection = self.backend.connect(&client, Some(self.receiver())).await?;
         self.lock().connection = Some(Arc::clone(&connection));
         match connection.lifecycle() {
             Lifecycle::Discover => self.listen(&connection),
@@ -399,64 +397,6 @@ impl Session {
         pending.await
     }
 
-    /// Subscribes to a resource at a server of 2026-07-28, where one subscription covers all resources
-    /// (`basic/patterns/subscriptions`).
-    fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
-        if relay::uri_of(request).is_none() {
-            return Err(target::missing_member("uri"));
-        }
-        self.record_subscription(request);
-        Ok(Reply::Result(JsonObject::new().into()))
-    }
-
-    /// Updates the set of resources that the client is subscribed to.
-    fn record_subscription(&self, request: &IncomingRequest<RequestContext>) {
-        let Some(uri) = relay::uri_of(request) else {
-            return;
-        };
-        let method = request.method();
-        match method {
-            "resources/subscribe" => {
-                self.subscribed()
-                    .send_if_modified(|subscribed| subscribed.insert(uri));
-            }
-            "resources/unsubscribe" => {
-                self.subscribed()
-                    .send_if_modified(|subscribed| subscribed.remove(&uri));
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns the sender of the resources that the client is subscribed to.
-    fn subscribed(&self) -> &watch::Sender<BTreeSet<String>> {
-        self.subscribed.get_or_init(watch::Sender::default)
-    }
-
-    /// Returns the resources that the client is subscribed to.
-    fn resources(&self) -> BTreeSet<String> {
-        let subscribed = self.subscribed.get();
-        subscribed.map_or_else(BTreeSet::new, |subscribed| subscribed.borrow().clone())
-    }
-
-    /// Opens the subscription at a server of 2026-07-28.
-    fn listen(&self, connection: &Arc<Connection>) {
-        let (connection, wanted) = (Arc::clone(connection), self.subscribed().subscribe());
-        let listening = tokio::spawn(async move {
-            let filter = SubscriptionFilter {
-                outlasts_refusals: true,
-                ..SubscriptionFilter::default()
-            };
-            let error = connection.listen(wanted, filter).await;
-            let error = error.message();
-            tracing::debug!(error, "changes of the server are not told any more");
-        });
-        let before = self.lock().listening.replace(listening.abort_handle());
-        if let Some(before) = before {
-            before.abort();
-        }
-    }
-
     /// Relays a notification of the client to the server.
     pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
         let Some(connection) = self.open_connection() else {
@@ -484,50 +424,6 @@ impl Session {
                     "a notification was not handed on"
                 );
             }
-        }
-    }
-
-    /// Relays a request of the server to the client, and the answer to the server.
-    async fn relay_server_request(
-        self: Arc<Self>,
-        connection: Arc<Connection>,
-        server_request: PendingServerRequest,
-    ) {
-        let answer = self.client_response(&connection, &server_request).await;
-        self.lock().server_requests.remove(&server_request.key);
-        server_request.answer(answer);
-    }
-
-    /// Sends a request of the server to the client, and returns the response for the server.
-    async fn client_response(
-        &self,
-        connection: &Connection,
-        server_request: &PendingServerRequest,
-    ) -> Result<RawResult, PeerError> {
-        let back = self.translation_to(connection).reversed();
-        let method = server_request.request.method();
-        let input_request = InputRequest::new(method, server_request.request.params().cloned());
-        let messages = self.messages();
-        let ask = self.task_input_request(connection, input_request.clone())?;
-        let ask = messages.input_request(back.input_request(&ask)?)?;
-        let scope = self
-            .calls
-            .request_of(server_request.during)
-            .map_or(Scope::Peer, Scope::During);
-        let options = CallOptions::default();
-        let pending = self
-            .client
-            .request(scope, method, ask.params, options, None);
-        let pending = pending.map_err(|error| PeerError::internal(error.to_string()))?;
-        match pending.await {
-            Outcome::Result(result) => {
-                let answer = messages.answer(method, result.object())?;
-                let answer = back.reversed().answer(method, &answer)?;
-                let answer = self.task_answer(connection, &input_request, answer);
-                Ok(RawResult::from(answer))
-            }
-            Outcome::Error(error) => Err(error),
-            _ => Err(relay::missing_client_answer_error()),
         }
     }
 }
@@ -578,102 +474,4 @@ fn input_of(
         responses: Some(responses.collect::<Result<JsonObject, PeerError>>()?),
         state: kept.state,
     }))
-}
-
-/// Receiver of the server's requests and notifications for the client of a session.
-struct SessionReceiver(Weak<Session>);
-
-impl Receiver for SessionReceiver {
-    fn handle_request(&self, connection: &Arc<Connection>, request: PendingServerRequest) {
-        let Some(session) = self.0.upgrade() else {
-            return request.refuse("the client is gone");
-        };
-        let key = request.key;
-        let task = Arc::clone(&session).relay_server_request(Arc::clone(connection), request);
-        // The task needs the lock to end, so it is registered before it ends.
-        let mut state = session.lock();
-        let task = tokio::spawn(task);
-        state.server_requests.insert(key, task.abort_handle());
-    }
-
-    fn handle_cancellation(&self, request: ServerRequestKey) {
-        let session = self.0.upgrade();
-        let task = session.and_then(|session| session.lock().server_requests.remove(&request));
-        if let Some(task) = task {
-            task.abort();
-        }
-    }
-
-    fn handle_log(&self, about: Option<RequestKey>, message: LogMessage) {
-        let Some(session) = self.0.upgrade() else {
-            return;
-        };
-        let scope = session
-            .calls
-            .request_of(about)
-            .map_or(Scope::Peer, Scope::During);
-        let Some(message) = session.messages().log(message) else {
-            return;
-        };
-        let logger = message.logger.as_deref();
-        if let Err(error) = session
-            .client
-            .log(scope, message.level, logger, message.data)
-        {
-            tracing::debug!(%error, "a log message was not handed on");
-        }
-    }
-
-    fn handle_change(&self, change: Change) {
-        let Some(session) = self.0.upgrade() else {
-            return;
-        };
-        if let Change::Resource(uri) = &change {
-            let principal = session.lock().principal.clone();
-            // The rules may have changed since the client has subscribed.
-            if !session.backend.may_see_resource(principal.as_ref(), uri) {
-                return;
-            }
-        }
-        if let Some(change) = session.messages().change(change) {
-            session.client.publish(&change);
-        }
-    }
-
-    fn resources(&self) -> BTreeSet<String> {
-        let session = self.0.upgrade();
-        session.map_or_else(BTreeSet::new, |session| session.resources())
-    }
-
-    fn handle_notification(&self, connection: &Arc<Connection>, notification: ServerNotification) {
-        let Some(session) = self.0.upgrade() else {
-            return;
-        };
-        let method = notification.method();
-        let back = session.translation_to(connection).reversed();
-        let params = notification.params().cloned();
-        let Some(params) = session.task_notification(connection, method, params) else {
-            tracing::debug!(
-                method,
-                "a notification about the task of another client was dropped"
-            );
-            return;
-        };
-        let params = back.notification(method, params.as_ref(), Role::Server);
-        let kind = MessageKind::ServerNotification;
-        match params.and_then(|params| session.messages().pass(kind, method, params)) {
-            Ok(params) => {
-                if let Err(error) = session.client.notify(Scope::Peer, method, params) {
-                    tracing::debug!(%error, method, "a notification was not handed on");
-                }
-            }
-            Err(error) => {
-                tracing::debug!(
-                    error = error.message(),
-                    method,
-                    "a notification was not handed on"
-                );
-            }
-        }
-    }
 }

@@ -7,6 +7,8 @@
 //! request of the server does not name the call that it belongs to.
 
 mod connections;
+mod input;
+mod leased;
 mod listening;
 mod receivers;
 mod sealing;
@@ -18,28 +20,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
-    PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, Seal,
+    CallOptions, Filter, IncomingRequest, Json, Lifecycle, Outcome, PeerError, Principal, Reply,
+    RequestInput, RequestKey, Seal,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 pub(crate) use self::connections::SharedConnection;
-use self::connections::{Connections, Lease, Owner};
+use self::connections::{Connections, Owner};
+use self::input::{input_of, pass_input_required};
 use self::listening::Subscriptions;
 pub(crate) use self::listening::{OnEstablished, SubscriptionRequest};
-use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
-use self::undeclared::UndeclaredCapabilities;
-use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, unknown_state_error};
+use self::waiting::{STATE_PREFIX, WaitingCalls, unknown_state_error};
 use crate::backend::Backend;
 use crate::client_side::ClientSide;
-use crate::connection::{Connection, PendingServerRequest};
+use crate::connection::Connection;
 use crate::errors::RelayError;
 use crate::gate::Admitted;
-use crate::hooks::{Hooks, MessageHooks, method_of_answer};
+use crate::hooks::{Hooks, MessageHooks};
 use crate::limits::Holder;
 use crate::live::LiveRules;
 use crate::losses::Losses;
@@ -48,19 +47,6 @@ use crate::relay::{self, ProgressReceiver};
 use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
-
-/// Maximum number of server requests that are combined into one result of type `input_required`.
-const MAX_COMBINED_REQUESTS: usize = 16;
-
-/// Time to wait for a further server request before the result of type `input_required` is sent.
-const COMBINING_TIME: Duration = Duration::from_millis(5);
-
-/// Returns the key in `inputRequests` of a server request, for a server that sends requests instead of results of type
-/// `input_required`. The key identifies the request as long as the call lasts, also when the request is sent to the
-/// client again: a client may repeat its earlier responses in a retry.
-fn input_request_key(request: &PendingServerRequest) -> String {
-    format!("question-{}", request.number.unwrap_or_default())
-}
 
 /// State that all clients without sessions share.
 pub(crate) struct Stateless {
@@ -326,170 +312,6 @@ impl Stateless {
         )
     }
 
-    /// Sends a call on a connection that no other call uses until the call has ended.
-    async fn call_on_leased_connection(
-        &self,
-        client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
-        mut lease: Lease,
-    ) -> Result<Reply, RelayError> {
-        let connection = lease.connection()?;
-        let translation = self
-            .translation_to(request, &connection)
-            .of_request(&request.context().app_data);
-        let (sender, mut server_requests) = mpsc::unbounded_channel();
-        if !may_require_input(request) {
-            // The receiver of the connection refuses the requests that the channel does not accept.
-            server_requests.close();
-        }
-        let undeclared = Arc::<UndeclaredCapabilities>::default();
-        connection.set_receiver(Some(Arc::new(CallReceiver {
-            client: client.clone(),
-            key: request.key,
-            server_requests: sender,
-            undeclared: Arc::clone(&undeclared),
-            back: self.translation_to(request, &connection).reversed(),
-            messages: self.messages(request),
-        })));
-        let progress = ProgressReceiver::new(client, request.key);
-        // A server with sessions does not use `requestState`; it sends requests to the client instead.
-        let pending = self.send(request, &connection, &translation, &progress, None)?;
-        lease.is_busy = true;
-        let call = RunningCall {
-            lease,
-            connection,
-            pending,
-            server_requests,
-            asked: 0,
-            undeclared,
-            progress,
-            translation,
-            waiting_permits: None,
-        };
-        Ok(self.wait(client, request, call).await?)
-    }
-
-    /// Waits for the server's answer to a call, or for a request of the server during the call.
-    async fn wait(
-        &self,
-        client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
-        mut call: RunningCall,
-    ) -> Result<Reply, PeerError> {
-        let incoming = &mut call.server_requests;
-        let first = tokio::select! {
-            biased;
-            outcome = &mut call.pending => {
-                call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
-                if let Some(error) = call.undeclared.error_of(request, &outcome) {
-                    return Err(error);
-                }
-                return self.reply_of(request, &call.connection, outcome, &call.translation);
-            }
-            Some(server_request) = incoming.recv() => server_request,
-        };
-        let mut server_requests = vec![first];
-        // Requests that the server sends together are combined into one result.
-        while server_requests.len() < MAX_COMBINED_REQUESTS
-            && let Ok(Some(server_request)) = timeout(COMBINING_TIME, incoming.recv()).await
-        {
-            server_requests.push(server_request);
-        }
-        for server_request in &mut server_requests {
-            server_request.number.get_or_insert_with(|| {
-                call.asked += 1;
-                call.asked
-            });
-        }
-        let (back, messages) = (call.translation.reversed(), self.messages(request));
-        let input_requests = server_requests.iter().map(|server_request| {
-            let params = server_request.request.params().cloned();
-            let ask = InputRequest::new(server_request.request.method(), params);
-            let ask = back
-                .input_request(&ask)
-                .and_then(|ask| messages.input_request(ask));
-            let ask = ask.inspect_err(|error| server_request.refuse(error.message()))?;
-            Ok((input_request_key(server_request), ask))
-        });
-        let requests = input_requests.collect::<Result<_, PeerError>>()?;
-        let state = self.waiting.store(client, request, call, server_requests)?;
-        Ok(Reply::InputRequired {
-            requests,
-            state: Some(state),
-        })
-    }
-
-    /// Continues a call with the answers of its client. Requests without an answer are sent to the client again.
-    async fn resume(
-        &self,
-        client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
-        waiting: WaitingCall,
-    ) -> Result<Reply, PeerError> {
-        let translation = Translation {
-            from: request.revision(),
-            to: waiting.call.translation.to,
-            losses: waiting
-                .call
-                .translation
-                .losses
-                .of_retry(&request.context().app_data),
-        };
-        let messages = self.messages(request);
-        let answers = waiting.server_requests.iter().map(|server_request| {
-            let method = server_request.request.method();
-            match request.responses.get(&input_request_key(server_request)) {
-                None => Ok(None),
-                Some(Outcome::Result(answer)) => {
-                    let answer = messages.answer(method, answer.object())?;
-                    let answer = translation.answer(method, &answer)?;
-                    Ok(Some(Ok(RawResult::from(answer))))
-                }
-                // A client with a session can respond with an error.
-                Some(Outcome::Error(error)) => Ok(Some(Err(error.clone()))),
-                Some(_) => Ok(Some(Err(relay::missing_client_answer_error()))),
-            }
-        });
-        let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
-            Ok(answers) => answers,
-            // The client can retry with another answer.
-            Err(error) => {
-                self.waiting.store_again(waiting);
-                return Err(error);
-            }
-        };
-        let WaitingCall {
-            mut call,
-            server_requests,
-            expiry,
-            ..
-        } = waiting;
-        drop(expiry);
-        // From now on, messages of the server are relayed to this request instead of the previous one.
-        let (sender, more) = mpsc::unbounded_channel();
-        call.connection.set_receiver(Some(Arc::new(CallReceiver {
-            client: client.clone(),
-            key: request.key,
-            server_requests: sender.clone(),
-            undeclared: Arc::clone(&call.undeclared),
-            back: translation.reversed(),
-            messages: messages.clone(),
-        })));
-        call.progress.replace(client, request.key);
-        for (server_request, answer) in server_requests.into_iter().zip(answers) {
-            match answer {
-                Some(answer) => server_request.answer(answer),
-                None => drop(sender.send(server_request)),
-            }
-        }
-        while let Ok(server_request) = call.server_requests.try_recv() {
-            let _ = sender.send(server_request);
-        }
-        call.server_requests = more;
-        call.translation = translation;
-        self.wait(client, request, call).await
-    }
-
     /// Converts a request and sends it to the server.
     fn send(
         &self,
@@ -546,88 +368,4 @@ impl Stateless {
             other => Err(connection.missing_answer(&other)),
         }
     }
-}
-
-/// Returns true if the call may be answered with a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`,
-/// "Supported Requests"). A client with a session receives the requests of the server themselves.
-fn may_require_input(request: &IncomingRequest<RequestContext>) -> bool {
-    request.spec().lifecycle() == Lifecycle::Initialize
-        || matches!(
-            request.method(),
-            "tools/call" | "prompts/get" | "resources/read"
-        )
-}
-
-/// Returns the client's input responses after the hooks have received them, and the server's original `requestState`;
-/// `None` if the request is not a retry.
-fn input_of(
-    request: &IncomingRequest<RequestContext>,
-    binding: Binding<'_>,
-    messages: &MessageHooks,
-) -> Result<Option<RequestInput>, PeerError> {
-    let responses = request
-        .param("inputResponses")
-        .and_then(|responses| responses.object())
-        .map(|responses| responses.to_object());
-    let state = request.param("requestState");
-    if responses.is_none() && state.is_none() {
-        return Ok(None);
-    }
-    let state = state.map(|state| binding.unbind(state.to_json()));
-    Ok(Some(RequestInput {
-        responses: responses
-            .map(|responses| pass_input_responses(responses, messages))
-            .transpose()?,
-        state: state.transpose()?,
-    }))
-}
-
-/// Passes the members of `inputResponses` to the hooks.
-fn pass_input_responses(
-    responses: JsonObject,
-    messages: &MessageHooks,
-) -> Result<JsonObject, PeerError> {
-    if messages.is_empty() {
-        return Ok(responses);
-    }
-    let responses = responses.view().iter().map(|(name, answer)| {
-        let Some(answer) = answer.object().map(|answer| answer.to_object()) else {
-            return Ok((name, answer.to_json()));
-        };
-        let answer = messages.answer(method_of_answer(&answer), &answer)?;
-        Ok((name, Json::from(answer)))
-    });
-    responses.collect()
-}
-
-/// Passes the input requests in a result of type `input_required` to the hooks.
-fn pass_input_required(result: RawResult, messages: &MessageHooks) -> Result<RawResult, PeerError> {
-    if messages.is_empty() {
-        return Ok(result);
-    }
-    let Some(required) = relay::input_required(&result) else {
-        return Ok(result);
-    };
-    let mut object = result.into_object();
-    object.insert(
-        "inputRequests",
-        pass_input_requests(required.requests, messages)?,
-    );
-    Ok(object.into())
-}
-
-/// Passes input requests of the server to the hooks; returns them as the member `inputRequests`.
-fn pass_input_requests(
-    requests: Vec<(String, InputRequest)>,
-    messages: &MessageHooks,
-) -> Result<JsonObject, PeerError> {
-    let passed = requests.into_iter().map(|(name, ask)| {
-        let InputRequest { method, params, .. } = messages.input_request(ask)?;
-        let mut ask = JsonObject::from_iter([("method", Json::string(&method))]);
-        if let Some(params) = params {
-            ask.insert("params", params);
-        }
-        Ok((name, Json::from(ask)))
-    });
-    passed.collect()
 }

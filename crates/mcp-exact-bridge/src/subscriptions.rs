@@ -9,10 +9,10 @@ use mcp_exact_session::{Filter, PeerError, Principal};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::bridge::SharedState;
 use crate::connection::EVERY_LIST;
 use crate::gate::Gate;
 use crate::server::Server;
+use crate::shared_state::SharedState;
 use crate::stateless::{OnEstablished, SubscriptionRequest};
 use crate::tasks;
 

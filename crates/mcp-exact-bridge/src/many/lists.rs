@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SERVER_ANSWER_TIMEOUT;
 use crate::access::Item;
-use crate::bridge::SharedState;
 use crate::errors;
 use crate::gate::Gate;
 use crate::losses::{self, Losses};
 use crate::names::Kind;
 use crate::resource_uri::ResourceUri;
 use crate::server::Server;
+use crate::shared_state::SharedState;
 use crate::tasks;
 use crate::translate::Translation;
 

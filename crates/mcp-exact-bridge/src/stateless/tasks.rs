@@ -10,8 +10,9 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
+use super::Stateless;
+use super::input::{pass_input_requests, pass_input_responses};
 use super::sealing::OpenedTask;
-use super::{Stateless, pass_input_requests, pass_input_responses};
 use crate::backend::Backend;
 use crate::errors::RelayError;
 use crate::hooks::MessageHooks;
