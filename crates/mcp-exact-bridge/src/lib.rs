@@ -81,6 +81,7 @@ mod access;
 mod backend;
 mod backends;
 mod bridge;
+mod call;
 mod client_side;
 mod connection;
 mod errors;

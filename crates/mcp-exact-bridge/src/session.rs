@@ -24,13 +24,14 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use self::calls::Calls;
+use crate::call::RelayedCall;
 use crate::client_side::ClientSide;
 use crate::connection::{Connection, EVERY_LIST, subscribe_again};
 use crate::errors::RelayError;
 use crate::gate::Admitted;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::limits::{Holder, Share};
-use crate::relay::{self, ProgressReceiver};
+use crate::relay::{self, InputRequired, ProgressReceiver};
 use crate::server::Server;
 use crate::stateless::SharedCalls;
 use crate::tasks;
@@ -310,9 +311,14 @@ impl Session {
         {
             return Ok(self.subscribe(request)?);
         }
-        let translation = self
-            .translation_to(connection)
-            .of_request(&request.context().app_data);
+        let (backend, messages) = (&self.backend, self.messages());
+        let call = RelayedCall::new(
+            request,
+            connection,
+            backend.losses(),
+            messages,
+            &backend.tools,
+        );
         let relays_tasks = calls.is_none() && self.relays_tasks(connection);
         let params = if relays_tasks {
             self.task_params(request)?
@@ -321,72 +327,53 @@ impl Session {
         };
         let keeps_task =
             relays_tasks && tasks::are_declared_for_calls(&connection.info.capabilities);
-        let client_meta = relay::client_meta(request.client());
-        let params = translation.params(method, params.as_ref(), client_meta, keeps_task)?;
-        let messages = self.messages();
-        let progress = ProgressReceiver::new(&self.client, request.key);
-        let progress = progress.callback(request, messages.clone());
         let options = CallOptions {
-            progress: progress.is_some(),
             log_level: Some(Level::Debug),
-            trace: relay::trace(request),
-            input: input_of(request, &translation, &self.backend.name, &messages)?,
+            input: input_of(request, &call.translation, &backend.name, &call.messages)?,
             ..CallOptions::default()
         };
-        let sent = connection.client.request(method, params, options, progress);
-        let pending = sent.map_err(|error| connection.unsent_error(&error))?;
-        let watched = connection.watch(self.backend.options.request_timeout.idle);
-        let outcome = match calls {
+        let progress = ProgressReceiver::new(&self.client, request.key);
+        let pending = call.send(params.as_ref(), keeps_task, &progress, options)?;
+        let watched = connection.watch(backend.options.request_timeout.idle);
+        let mut outcome = match calls {
             None => self.outcome_of(pending, request.key).await,
             Some(calls) => {
                 let key = pending.key();
-                let mut call = calls.begin(key, &self.client, request.key, &messages);
-                call.outcome(pending).await
+                let mut shared = calls.begin(key, &self.client, request.key, &call.messages);
+                shared.outcome(pending).await
             }
         };
         watched.end(&outcome);
-        if let Outcome::Result(_) = &outcome {
+        if let Outcome::Result(result) = outcome {
             self.record_subscription(request);
+            if let Some(required) = relay::input_required(&result) {
+                return Ok(self.ask_client(&call, required)?);
+            }
+            outcome = Outcome::Result(if relays_tasks {
+                self.task_result(request, result)
+            } else {
+                result
+            });
         }
-        let uri = relay::uri_of(request);
-        if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
-            self.backend.tools.update(result.object());
-        }
-        match outcome {
-            Outcome::Result(result) => match relay::input_required(&result) {
-                Some(required) => {
-                    let state = required.session_state(&self.backend.name);
-                    let back = translation.reversed();
-                    let requests = required.requests.into_iter();
-                    let requests = requests.map(|(name, ask)| {
-                        let ask = messages.input_request(back.input_request(&ask)?)?;
-                        Ok((name, ask))
-                    });
-                    Ok(Reply::InputRequired {
-                        requests: requests.collect::<Result<_, PeerError>>()?,
-                        state: Some(state),
-                    })
-                }
-                None => {
-                    let result = if relays_tasks {
-                        self.task_result(request, result)
-                    } else {
-                        result
-                    };
-                    let back = translation.reversed();
-                    Ok(Reply::Result(back.result(
-                        method,
-                        result,
-                        uri.as_deref(),
-                    )?))
-                }
-            },
-            Outcome::Error(error) => Err(translation
-                .reversed()
-                .error(method, &error, uri.as_deref())
-                .into()),
-            other => Err(connection.missing_answer(&other).into()),
-        }
+        Ok(call.reply(outcome)?)
+    }
+
+    /// Returns the reply by which the endpoint of the client asks it what a server of 2026-07-28 requires.
+    fn ask_client(
+        &self,
+        call: &RelayedCall<'_>,
+        required: InputRequired,
+    ) -> Result<Reply, PeerError> {
+        let state = required.session_state(&self.backend.name);
+        let back = call.translation.reversed();
+        let requests = required.requests.into_iter().map(|(name, ask)| {
+            let ask = call.messages.input_request(back.input_request(&ask)?)?;
+            Ok((name, ask))
+        });
+        Ok(Reply::InputRequired {
+            requests: requests.collect::<Result<_, PeerError>>()?,
+            state: Some(state),
+        })
     }
 
     /// Waits for the outcome of an upstream request that relays `request`.

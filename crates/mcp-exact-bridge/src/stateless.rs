@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, Filter, IncomingRequest, Json, Lifecycle, Outcome, PeerError, Principal, Reply,
-    RequestInput, RequestKey, Seal,
+    RequestKey, Seal,
 };
-use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
+use mcp_exact_transport::{RequestContext, ServerHandle};
 
 pub(crate) use self::connections::SharedConnection;
 use self::connections::{Connections, Owner};
@@ -34,6 +34,7 @@ pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
 use self::waiting::{STATE_PREFIX, WaitingCalls, unknown_state_error};
 use crate::backend::Backend;
+use crate::call::RelayedCall;
 use crate::client_side::ClientSide;
 use crate::connection::Connection;
 use crate::errors::RelayError;
@@ -43,7 +44,7 @@ use crate::limits::Holder;
 use crate::live::LiveRules;
 use crate::losses::Losses;
 use crate::options::Options;
-use crate::relay::{self, ProgressReceiver};
+use crate::relay::ProgressReceiver;
 use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
@@ -264,17 +265,20 @@ impl Stateless {
         })
     }
 
-    /// Returns the translation from the revision of the client to the revision of a connection.
-    fn translation_to(
-        &self,
-        request: &IncomingRequest<RequestContext>,
-        connection: &Connection,
-    ) -> Translation {
-        Translation {
-            from: request.revision(),
-            to: connection.info.revision,
-            losses: self.live.losses(),
-        }
+    /// Returns a request on a connection.
+    fn call<'a>(
+        &'a self,
+        request: &'a IncomingRequest<RequestContext>,
+        connection: &'a Arc<Connection>,
+    ) -> RelayedCall<'a> {
+        let messages = self.messages(request);
+        RelayedCall::new(
+            request,
+            connection,
+            self.live.losses(),
+            messages,
+            &self.tools,
+        )
     }
 
     /// Sends a call on a connection that other calls share. The server sends no requests during the call; it may return
@@ -286,86 +290,55 @@ impl Stateless {
         SharedConnection { connection, calls }: &SharedConnection,
         binding: Binding<'_>,
     ) -> Result<Reply, RelayError> {
-        let translation = self
-            .translation_to(request, connection)
-            .of_request(&request.context().app_data);
-        let messages = self.messages(request);
-        let input = input_of(request, binding, &messages)?;
+        let sent = self.call(request, connection);
+        let options = CallOptions {
+            input: input_of(request, binding, &sent.messages)?,
+            ..options_of(request, connection)
+        };
+        let outcome = self.outcome(&sent, client, calls, options).await?;
+        Ok(match sent.reply(outcome)? {
+            Reply::Result(result) => {
+                let tool = request.param("name").and_then(|name| name.as_str());
+                let result = binding.bind_task(result, &tool.unwrap_or_default());
+                let result = pass_input_required(result, &sent.messages)?;
+                Reply::Result(binding.bind(result))
+            }
+            reply => reply,
+        })
+    }
+
+    /// Sends a request on a connection that other calls share, and returns its outcome.
+    async fn outcome(
+        &self,
+        sent: &RelayedCall<'_>,
+        client: &ServerHandle,
+        calls: &SharedCalls,
+        options: CallOptions,
+    ) -> Result<Outcome, RelayError> {
+        let (request, connection) = (sent.request, sent.connection);
         let progress = ProgressReceiver::new(client, request.key);
-        let pending = self.send(request, connection, &translation, &progress, input)?;
-        let mut call = calls.begin(pending.key(), client, request.key, &messages);
+        let pending = sent.send(request.params(), false, &progress, options)?;
+        let mut call = calls.begin(pending.key(), client, request.key, &sent.messages);
         let watched = connection.watch(self.check_within);
         let outcome = call.outcome(pending).await;
         watched.end(&outcome);
-        if let Some(error) = call.undeclared.error_of(request, &outcome) {
-            return Err(error.into());
-        }
-        Ok(
-            match self.reply_of(request, connection, outcome, &translation)? {
-                Reply::Result(result) => {
-                    let tool = request.param("name").and_then(|name| name.as_str());
-                    let result = binding.bind_task(result, &tool.unwrap_or_default());
-                    Reply::Result(binding.bind(pass_input_required(result, &messages)?))
-                }
-                reply => reply,
-            },
-        )
-    }
-
-    /// Converts a request and sends it to the server.
-    fn send(
-        &self,
-        request: &IncomingRequest<RequestContext>,
-        connection: &Connection,
-        translation: &Translation,
-        progress: &ProgressReceiver,
-        input: Option<RequestInput>,
-    ) -> Result<PendingRequest, RelayError> {
-        let client_meta = relay::client_meta(request.client());
-        let params = translation.params(request.method(), request.params(), client_meta, false)?;
-        let progress = progress.callback(request, self.messages(request));
-        let is_stateless = connection.lifecycle() == Lifecycle::Discover;
-        let options = CallOptions {
-            progress: progress.is_some(),
-            log_level: request.log_level(),
-            trace: relay::trace(request),
-            capabilities: is_stateless.then(|| request.client().capabilities.clone()),
-            input,
-            ..CallOptions::default()
-        };
-        let sent = connection
-            .client
-            .request(request.method(), params, options, progress);
-        sent.map_err(|error| connection.unsent_error(&error))
-    }
-
-    /// Returns the reply for the client, converted from the outcome of the upstream request.
-    fn reply_of(
-        &self,
-        request: &IncomingRequest<RequestContext>,
-        connection: &Connection,
-        outcome: Outcome,
-        translation: &Translation,
-    ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
             // The next call uses another connection.
             connection.set_lost();
         }
-        let back = translation.reversed();
-        let (method, uri) = (request.method(), relay::uri_of(request));
-        match outcome {
-            Outcome::Result(result) => {
-                if method == "tools/list" {
-                    self.tools.update(result.object());
-                }
-                Ok(Reply::Result(back.result(
-                    method,
-                    result,
-                    uri.as_deref(),
-                )?))
-            }
-            Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
-            other => Err(connection.missing_answer(&other)),
+        match call.undeclared.error_of(request, &outcome) {
+            Some(error) => Err(error.into()),
+            None => Ok(outcome),
         }
+    }
+}
+
+/// Returns the options of a request of a client without a session, which names its capabilities to a server without sessions.
+fn options_of(request: &IncomingRequest<RequestContext>, connection: &Connection) -> CallOptions {
+    let is_stateless = connection.lifecycle() == Lifecycle::Discover;
+    CallOptions {
+        log_level: request.log_level(),
+        capabilities: is_stateless.then(|| request.client().capabilities.clone()),
+        ..CallOptions::default()
     }
 }

@@ -9,12 +9,12 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Stateless;
 use super::connections::Lease;
 use super::input::{input_request_key, may_require_input};
 use super::receivers::CallReceiver;
 use super::undeclared::UndeclaredCapabilities;
 use super::waiting::{RunningCall, WaitingCall};
+use super::{Stateless, options_of};
 use crate::errors::RelayError;
 use crate::relay::{self, ProgressReceiver};
 use crate::translate::Translation;
@@ -34,9 +34,7 @@ impl Stateless {
         mut lease: Lease,
     ) -> Result<Reply, RelayError> {
         let connection = lease.connection()?;
-        let translation = self
-            .translation_to(request, &connection)
-            .of_request(&request.context().app_data);
+        let sent = self.call(request, &connection);
         let (sender, mut server_requests) = mpsc::unbounded_channel();
         if !may_require_input(request) {
             // The receiver of the connection refuses the requests that the channel does not accept.
@@ -48,12 +46,14 @@ impl Stateless {
             key: request.key,
             server_requests: sender,
             undeclared: Arc::clone(&undeclared),
-            back: self.translation_to(request, &connection).reversed(),
-            messages: self.messages(request),
+            back: sent.translation.reversed(),
+            messages: sent.messages.clone(),
         })));
         let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions does not use `requestState`; it sends requests to the client instead.
-        let pending = self.send(request, &connection, &translation, &progress, None)?;
+        let options = options_of(request, &connection);
+        let pending = sent.send(request.params(), false, &progress, options)?;
+        let translation = sent.translation;
         lease.is_busy = true;
         let call = RunningCall {
             lease,
@@ -84,7 +84,13 @@ impl Stateless {
                 if let Some(error) = call.undeclared.error_of(request, &outcome) {
                     return Err(error);
                 }
-                return self.reply_of(request, &call.connection, outcome, &call.translation);
+                if outcome == Outcome::Lost {
+                    // The next call uses another connection.
+                    call.connection.set_lost();
+                }
+                let mut sent = self.call(request, &call.connection);
+                sent.translation = call.translation;
+                return sent.reply(outcome);
             }
             Some(server_request) = incoming.recv() => server_request,
         };

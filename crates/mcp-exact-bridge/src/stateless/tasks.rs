@@ -10,14 +10,14 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-use super::Stateless;
 use super::input::{pass_input_requests, pass_input_responses};
 use super::sealing::OpenedTask;
+use super::{Stateless, options_of};
 use crate::backend::Backend;
 use crate::errors::RelayError;
 use crate::hooks::MessageHooks;
 use crate::limits::Holder;
-use crate::relay::{self, ProgressReceiver};
+use crate::relay::{self};
 use crate::target::missing_member;
 use crate::tasks;
 
@@ -71,30 +71,20 @@ impl Stateless {
                 .connections
                 .shared_connection(backend, (&owner, &holder));
             let shared = shared.await?;
-            let translation = self
-                .translation_to(&request, &shared.connection)
-                .of_request(&request.context().app_data);
-            let progress = ProgressReceiver::new(client, request.key);
-            let pending =
-                match self.send(&request, &shared.connection, &translation, &progress, None) {
-                    // The connection was lost before the request was sent, so the request can be sent on another
-                    // connection.
-                    Err(RelayError::Unsent) => continue,
-                    Err(RelayError::Error(error)) => return Err(error),
-                    Ok(pending) => pending,
-                };
-            let mut call = shared
-                .calls
-                .begin(pending.key(), client, request.key, &messages);
-            return match call.outcome(pending).await {
-                Outcome::Result(result) => {
+            let sent = self.call(&request, &shared.connection);
+            let options = options_of(&request, &shared.connection);
+            return match self.outcome(&sent, client, &shared.calls, options).await {
+                // The connection was lost before the request was sent, so the request can be sent on another
+                // connection.
+                Err(RelayError::Unsent) => continue,
+                Err(RelayError::Error(error)) => Err(error),
+                Ok(Outcome::Result(result)) => {
                     let rename = |other: &str| (other == id).then(|| given.clone());
                     let task = tasks::rename_ids(result.into_object(), rename);
-                    Ok(Reply::Result(
-                        pass_task_input_requests(task, &messages)?.into(),
-                    ))
+                    let task = pass_task_input_requests(task, &messages)?;
+                    Ok(Reply::Result(task.into()))
                 }
-                outcome => self.reply_of(&request, &shared.connection, outcome, &translation),
+                Ok(outcome) => sent.reply(outcome),
             };
         }
     }
