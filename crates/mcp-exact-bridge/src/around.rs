@@ -1,0 +1,17 @@
+//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs and metrics.
+//!
+//! Nothing here knows a server or a client.
+
+pub(crate) mod access;
+pub(crate) mod gate;
+pub(crate) mod hooks;
+pub(crate) mod limits;
+pub(crate) mod live;
+pub(crate) mod losses;
+pub(crate) mod metrics;
+pub(crate) mod names;
+pub(crate) mod options;
+pub(crate) mod repairs;
+pub(crate) mod resource_uri;
+pub(crate) mod rules;
+pub(crate) mod target;

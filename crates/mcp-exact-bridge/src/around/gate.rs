@@ -1,0 +1,133 @@
+//! Admission of requests to a server: whether the rules let a request through, and the params that are sent.
+//!
+//! [`Gate::admit`] alone creates an [`Admitted`], and only an [`Admitted`] can be relayed, so that rules, audit log, routing
+//! and the server have one reading of a request.
+
+use std::sync::Arc;
+
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Principal};
+use mcp_exact_transport::RequestContext;
+
+use crate::around::access::{self, Item};
+use crate::around::names::Kind;
+use crate::around::resource_uri::ResourceUri;
+use crate::around::rules::Rules;
+use crate::around::target::{Target, missing_member, renamed};
+
+/// Rules for one request: those that apply when it arrives, until it ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    rules: Arc<Rules>,
+    principal: Option<Principal>,
+}
+
+impl Gate {
+    pub(crate) fn new(rules: Arc<Rules>, principal: Option<&Principal>) -> Self {
+        Self {
+            rules,
+            principal: principal.cloned(),
+        }
+    }
+
+    /// Returns the rules.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Returns the principal of the request.
+    pub(crate) fn principal(&self) -> Option<&str> {
+        self.principal.as_ref().map(|Principal(name)| name.as_str())
+    }
+
+    /// Returns true if the principal may see and use an item of the server with this name; `None` is a server that was removed.
+    pub(crate) fn shows(&self, server: Option<&str>, item: &Item<'_>) -> bool {
+        let rules = &self.rules.access;
+        server.is_some_and(|server| access::may_use(rules, server, self.principal(), item))
+    }
+
+    /// Returns true if a rule is for the server with this name and the principal.
+    fn has_rule(&self, server: Option<&str>) -> bool {
+        server.is_some_and(|name| access::has_rule(&self.rules.access, name, self.principal()))
+    }
+
+    /// Returns true if the principal may subscribe to a resource of a server by `subscriptions/listen`. Changes are announced
+    /// under the URI that the server knows, so only a URI in normal form is accepted where a rule applies.
+    pub(crate) fn lets_listen(&self, server: Option<&str>, uri: &str) -> bool {
+        if !self.has_rule(server) {
+            return server.is_some();
+        }
+        let normal = ResourceUri::parse(uri).filter(|normal| normal.text() == uri);
+        self.shows(server, &Item::Uri(normal.as_ref()))
+    }
+
+    /// Admits a request to a server. If a rule is for the server and the principal, the URI of a resource is replaced by
+    /// its normal form, which the rules have seen.
+    pub(crate) fn admit(
+        &self,
+        server: Option<&str>,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Admitted, PeerError> {
+        if !self.has_rule(server) {
+            return Ok(Admitted(request));
+        }
+        match Target::of(request.method(), request.params()) {
+            Target::Missing(name) => Err(missing_member(name)),
+            Target::Named(_, name) if self.shows(server, &Item::Name(&name)) => {
+                Ok(Admitted(request))
+            }
+            Target::Named(kind, name) => Err(unknown_item(kind, &name)),
+            Target::Resource(uri) => {
+                let Some(normal) = ResourceUri::parse(&uri) else {
+                    return Err(ambiguous_uri());
+                };
+                if !self.shows(server, &Item::Uri(Some(&normal))) {
+                    return Err(unknown_resource(&uri, &request));
+                }
+                if normal.text() == uri {
+                    return Ok(Admitted(request));
+                }
+                let params = request.params().cloned().unwrap_or_default();
+                let params = renamed(request.method(), &params, "uri", normal.text());
+                Ok(Admitted(request.with_call(request.method(), Some(params))))
+            }
+            // Whose task it is decides about it.
+            Target::Task(_) | Target::Nothing => Ok(Admitted(request)),
+        }
+    }
+}
+
+/// Request of a client that the rules have let through to a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted(IncomingRequest<RequestContext>);
+
+impl Admitted {
+    /// Returns the request, with the params that were admitted.
+    pub(crate) fn request(&self) -> &IncomingRequest<RequestContext> {
+        &self.0
+    }
+}
+
+/// Returns the error for a tool or prompt that no server has, or that the rules hide.
+pub(crate) fn unknown_item(kind: Kind, name: &str) -> PeerError {
+    let what = match kind {
+        Kind::Tool => "tool",
+        Kind::Prompt => "prompt",
+    };
+    PeerError::invalid_params(format!("Unknown {what}: {name}"))
+}
+
+/// Returns the error for a missing or hidden resource, with the code of the client's revision (`server/resources`,
+/// "Error Handling").
+pub(crate) fn unknown_resource(uri: &str, request: &IncomingRequest<RequestContext>) -> PeerError {
+    let data = JsonObject::from_iter([("uri", Json::string(uri))]);
+    let code = request.spec().resource_not_found_code();
+    PeerError::new(code, "Resource not found").with_data(data)
+}
+
+/// Returns the error for a URI that servers may read in several ways.
+pub(crate) fn ambiguous_uri() -> PeerError {
+    PeerError::invalid_params(
+        "`uri` has no normal form (RFC 3986) that all servers read alike; write it without dot segments, encoded \
+         separators and, for files, without query and fragment",
+    )
+}

@@ -1,0 +1,502 @@
+//! Losses of conversions: their handling by rules, their counts, and their report to clients.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_exact_convert::Loss;
+use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Repair, Revision, Tolerance};
+use mcp_exact_transport::RequestContext;
+
+use crate::around::access::matches;
+use crate::around::repairs::RepairCounters;
+
+/// Member of a result's `_meta` that lists the losses of the request and its result.
+pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
+
+/// Header of an HTTP response that lists the ids of the losses of a request and its result.
+#[cfg(feature = "http-server")]
+const LOSSES_HEADER: &str = "mcp-exact-losses";
+
+/// Maximum length of the header `mcp-exact-losses`, in bytes.
+#[cfg(any(test, feature = "http-server"))]
+const MAX_HEADER_BYTES: usize = 1024;
+
+/// Name of the server of a repaired result, which the conversion does not know.
+const RELAYED: &str = "relayed";
+
+/// Maximum number of losses that a result lists.
+const MAX_LISTED_LOSSES: usize = 100;
+
+/// Maximum number of kinds of losses that are counted separately, because clients and servers choose the names of some
+/// members.
+const MAX_COUNTED_KINDS: usize = 1000;
+
+/// Id under which all kinds of losses above [`MAX_COUNTED_KINDS`] are counted, and which ends a truncated list in the
+/// header.
+const OTHER_KINDS: &str = "other";
+
+/// Policy for some losses.
+///
+/// The last rule that matches a loss applies; without a matching rule, the policy is
+/// [`Rules::losses`](crate::Rules::losses).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossRule {
+    /// Patterns of the losses that the rule applies to, by [`LossReport::id`]; `*` matches any characters.
+    pub losses: Vec<String>,
+    /// Policy for these losses.
+    pub policy: LossPolicy,
+}
+
+impl LossRule {
+    /// Creates a rule from patterns and a policy.
+    pub fn new(losses: impl IntoIterator<Item = impl Into<String>>, policy: LossPolicy) -> Self {
+        Self {
+            losses: losses.into_iter().map(Into::into).collect(),
+            policy,
+        }
+    }
+}
+
+/// Loss in the conversion of a message to the revision of its receiver.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LossReport<'a> {
+    /// Method of the message whose params, result or error was converted.
+    pub method: &'a str,
+    /// Revision of the sender.
+    pub from: Revision,
+    /// Revision of the receiver.
+    pub to: Revision,
+    /// Loss that was reported.
+    pub loss: &'a Loss,
+}
+
+impl LossReport<'_> {
+    /// Returns the id of the kind of loss: method, kind and JSON pointer, such as `tools/list:dropped:/tools/*/icons`.
+    /// Array indices are replaced by `*`.
+    pub fn id(&self) -> String {
+        let tokens = self.loss.pointer.split('/');
+        let tokens = tokens.map(|token| match token.parse::<usize>() {
+            Ok(_) => "*",
+            Err(_) => token,
+        });
+        let place = tokens.collect::<Vec<_>>().join("/");
+        format!("{}:{}:{place}", self.method, self.loss.kind.name())
+    }
+}
+
+/// Function of the application that is called for every loss, while the message is relayed. The function must not
+/// block.
+#[derive(Clone)]
+pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
+
+impl LossHook {
+    /// Creates a hook that calls a function with the report of each loss.
+    pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for LossHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LossHook")
+    }
+}
+
+/// Number of losses by id.
+#[derive(Debug, Default)]
+pub(crate) struct LossCounters(Mutex<BTreeMap<String, u64>>);
+
+impl LossCounters {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a loss by its id.
+    fn count(&self, id: &str) {
+        let mut counted = self.lock();
+        let is_known = counted.contains_key(id);
+        let id = if is_known || counted.len() < MAX_COUNTED_KINDS {
+            id
+        } else {
+            OTHER_KINDS
+        };
+        *counted.entry(id.to_owned()).or_default() += 1;
+    }
+
+    /// Returns the number of losses by id.
+    pub(crate) fn counted(&self) -> BTreeMap<String, u64> {
+        self.lock().clone()
+    }
+}
+
+/// Settings for the handling of losses.
+#[derive(Debug, Default)]
+pub(crate) struct LossSettings {
+    /// Policy for losses without a matching rule.
+    pub(crate) policy: LossPolicy,
+    /// Policies for specific losses; the last rule that matches a loss applies.
+    pub(crate) rules: Vec<LossRule>,
+    /// Function that is called for each reported loss.
+    pub(crate) hook: Option<LossHook>,
+    /// Counters of losses; `None` if losses are not counted, because the converted values are not part of a message.
+    pub(crate) counters: Option<Arc<LossCounters>>,
+    /// Policy for results that are not of their type, and where repairs are counted.
+    pub(crate) repairs: Option<Arc<RepairCounters>>,
+    /// True if results list their losses in `_meta`.
+    pub(crate) in_meta: bool,
+    /// True if responses over HTTP list the ids of losses in a header.
+    pub(crate) in_header: bool,
+}
+
+impl LossSettings {
+    /// Returns the policy for the loss with an id.
+    fn policy_of(&self, id: &str) -> LossPolicy {
+        let is_for = |rule: &&LossRule| rule.losses.iter().any(|pattern| matches(pattern, id));
+        let rule = self.rules.iter().rev().find(is_for);
+        rule.map_or(self.policy, |rule| rule.policy)
+    }
+}
+
+/// Handling of losses in the messages of one request, or in messages outside of requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Losses {
+    /// Policies, counters and report settings for the losses.
+    settings: Arc<LossSettings>,
+    /// Losses to list in the result's `_meta`, from the request and its result; `None` if results do not list losses.
+    listed: Option<Arc<Mutex<Vec<Json>>>>,
+    /// Request over HTTP whose response lists the ids of the losses; `None` if responses do not list them.
+    request: Option<RequestContext>,
+}
+
+impl Losses {
+    pub(crate) fn new(settings: Arc<LossSettings>) -> Self {
+        Self {
+            settings,
+            listed: None,
+            request: None,
+        }
+    }
+
+    /// Creates the handling for values that only the bridge reads: losses are accepted without a report.
+    pub(crate) fn ignored() -> Self {
+        Self::new(Arc::new(LossSettings {
+            policy: LossPolicy::Accept,
+            ..LossSettings::default()
+        }))
+    }
+
+    /// Returns the same handling for one request, whose result and response list its losses if the settings require it.
+    pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            listed: self.settings.in_meta.then(Arc::default),
+            request: self.settings.in_header.then(|| request.clone()),
+        }
+    }
+
+    /// Returns the handling for the retry of a call: later losses are listed in the header of the response to the
+    /// retry.
+    pub(crate) fn of_retry(&self, request: &RequestContext) -> Self {
+        Self {
+            request: self.settings.in_header.then(|| request.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the policy for results that do not match their schema.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        match &self.settings.repairs {
+            Some(_) => Tolerance::Lenient,
+            None => Tolerance::Strict,
+        }
+    }
+
+    /// Counts the repairs of a result.
+    pub(crate) fn report_repairs(&self, method: &str, repairs: &[Repair]) {
+        if let Some(counters) = &self.settings.repairs {
+            counters.report(&RELAYED.into(), method, repairs);
+        }
+    }
+
+    /// Returns the first loss whose policy is to refuse the message.
+    pub(crate) fn refused<'l>(
+        &self,
+        method: &str,
+        (from, to): (Revision, Revision),
+        losses: &'l [Loss],
+    ) -> Option<&'l Loss> {
+        if self.settings.rules.is_empty() && self.settings.policy != LossPolicy::Refuse {
+            return None;
+        }
+        let mut lossy = losses.iter().filter(|loss| loss.kind.is_lossy());
+        lossy.find(|loss| {
+            let report = LossReport {
+                method,
+                from,
+                to,
+                loss,
+            };
+            self.settings.policy_of(&report.id()) == LossPolicy::Refuse
+        })
+    }
+
+    /// Counts losses, and reports each loss unless its policy is to accept it.
+    pub(crate) fn report(
+        &self,
+        method: &str,
+        (from, to): (Revision, Revision),
+        losses: &[Loss],
+        is_result: bool,
+    ) {
+        let settings = &*self.settings;
+        if settings.counters.is_none() && settings.hook.is_none() {
+            return;
+        }
+        for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
+            let report = LossReport {
+                method,
+                from,
+                to,
+                loss,
+            };
+            let id = report.id();
+            if let Some(counters) = &settings.counters {
+                counters.count(&id);
+            }
+            if settings.policy_of(&id) == LossPolicy::Accept {
+                continue;
+            }
+            match &settings.hook {
+                Some(LossHook(hook)) => {
+                    tracing::debug!(method, %from, %to, %loss, id, "a conversion lost information");
+                    hook(&report);
+                }
+                None => {
+                    tracing::warn!(method, %from, %to, %loss, id, "a conversion lost information");
+                }
+            }
+            if let Some(request) = &self.request {
+                list_in_header(request, &id);
+            }
+            if let Some(listed) = &self.listed {
+                let mut listed = lock(listed);
+                if listed.len() < MAX_LISTED_LOSSES {
+                    listed.push(entry(&report, is_result));
+                }
+            }
+        }
+    }
+
+    /// Adds the recorded losses of a request to the `_meta` of its result; without losses, the result is unchanged.
+    pub(crate) fn list_in_result(&self, result: RawResult) -> RawResult {
+        match &self.listed {
+            Some(listed) if !lock(listed).is_empty() => self.list_in(result.into_object()).into(),
+            _ => result,
+        }
+    }
+
+    /// Adds the losses of a request and its result to the `_meta` of the result, if the settings require it.
+    pub(crate) fn list_in(&self, result: JsonObject) -> JsonObject {
+        let Some(listed) = &self.listed else {
+            return result;
+        };
+        let listed = std::mem::take(&mut *lock(listed));
+        with_losses(result, &listed)
+    }
+}
+
+/// Adds the id of a loss to the header of the response to a request, if the request came over HTTP.
+#[cfg(feature = "http-server")]
+fn list_in_header(request: &RequestContext, id: &str) {
+    request.update_response_header(LOSSES_HEADER, |listed| with_id(listed, id));
+}
+
+/// Does nothing, because without the feature `http-server` no request comes over HTTP.
+#[cfg(not(feature = "http-server"))]
+fn list_in_header(_: &RequestContext, _: &str) {}
+
+/// Adds an id to a list of ids. The list has at most [`MAX_HEADER_BYTES`] bytes; `other` replaces all further ids.
+/// Characters that a header cannot contain are percent-encoded.
+#[cfg(any(test, feature = "http-server"))]
+fn with_id(listed: &str, id: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut encoded = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_graphic() && !matches!(byte, b',' | b'%') {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    let ids = || listed.split(", ");
+    let has_room =
+        listed.len() + encoded.len() + 2 * ", ".len() + OTHER_KINDS.len() <= MAX_HEADER_BYTES;
+    let more = if has_room { &*encoded } else { OTHER_KINDS };
+    if ids().any(|known| known == more || known == OTHER_KINDS) {
+        listed.to_owned()
+    } else if listed.is_empty() {
+        more.to_owned()
+    } else {
+        format!("{listed}, {more}")
+    }
+}
+
+fn lock(listed: &Mutex<Vec<Json>>) -> MutexGuard<'_, Vec<Json>> {
+    listed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds losses to the `_meta` of a result; without losses, the result is unchanged.
+pub(crate) fn with_losses(mut result: JsonObject, losses: &[Json]) -> JsonObject {
+    if losses.is_empty() {
+        return result;
+    }
+    let meta = result.view().find("_meta").and_then(|meta| meta.object());
+    let mut meta = meta.map(|meta| meta.to_object()).unwrap_or_default();
+    meta.insert(LOSSES_META, Json::from_encode(&losses.to_vec()));
+    result.insert("_meta", meta);
+    result
+}
+
+/// Returns the losses that a result lists.
+pub(crate) fn listed_in(result: &JsonObject) -> Vec<Json> {
+    let meta = result.view().find("_meta").and_then(|meta| meta.object());
+    let listed = meta.and_then(|meta| meta.find(LOSSES_META));
+    listed
+        .and_then(|listed| listed.decode_as().ok())
+        .unwrap_or_default()
+}
+
+/// Returns the JSON object that lists a loss in `_meta`.
+fn entry(report: &LossReport<'_>, is_result: bool) -> Json {
+    let loss = report.loss;
+    let mut entry = JsonObject::from_iter([
+        ("id", Json::string(&report.id())),
+        (
+            "in",
+            Json::string(if is_result { "result" } else { "params" }),
+        ),
+        ("kind", Json::string(loss.kind.name())),
+        ("pointer", Json::string(&loss.pointer)),
+        ("reason", Json::string(&loss.reason)),
+    ]);
+    if let Some(subject) = &loss.subject {
+        entry.insert("subject", Json::string(subject));
+    }
+    entry.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_convert::{KnownRevision, LossKind};
+
+    use super::*;
+
+    /// Creates a loss at a JSON pointer.
+    fn loss(pointer: &str) -> Loss {
+        Loss {
+            pointer: pointer.into(),
+            subject: None,
+            kind: LossKind::Dropped,
+            revision: KnownRevision::V2024_11_05,
+            reason: "a reason".into(),
+        }
+    }
+
+    /// Creates settings with rules, and with the default policy to report losses.
+    fn settings(rules: Vec<LossRule>) -> LossSettings {
+        LossSettings {
+            rules,
+            counters: Some(Arc::default()),
+            in_meta: true,
+            ..LossSettings::default()
+        }
+    }
+
+    /// Revisions of the sender and the receiver.
+    const REVISIONS: (Revision, Revision) = (
+        KnownRevision::V2025_11_25.revision(),
+        KnownRevision::V2024_11_05.revision(),
+    );
+
+    /// The header with the ids of losses has a maximum length.
+    #[test]
+    fn losses_header_has_maximum_length() {
+        let mut listed = with_id("", "tools/list:dropped:/tools/*/ü,%");
+        assert_eq!(listed, "tools/list:dropped:/tools/*/%C3%BC%2C%25");
+        assert_eq!(with_id(&listed, "tools/list:dropped:/tools/*/ü,%"), listed);
+        for number in 0..1000 {
+            listed = with_id(&listed, &format!("tools/list:dropped:/{number}"));
+            assert!(listed.len() <= MAX_HEADER_BYTES);
+        }
+        assert!(listed.ends_with(", other"), "{listed}");
+        let long = with_id("", &"x".repeat(MAX_HEADER_BYTES));
+        assert_eq!(long, OTHER_KINDS);
+    }
+
+    /// If several rules match a loss, the last one decides its policy.
+    #[test]
+    fn the_last_matching_rule_decides() {
+        let rules = vec![
+            LossRule::new(["tools/*"], LossPolicy::Refuse),
+            LossRule::new(["tools/list:dropped:/tools/*/icons"], LossPolicy::Accept),
+        ];
+        let losses = Losses::new(Arc::new(settings(rules)));
+        let refused = |method, pointer| {
+            losses
+                .refused(method, REVISIONS, &[loss(pointer)])
+                .is_some()
+        };
+        assert!(refused("tools/list", "/tools/0/title"));
+        assert!(!refused("tools/list", "/tools/17/icons"));
+        assert!(!refused("prompts/list", "/prompts/0/title"));
+    }
+
+    /// Losses with the policy to accept them are counted, and are not listed in results.
+    #[test]
+    fn accepted_losses_are_counted_and_not_listed() {
+        let rules = vec![LossRule::new(["*/icons"], LossPolicy::Accept)];
+        let settings = Arc::new(settings(rules));
+        let losses = Losses::new(Arc::clone(&settings)).of_request(&RequestContext::default());
+        let both = [
+            loss("/tools/0/icons"),
+            loss("/tools/1/icons"),
+            loss("/tools/1/title"),
+        ];
+        losses.report("tools/list", REVISIONS, &both, true);
+        let counted = settings.counters.as_ref().expect("counters").counted();
+        let counted: Vec<_> = counted
+            .iter()
+            .map(|(id, count)| (id.as_str(), *count))
+            .collect();
+        assert_eq!(
+            counted,
+            [
+                ("tools/list:dropped:/tools/*/icons", 2),
+                ("tools/list:dropped:/tools/*/title", 1),
+            ]
+        );
+        let result: JsonObject = r#"{"tools":[],"_meta":{"a":1}}"#.parse().expect("an object");
+        let result = losses.list_in(result);
+        assert_eq!(
+            result.text(),
+            r#"{"tools":[],"_meta":{"a":1,"mcp-exact/losses":[{"id":"tools/list:dropped:/tools/*/title","in":"result","kind":"dropped","pointer":"/tools/1/title","reason":"a reason"}]}}"#
+        );
+        assert_eq!(listed_in(&result).len(), 1);
+    }
+
+    /// The number of ids that are counted separately has a maximum.
+    #[test]
+    fn counted_loss_ids_are_limited() {
+        let counters = LossCounters::default();
+        for number in 0..MAX_COUNTED_KINDS + 10 {
+            counters.count(&format!("tools/call:dropped:/arguments/name-{number}"));
+        }
+        let counted = counters.counted();
+        assert_eq!(counted.len(), MAX_COUNTED_KINDS + 1);
+        assert_eq!(counted[OTHER_KINDS], 10);
+    }
+}

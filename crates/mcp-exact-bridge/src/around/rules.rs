@@ -1,0 +1,26 @@
+//! Rules of a bridge, which can change while it runs.
+
+use mcp_exact_session::LossPolicy;
+
+use crate::around::access::AccessRule;
+use crate::around::limits::PrincipalLimits;
+use crate::around::losses::LossRule;
+
+/// Rules that can change while the bridge runs.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Rules {
+    /// Rules that show or hide tools, prompts and resources.
+    pub access: Vec<AccessRule>,
+    /// Policy for messages that the other revision cannot express without a loss.
+    pub losses: LossPolicy,
+    /// Policies for specific kinds of losses; they have precedence over `losses`.
+    pub loss_rules: Vec<LossRule>,
+    /// Patterns of methods outside of the specification that are relayed, such as methods of extensions; `*` matches
+    /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
+    /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
+    /// in front of a single server without rules, and only for clients without a principal.
+    pub extension_methods: Vec<String>,
+    /// Limits of each principal; `None` for no limits.
+    pub limits: Option<PrincipalLimits>,
+}

@@ -1,0 +1,130 @@
+//! What a request names: the tool, prompt, resource or task that rules, hooks, routing and the audit log are about.
+//!
+//! [`Target::of`] alone knows which member of the params a method names.
+
+use mcp_exact_session::{Json, JsonObject, PeerError};
+
+use crate::around::names::Kind;
+
+/// What a request names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Tool or prompt with this name.
+    Named(Kind, String),
+    /// Resource with this URI, or template of URIs.
+    Resource(String),
+    /// Task with this id.
+    Task(String),
+    /// The method names an item by this member, which is missing or no string.
+    Missing(&'static str),
+    /// The method names no item.
+    Nothing,
+}
+
+impl Target {
+    /// Returns what a request names.
+    pub(crate) fn of(method: &str, params: Option<&JsonObject>) -> Self {
+        let mut object = params.map(JsonObject::view).unwrap_or_default();
+        let mut kind = Kind::Tool;
+        let name = match method {
+            "tools/call" => "name",
+            "prompts/get" => {
+                kind = Kind::Prompt;
+                "name"
+            }
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => "taskId",
+            "completion/complete" => {
+                kind = Kind::Prompt;
+                let Some(reference) = object.find("ref").and_then(|value| value.object()) else {
+                    return Self::Missing("ref");
+                };
+                object = reference;
+                match object
+                    .find("type")
+                    .and_then(|kind| kind.as_str())
+                    .as_deref()
+                {
+                    Some("ref/prompt") => "name",
+                    Some("ref/resource") => "uri",
+                    _ => return Self::Missing("type"),
+                }
+            }
+            _ => return Self::Nothing,
+        };
+        match (name, object.find(name).and_then(|text| text.as_str())) {
+            (_, None) => Self::Missing(name),
+            ("name", Some(text)) => Self::Named(kind, text.into_owned()),
+            ("uri", Some(text)) => Self::Resource(text.into_owned()),
+            (_, Some(text)) => Self::Task(text.into_owned()),
+        }
+    }
+
+    /// Returns the URI of a resource or template.
+    pub(crate) fn uri(self) -> Option<String> {
+        match self {
+            Self::Resource(uri) => Some(uri),
+            _ => None,
+        }
+    }
+
+    /// Returns the name, URI or id.
+    pub(crate) fn subject(self) -> Option<String> {
+        match self {
+            Self::Named(_, text) | Self::Resource(text) | Self::Task(text) => Some(text),
+            Self::Missing(_) | Self::Nothing => None,
+        }
+    }
+}
+
+/// Returns the error for a member that is missing or no string.
+pub(crate) fn missing_member(name: &str) -> PeerError {
+    PeerError::invalid_params(format!("`{name}` has to be a string"))
+}
+
+/// Returns params in which the item of a request has another name or URI. The other members do not change.
+pub(crate) fn renamed(method: &str, params: &JsonObject, member: &str, text: &str) -> JsonObject {
+    let mut params = params.clone();
+    if method != "completion/complete" {
+        params.insert(member, Json::string(text));
+    } else if let Some(reference) = params.view().find("ref").and_then(|value| value.object()) {
+        let mut reference = reference.to_object();
+        reference.insert(member, Json::string(text));
+        params.insert("ref", reference);
+    }
+    params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The member that a method names is read, and no other one.
+    #[test]
+    fn methods_name_one_member() {
+        let decoy = r#"{"name":"n","uri":"u:x","taskId":"t","ref":{"type":"ref/resource","uri":"u:r","name":"r"}}"#;
+        let prompt = r#"{"uri":"u:x","ref":{"type":"ref/prompt","uri":"u:r","name":"r"}}"#;
+        for (method, params, subject) in [
+            ("tools/call", decoy, Some("n")),
+            ("prompts/get", decoy, Some("n")),
+            ("resources/read", decoy, Some("u:x")),
+            ("resources/subscribe", decoy, Some("u:x")),
+            ("resources/unsubscribe", decoy, Some("u:x")),
+            ("tasks/result", decoy, Some("t")),
+            ("completion/complete", decoy, Some("u:r")),
+            ("completion/complete", prompt, Some("r")),
+            ("tools/list", decoy, None),
+            ("x/y", decoy, None),
+            ("tools/call", r#"{"name":1,"uri":"u:x"}"#, None),
+            (
+                "completion/complete",
+                r#"{"ref":{"type":"x","uri":"u:r"},"uri":"u:x"}"#,
+                None,
+            ),
+        ] {
+            let params: JsonObject = params.parse().expect("an object");
+            let target = Target::of(method, Some(&params));
+            assert_eq!(target.subject().as_deref(), subject, "{method} {params}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The bridge, and the flow of requests from clients to servers.
+//!
+//! The bridge receives the events of every client connection and starts and cancels a task for each request.
+
+use std::fmt;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use mcp_exact_session::http::ToolHeaders;
+use mcp_exact_session::{Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo};
+use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::around::limits::Holder;
+use crate::around::live::LiveRules;
+use crate::around::metrics::{Metrics, Usage};
+use crate::around::names::{Names, Prefix, check_server_names};
+use crate::around::options::{BridgeError, Options};
+use crate::around::repairs::CLIENTS;
+use crate::clients::first_client::FirstClient;
+use crate::clients::server_config::{MultiServerToolHeaders, config, config_of_many};
+use crate::clients::shared_state::{SharedState, reply};
+use crate::route::backends::{Backends, connect_all};
+use crate::route::server::Server;
+use crate::route::session::Session;
+use crate::route::stateless::SubscriptionRequest;
+use crate::route::uris::KnownUris;
+use crate::servers::upstream::Upstream;
+
+/// Gateway in front of one server or many.
+///
+/// In front of one server, the bridge has the name, capabilities and instructions of the server. In front of many
+/// servers, the bridge has the combined capabilities of all servers. Clones of a bridge share all state.
+#[derive(Clone)]
+pub struct Bridge(pub(crate) Arc<SharedState>);
+
+impl Bridge {
+    /// Creates a bridge; connects to the server once to learn its identity and capabilities.
+    ///
+    /// # Errors
+    /// [`BridgeError::Upstream`] if the server cannot be reached, or client and server support no common revision.
+    pub async fn new(upstream: impl Upstream, options: Options) -> Result<Self, BridgeError> {
+        Self::new_for(ready(None), upstream, options).await
+    }
+
+    /// Creates a bridge as [`new`](Self::new), for a client that is known by its first message. The server is started at once;
+    /// the bridge connects to it when `client` completes, and the client gets this connection.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub async fn new_for(
+        client: impl Future<Output = Option<FirstClient>>,
+        upstream: impl Upstream,
+        options: Options,
+    ) -> Result<Self, BridgeError> {
+        let options = Arc::new(options);
+        let live = Arc::new(LiveRules::new(&options));
+        let backend = Server::new(String::new(), false, Arc::new(upstream), &options, &live);
+        let backends = vec![backend];
+        prepare_for(&backends, client, &options).await;
+        let backend = &backends[0];
+        let known = backend.profile().await;
+        let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
+        let config = config(&options, &known.info, backend.is_shared(), &live)?;
+        Self::build(backends, options, live, config)
+    }
+
+    /// Creates a bridge in front of many named servers; connects to each server once, concurrently, to learn its
+    /// identity and capabilities.
+    ///
+    /// The start waits for the servers during [`Options::list_within`]; clients are notified when the others are ready. A
+    /// server that cannot be reached is retried with a delay that grows from half a second to one minute; until then,
+    /// its tools, prompts and resources are not listed.
+    ///
+    /// # Errors
+    /// [`BridgeError::Settings`] if there is no server, or a name is invalid. Names are unique and have 1 to 32
+    /// letters, digits, `-` and `_`, without `__` and without a trailing `_`.
+    pub async fn many(
+        upstreams: impl IntoIterator<Item = (String, Arc<dyn Upstream>)>,
+        options: Options,
+    ) -> Result<Self, BridgeError> {
+        Self::many_for(ready(None), upstreams, options).await
+    }
+
+    /// Creates a bridge as [`many`](Self::many), for a client that is known by its first message, see
+    /// [`new_for`](Self::new_for).
+    ///
+    /// # Errors
+    /// As [`many`](Self::many).
+    pub async fn many_for(
+        client: impl Future<Output = Option<FirstClient>>,
+        upstreams: impl IntoIterator<Item = (String, Arc<dyn Upstream>)>,
+        options: Options,
+    ) -> Result<Self, BridgeError> {
+        let options = Arc::new(options);
+        let live = Arc::new(LiveRules::new(&options));
+        let backends: Vec<Arc<Server>> = upstreams
+            .into_iter()
+            .map(|(name, upstream)| Server::new(name, true, upstream, &options, &live))
+            .collect();
+        if backends.is_empty() {
+            return Err(BridgeError::Settings("there is no server".to_owned()));
+        }
+        check_server_names(backends.iter().map(|backend| backend.name.as_str()))
+            .map_err(BridgeError::Settings)?;
+        prepare_for(&backends, client, &options).await;
+        connect_all(&backends, options.list_within).await;
+        let config = config_of_many(&options, &backends, &live)?;
+        Self::build(backends, options, live, config)
+    }
+
+    /// Creates the bridge with the servers and the settings of the endpoints for its clients.
+    fn build(
+        backends: Vec<Arc<Server>>,
+        options: Arc<Options>,
+        live: Arc<LiveRules>,
+        mut config: ServerConfig,
+    ) -> Result<Self, BridgeError> {
+        let servers = backends.iter().map(|backend| backend.name.clone());
+        let prefix = match &backends[..] {
+            [only] if !only.is_one_of_many => Prefix::Never,
+            _ => options.prefix,
+        };
+        let names = Arc::new(Names::new(prefix, servers.collect()));
+        let backends = Arc::new(Backends::new(backends));
+        config.tool_headers = Some(match &backends.all()[..] {
+            [only] if !only.is_one_of_many => Arc::clone(&only.tools) as Arc<dyn ToolHeaders>,
+            _ => Arc::new(MultiServerToolHeaders {
+                names: Arc::clone(&names),
+                backends: Arc::clone(&backends),
+            }),
+        });
+        let settings = config.build();
+        let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
+        let shared = Arc::new(SharedState {
+            backends,
+            options,
+            names,
+            uris: KnownUris::default(),
+            live,
+            counters: Arc::default(),
+            principals: Arc::default(),
+            updating: tokio::sync::Mutex::default(),
+            updates: watch::channel(0).0,
+            settings,
+            state: Mutex::default(),
+        });
+        for backend in shared.backends.all().iter() {
+            shared.announce_arrival(backend);
+        }
+        Ok(Self(shared))
+    }
+
+    /// Returns the servers by name, with their session information; the name is empty if there is only one server. The
+    /// information is `None` for a server that was never reached.
+    pub fn servers(&self) -> Vec<(String, Option<SessionInfo>)> {
+        let backends = self.0.backends.all();
+        let known = |backend: &Arc<Server>| backend.cached_profile().map(|known| known.info);
+        let backends = backends.iter().filter(|backend| !backend.is_removed());
+        backends
+            .map(|backend| (backend.name.clone(), known(backend)))
+            .collect()
+    }
+
+    /// Returns the settings and the event handler that transports require.
+    pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
+        (Arc::clone(&self.0.settings), Arc::new(self.clone()))
+    }
+
+    /// Returns the number of clients with sessions, of requests that are being relayed, and of calls that wait for the answer
+    /// of a client without a session.
+    pub fn usage(&self) -> Usage {
+        let state = self.0.lock();
+        Usage {
+            sessions: state.sessions.len(),
+            requests: state.running.len(),
+            waiting_calls: self
+                .0
+                .backends
+                .all()
+                .iter()
+                .map(|backend| backend.stateless.waiting())
+                .sum(),
+        }
+    }
+
+    /// Returns the counters since the creation of the bridge, and its current resource usage.
+    pub fn metrics(&self) -> Metrics {
+        let backends = self.0.backends.all();
+        let servers = backends.iter().filter(|backend| !backend.is_removed());
+        let servers = servers.map(|backend| backend.state()).collect();
+        let losses = self.0.live.counters().counted();
+        let repairs = self.0.live.repairs().counted();
+        Metrics::new(&self.0.counters, (losses, repairs), servers, self.usage())
+    }
+
+    /// Ends all calls, sessions and connections to servers, and waits until the connections and the processes of the servers
+    /// have ended. Without this function, processes are killed at the end of the program.
+    pub async fn shutdown(&self) {
+        let (sessions, running) = {
+            let mut state = self.0.lock();
+            (
+                std::mem::take(&mut state.sessions),
+                std::mem::take(&mut state.running),
+            )
+        };
+        running.into_values().for_each(|task| task.abort());
+        sessions
+            .values()
+            .flatten()
+            .for_each(|session| session.close());
+        drop(sessions);
+        let backends = self.0.backends.all();
+        let ending = backends.iter().cloned();
+        let ending = ending.map(|backend| async move { backend.shut_down().await });
+        ending.collect::<JoinSet<()>>().join_all().await;
+    }
+
+    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C.
+    ///
+    /// # Errors
+    /// [`ServeError`](mcp_exact_transport::ServeError) if reading or writing fails.
+    #[cfg(feature = "stdio")]
+    pub async fn serve_stdio(&self) -> Result<(), mcp_exact_transport::ServeError> {
+        let (settings, handler) = self.endpoint();
+        mcp_exact_transport::serve_stdio(settings, handler).await
+    }
+
+    /// Returns the HTTP service, which supports Streamable HTTP and HTTP+SSE. Without another path in the options, the endpoint
+    /// is `/mcp`.
+    #[cfg(feature = "http-server")]
+    pub fn http(
+        &self,
+        mut options: mcp_exact_transport::http::server::HttpServerOptions,
+    ) -> mcp_exact_transport::http::server::HttpService {
+        let (settings, handler) = self.endpoint();
+        options.path.get_or_insert_with(|| "/mcp".to_owned());
+        options.response_headers |= self.0.options.losses_in_header;
+        let shared = Arc::clone(&self.0);
+        options.admit_session.get_or_insert_with(|| {
+            Arc::new(move |principal, address| {
+                shared.admit_session(Holder::of_client(principal, address))
+            })
+        });
+        mcp_exact_transport::http::server::HttpService::new(settings, handler, options)
+    }
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge")
+            .field("servers", &self.0.backends.all().len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts all servers, and waits for the first client.
+async fn prepare_for(
+    backends: &[Arc<Server>],
+    client: impl Future<Output = Option<FirstClient>>,
+    options: &Options,
+) {
+    backends.iter().for_each(|backend| backend.prepare());
+    let client = client.await;
+    let side = client.and_then(|client| client.side(&options.downstream_offer));
+    for (backend, side) in backends.iter().zip(std::iter::repeat(side)) {
+        if let Some(side) = side {
+            backend.set_first_client(side);
+        }
+    }
+}
+
+impl ServerHandler for Bridge {
+    fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
+        let shared = &self.0;
+        match event {
+            ServerEvent::Negotiated(info) => {
+                let mut state = shared.lock();
+                // The lock is held so that servers that are added meanwhile get sessions.
+                let backends = shared.backends.all();
+                let sessions = backends.iter();
+                let sessions = sessions.map(|backend| Session::new(handle, info.clone(), backend));
+                state.sessions.insert(handle.number(), sessions.collect());
+            }
+            ServerEvent::Ready => {
+                shared
+                    .sessions(handle)
+                    .iter()
+                    .for_each(|session| session.connect_in_background());
+            }
+            ServerEvent::Request(request) => {
+                shared.resume(handle, &request);
+                shared.request(handle, request);
+            }
+            ServerEvent::Cancelled { key, .. } => {
+                let running = shared.lock().running.remove(&(handle.number(), key));
+                if let Some(running) = running {
+                    running.abort();
+                }
+                shared.end_waiting_calls(handle, Some(key));
+            }
+            ServerEvent::Subscribed {
+                key,
+                filter,
+                request,
+            } => {
+                // A subscription counts towards the requests per second, but not towards the concurrent requests,
+                // because it is long-lived.
+                if let Err(error) = shared.admit(&request) {
+                    reply(handle, key, Reply::Error(error));
+                    return;
+                }
+                let principal = request.context().principal.clone();
+                let (listening, client) = (Arc::clone(shared), handle.clone());
+                let subscribing = SubscriptionRequest {
+                    client: handle.clone(),
+                    key: Some(key),
+                    holder: Holder::of(&request),
+                };
+                shared.start(handle, key, async move {
+                    let ended = listening.listen(subscribing, filter, principal).await;
+                    if let Err(error) = ended {
+                        tracing::warn!(error = error.message(), "a subscription has ended");
+                    }
+                    client.end_subscription(key);
+                });
+            }
+            ServerEvent::Notification(notification) => {
+                for session in shared.sessions(handle) {
+                    session.notify(&notification);
+                }
+            }
+            ServerEvent::Repaired(repaired) => {
+                let client = CLIENTS.into();
+                let repairs = shared.live.repairs();
+                repairs.report(&client, &repaired.method, &repaired.repairs);
+            }
+            ServerEvent::Violation(violation) => {
+                tracing::debug!(%violation, "the client broke a rule")
+            }
+            ServerEvent::Closed => {
+                let mut state = shared.lock();
+                let number = handle.number();
+                let sessions = state.sessions.remove(&number);
+                state.running.retain(|(endpoint, _), running| {
+                    let is_other = *endpoint != number;
+                    if !is_other {
+                        running.abort();
+                    }
+                    is_other
+                });
+                drop(state);
+                sessions
+                    .iter()
+                    .flatten()
+                    .for_each(|session| session.close());
+                drop(sessions);
+                shared.end_waiting_calls(handle, None);
+            }
+            _ => {}
+        }
+    }
+}

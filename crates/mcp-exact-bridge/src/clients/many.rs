@@ -1,0 +1,385 @@
+//! Routing of requests among many servers. The lists of all servers are joined in `lists.rs`.
+//!
+//! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts
+//! mention them: a request for a URI is sent first to the server that lists the URI or a template with a matching
+//! prefix, and then to the other servers in turn, until a server has the resource.
+
+mod lists;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_revisions::Side;
+use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+
+use crate::around::access::{Item, matches};
+use crate::around::gate::{self, Admitted, Gate};
+use crate::around::hooks::Call;
+use crate::around::metrics::CallTimer;
+use crate::around::names::Kind;
+use crate::around::resource_uri::ResourceUri;
+use crate::around::target::{self, Target};
+use crate::clients::shared_state::SharedState;
+use crate::route::server::Server;
+use crate::route::session::Session;
+use crate::servers::tasks;
+use lists::{Entries, LISTS, List};
+
+/// Time limit for the answer of one server to a list that is needed to find a name.
+const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Destination of a request.
+enum Destination {
+    /// The server with this index receives the request, with these params.
+    One(usize, Option<JsonObject>),
+    /// The servers receive the request in turn, until a server has the item that the request names.
+    First(Target),
+}
+
+impl SharedState {
+    /// Relays a request, and returns the answer for the client.
+    pub(crate) async fn relay(
+        self: &Arc<Self>,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let gate = Gate::new(self.live.rules(), request.context().principal.as_ref());
+        let gate = &gate;
+        if !self.may_relay(gate, &request) {
+            let error = PeerError::method_not_found(request.method());
+            return Err(self.refuse(&request, error));
+        }
+        if self.relays_without_inspection(gate) {
+            return self.relay_to(gate, 0, client, request).await;
+        }
+        let is_list = |list: &&List| list.method == request.method();
+        if let Some(list) = LISTS.iter().find(is_list)
+            && is_defined(request.revision(), list.method)
+        {
+            return self.list(gate, *list, client, &request).await;
+        }
+        if names_task(&request) {
+            let server = self.server_of_task(client, &request);
+            let server = server.ok_or_else(|| self.refuse(&request, tasks::unknown_task()))?;
+            return self.relay_to(gate, server, client, request).await;
+        }
+        match self.destination(gate, client, &request).await? {
+            Destination::One(server, params) => {
+                let request = request.with_call(request.method(), params);
+                self.relay_to(gate, server, client, request).await
+            }
+            Destination::First(target) => self.relay_to_first(gate, target, client, &request).await,
+        }
+    }
+
+    /// Reports a request that is refused and reaches no server; returns the error of the refusal.
+    pub(crate) fn refuse(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        error: PeerError,
+    ) -> PeerError {
+        if let Some(observer) = &self.options.on_call {
+            observer.report_refusal(&Call::new("", request), &error);
+        }
+        error
+    }
+
+    /// Returns true if the revision of the client defines the request, or a rule allows the method. Access rules do not
+    /// apply to the items that an undefined request names, so by default an undefined request is relayed only in front
+    /// of a single server without rules, and only for clients without a principal.
+    fn may_relay(&self, gate: &Gate, request: &IncomingRequest<RequestContext>) -> bool {
+        let method = request.method();
+        let is_alone = || gate.principal().is_none() && self.relays_without_inspection(gate);
+        let mut patterns = gate.rules().extension_methods.iter();
+        is_defined(request.revision(), method)
+            || self.relays_extension_tasks(request)
+            || patterns.any(|pattern| matches(pattern, method))
+            || is_alone()
+    }
+
+    /// Returns true if the request names a task of the tasks extension, and a server declares the extension.
+    fn relays_extension_tasks(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let backends = self.backends.all();
+        let has_extension = |backend: &Arc<Server>| {
+            let profile = backend.cached_profile();
+            profile.is_some_and(|known| tasks::declares_extension(&known.info.capabilities))
+        };
+        tasks::is_extension_request(request) && backends.iter().any(has_extension)
+    }
+
+    /// Returns the server that has created the task that a request names, if the task belongs to the client.
+    fn server_of_task(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<usize> {
+        self.find_server(client, request, |backend, session| match session {
+            Some(session) => session.has_task(request),
+            None => backend.stateless.has_task(backend, request),
+        })
+    }
+
+    /// Returns the first server that satisfies a predicate. The predicate receives a server, and the session of the
+    /// client with this server.
+    fn find_server(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        is_right: impl Fn(&Server, Option<&Session>) -> bool,
+    ) -> Option<usize> {
+        let backends = self.backends.all();
+        let mut servers = backends.iter().enumerate();
+        let found = servers.find(|(server, backend)| {
+            let session = self.session(client, request, *server);
+            is_right(backend, session.as_deref())
+        });
+        found.map(|(server, _)| server)
+    }
+
+    /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
+    fn relays_without_inspection(&self, gate: &Gate) -> bool {
+        let backends = self.backends.all();
+        backends.len() == 1 && !backends[0].is_one_of_many && gate.rules().access.is_empty()
+    }
+
+    /// Admits a request to a server, relays it through the hooks, and counts it. What a hook has changed is admitted again.
+    async fn relay_to(
+        self: &Arc<Self>,
+        gate: &Gate,
+        server: usize,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let backend = self.backends.get(server);
+        let span = tracing::Span::current();
+        span.record("server", &backend.name);
+        let admitted = if is_defined_by_server_only(&backend, &request) {
+            Err(PeerError::method_not_found(request.method()))
+        } else {
+            gate.admit(backend.listed_name(), request.clone())
+        };
+        let request = admitted.as_ref().map_or(&request, Admitted::request);
+        let call = self
+            .has_observers()
+            .then(|| Call::new(&backend.name, request));
+        let observer = self.options.on_call.clone().zip(call.clone());
+        let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
+        let send = async |admitted: Result<Admitted, PeerError>| match admitted {
+            Ok(admitted) => self.send(&backend, server, client, admitted).await,
+            Err(error) => Reply::Error(error),
+        };
+        let is_hooked = admitted.is_ok() && !self.options.hooks.is_empty();
+        let reply = match call.filter(|_| is_hooked) {
+            None => send(admitted).await,
+            Some(call) => {
+                let relay = async |changed: Option<JsonObject>| match changed {
+                    None => send(admitted.clone()).await,
+                    params => {
+                        let changed = request.with_call(request.method(), params);
+                        send(gate.admit(backend.listed_name(), changed)).await
+                    }
+                };
+                self.options.hooks.run(call, relay).await
+            }
+        };
+        timer.end(&reply);
+        match reply {
+            Reply::Error(error) => {
+                span.record("otel.status_code", "ERROR");
+                Err(error)
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// Returns true if there is a hook or an observer of requests.
+    fn has_observers(&self) -> bool {
+        self.options.on_call.is_some() || !self.options.hooks.is_empty()
+    }
+
+    /// Sends an admitted request to a server, and returns the answer.
+    async fn send(
+        &self,
+        backend: &Server,
+        server: usize,
+        client: &ServerHandle,
+        admitted: Admitted,
+    ) -> Reply {
+        let relayed = match self.session(client, admitted.request(), server) {
+            Some(session) => session.relay(&admitted).await,
+            None => backend.stateless.relay(backend, client, &admitted).await,
+        };
+        relayed.unwrap_or_else(Reply::Error)
+    }
+
+    /// Returns the destination of a request: the server of the tool or prompt that it names, or else the first server that
+    /// has the item.
+    async fn destination(
+        self: &Arc<Self>,
+        gate: &Gate,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Destination, PeerError> {
+        let target = Target::of(request.method(), request.params());
+        match target {
+            Target::Named(kind, name) => {
+                let (server, own) = self.find(gate, kind, &name, client, request).await?;
+                let params = request.params();
+                let params =
+                    params.map(|params| target::renamed(request.method(), params, "name", &own));
+                Ok(Destination::One(server, params))
+            }
+            Target::Missing("name") => Err(self.refuse(request, target::missing_member("name"))),
+            target => Ok(Destination::First(target)),
+        }
+    }
+
+    /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
+    /// the item. Reads the lists of all servers if the name is unknown.
+    async fn find(
+        self: &Arc<Self>,
+        gate: &Gate,
+        kind: Kind,
+        name: &str,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<(usize, String), PeerError> {
+        let mut found = self.names.find(kind, name);
+        if found.is_none()
+            && let Some(list) = LISTS
+                .iter()
+                .find(|list| list.entries == Entries::Named(kind))
+        {
+            // The client may have learned the name from another process.
+            tracing::debug!(name, "an unknown name is looked for");
+            let within = SERVER_ANSWER_TIMEOUT;
+            let read = self.entries_of_all(gate, *list, client, request, within);
+            read.await;
+            found = self.names.find(kind, name);
+        }
+        let is_shown = |(server, own): &(usize, String)| {
+            gate.shows(self.backends.get(*server).listed_name(), &Item::Name(own))
+        };
+        found
+            .filter(is_shown)
+            .ok_or_else(|| self.refuse(request, gate::unknown_item(kind, name)))
+    }
+
+    /// Returns the server whose input requests a retry answers; `None` if the `requestState` of the retry does not name
+    /// one.
+    fn server_of_retry(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<usize> {
+        request.state.as_ref()?;
+        self.find_server(client, request, |backend, session| match session {
+            Some(session) => session.is_server_of_retry(request),
+            None => backend.stateless.is_server_of_retry(backend, request),
+        })
+    }
+
+    /// Relays a request to one server after the other, until a server has the named item. Starts with the server whose
+    /// input requests the retry answers, or else with the server that is known to have the item.
+    async fn relay_to_first(
+        self: &Arc<Self>,
+        gate: &Gate,
+        target: Target,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let reader = gate.principal();
+        let uri = target.uri();
+        let known = uri.as_deref().and_then(|uri| {
+            let answered = || self.uris.answered_by(reader, uri);
+            let of_retry = is_retry(request).then(answered).flatten();
+            of_retry.or_else(|| self.uris.server_of(reader, uri))
+        });
+        let first = self.server_of_retry(client, request).or(known);
+        let (mut last, mut subscribed) = (None, None);
+        // A resource that no server lists may belong to any server that accepts a subscription.
+        let is_for_all = uri.as_ref().is_some_and(|uri| {
+            let is_subscription = matches!(
+                request.method(),
+                "resources/subscribe" | "resources/unsubscribe"
+            );
+            is_subscription && self.uris.listed_by(uri, |_| true).is_none()
+        });
+        let normal = uri.as_deref().and_then(ResourceUri::parse);
+        let item = match &uri {
+            Some(_) => Item::Uri(normal.as_ref()),
+            None => Item::Name(request.method()),
+        };
+        let backends = self.backends.all();
+        let mut servers: Vec<_> = backends.iter().enumerate().collect();
+        servers.sort_by_key(|(server, _)| Some(*server) != first);
+        for (server, backend) in servers {
+            if !gate.shows(backend.listed_name(), &item) {
+                continue;
+            }
+            // The responses are for the server that has sent the input requests.
+            let is_last = is_retry(request) && first == Some(server);
+            match self.relay_to(gate, server, client, request.clone()).await {
+                Err(error) if is_unknown(&error) && !is_last => {
+                    last.get_or_insert(error);
+                }
+                // An unreachable server may have the item, but its error is returned only after all other servers were
+                // tried.
+                Err(error) if backend.is_unreachable() && !is_last => last = Some(error),
+                Ok(reply) if is_for_all => subscribed = Some(reply),
+                answered => {
+                    if let ("resources/read", Some(uri), Ok(_)) =
+                        (request.method(), &uri, &answered)
+                    {
+                        self.uris.record_answer(server, reader, uri);
+                    }
+                    return answered;
+                }
+            }
+        }
+        if let Some(reply) = subscribed {
+            return Ok(reply);
+        }
+        Err(last.unwrap_or_else(|| {
+            let error = match (&uri, &normal) {
+                (Some(_), None) => gate::ambiguous_uri(),
+                (Some(uri), Some(_)) => gate::unknown_resource(uri, request),
+                (None, _) => PeerError::method_not_found(request.method()),
+            };
+            self.refuse(request, error)
+        }))
+    }
+}
+
+/// Returns true if the error means that the server does not have the item that a request names.
+fn is_unknown(error: &PeerError) -> bool {
+    matches!(error.code(), Some(-32601 | -32602 | -32002))
+}
+
+/// Returns true if a revision defines a request of clients with this method.
+fn is_defined(revision: Revision, method: &str) -> bool {
+    let spec = mcp_exact_revisions::find(revision.as_str());
+    spec.is_some_and(|spec| spec.sends_request(Side::Client, method))
+}
+
+/// Returns true if the request names a task.
+fn names_task(request: &IncomingRequest<RequestContext>) -> bool {
+    tasks::is_extension_request(request)
+        || tasks::is_session_request(request.revision(), request.method())
+}
+
+/// Returns true if the server's revision defines the method but the client's revision does not, such as `initialize`
+/// from a client of 2026-07-28. Such a request cannot be converted.
+fn is_defined_by_server_only(backend: &Server, request: &IncomingRequest<RequestContext>) -> bool {
+    let method = request.method();
+    !is_defined(request.revision(), method)
+        && backend
+            .cached_profile()
+            .is_some_and(|known| is_defined(known.info.revision, method))
+}
+
+/// Returns true if the request contains responses to input requests of a server.
+fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
+    request.state.is_some() || !request.responses.is_empty()
+}

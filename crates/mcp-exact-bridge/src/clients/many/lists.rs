@@ -1,0 +1,416 @@
+//! Lists that join the lists of all servers.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::{
+    Change, IncomingRequest, Json, JsonObject, ListCursors, Outcome, PeerError, Repair, RepairRule,
+    Reply,
+};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::SERVER_ANSWER_TIMEOUT;
+use crate::around::access::Item;
+use crate::around::gate::Gate;
+use crate::around::losses::{self, Losses};
+use crate::around::names::Kind;
+use crate::around::resource_uri::ResourceUri;
+use crate::clients::shared_state::SharedState;
+use crate::route::server::Server;
+use crate::route::translate::Translation;
+use crate::servers::errors;
+use crate::servers::tasks;
+
+/// Kind of list, such as the list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct List {
+    /// Method of the list request.
+    pub(super) method: &'static str,
+    /// Capability that a server must declare to have the list.
+    capability: &'static str,
+    /// Member of the result that contains the entries.
+    member: &'static str,
+    /// Kind of the entries.
+    pub(super) entries: Entries,
+}
+
+/// Kind of the entries of a list, which determines the member that identifies an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entries {
+    /// Tools or prompts.
+    Named(Kind),
+    /// Resources.
+    Resources,
+    /// Resource templates.
+    Templates,
+    /// Tasks of a client with a session (2025-11-25).
+    Tasks,
+}
+
+/// All lists that are joined.
+pub(super) const LISTS: [List; 5] = [
+    List {
+        method: "tools/list",
+        capability: "tools",
+        member: "tools",
+        entries: Entries::Named(Kind::Tool),
+    },
+    List {
+        method: "prompts/list",
+        capability: "prompts",
+        member: "prompts",
+        entries: Entries::Named(Kind::Prompt),
+    },
+    List {
+        method: "resources/list",
+        capability: "resources",
+        member: "resources",
+        entries: Entries::Resources,
+    },
+    List {
+        method: "resources/templates/list",
+        capability: "resources",
+        member: "resourceTemplates",
+        entries: Entries::Templates,
+    },
+    List {
+        method: "tasks/list",
+        capability: "tasks",
+        member: "tasks",
+        entries: Entries::Tasks,
+    },
+];
+
+impl Entries {
+    /// Returns the name of the member that identifies an entry.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Named(_) => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+            Self::Tasks => "taskId",
+        }
+    }
+}
+
+impl List {
+    /// Returns true if a server declares the list; a shared server offers no list of tasks.
+    fn is_offered(self, backend: &Server, capabilities: &JsonObject) -> bool {
+        match self.entries {
+            Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
+            _ => capabilities.view().find(self.capability).is_some(),
+        }
+    }
+}
+
+impl SharedState {
+    /// Joins the lists of all servers. The entries of a server that does not answer are omitted.
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        gate: &Gate,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        if request.param("cursor").is_some() {
+            let words = "`cursor` is none of this server's: its lists have one page";
+            return Err(PeerError::invalid_params(words));
+        }
+        let within = self.options.list_within;
+        let read = self.entries_of_all(gate, list, client, request, within);
+        let (listed, is_complete) = read.await;
+        let mut result = empty(list, request)?;
+        if let Some(lifetime) = lifetime(gate, &listed)
+            && is_complete
+            && result.get("ttlMs").is_some()
+        {
+            result.insert("ttlMs", lifetime.milliseconds);
+            if lifetime.is_public {
+                result.insert("cacheScope", Json::string("public"));
+            }
+        }
+        let (mut entries, mut losses) = (Vec::new(), Vec::new());
+        for of_server in listed {
+            entries.extend(of_server.entries);
+            losses.extend(self.losses_of(of_server.server, of_server.losses));
+        }
+        result.insert(list.member, Json::from_encode(&entries));
+        Ok(Reply::Result(losses::with_losses(result, &losses).into()))
+    }
+
+    /// Adds the name of the server to each listed loss, as a member `server`.
+    fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
+        let name = Json::string(&self.backends.get(server).name);
+        losses
+            .into_iter()
+            .map(move |loss| match JsonObject::try_from(loss.clone()) {
+                Ok(mut object) => {
+                    object.insert("server", name.clone());
+                    object.into()
+                }
+                Err(_) => loss,
+            })
+    }
+
+    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The returned flag is
+    /// false if a server did not answer within the time `within`; the client is notified when its list is there.
+    pub(super) async fn entries_of_all(
+        self: &Arc<Self>,
+        gate: &Gate,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        within: Duration,
+    ) -> (Vec<ServerList>, bool) {
+        let mut is_complete = true;
+        let mut reading = JoinSet::new();
+        let answered_at = Instant::now() + within;
+        let longest = SERVER_ANSWER_TIMEOUT.max(self.options.connect_timeout);
+        let backends = self.backends.all();
+        for (server, backend) in backends.iter().enumerate() {
+            if backend.is_removed() {
+                continue;
+            }
+            let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
+            let gate = gate.clone();
+            reading.spawn(async move {
+                let reading = shared.entries(&gate, server, list, &client, &request);
+                let read = timeout(longest, reading).await;
+                let late = |_| Err(PeerError::internal("the server gave no answer in time"));
+                let read = read.unwrap_or_else(late);
+                // The list was answered without this server.
+                if Instant::now() >= answered_at && matches!(read, Ok(Some(_))) {
+                    shared.announce_late(&client, list);
+                }
+                (server, read)
+            });
+        }
+        let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
+        let mut missing: BTreeSet<usize> = (0..backends.len())
+            .filter(|server| !backends[*server].is_removed())
+            .collect();
+        let leave_out = |server: usize, error: &str| {
+            backends[server].set_missed();
+            let server = backends[server].name.as_str();
+            let method = list.method;
+            tracing::warn!(server, method, error, "a server is left out of a list");
+        };
+        while let Ok(Some(read)) = timeout_at(answered_at, reading.join_next()).await {
+            match read {
+                Ok((server, read)) => {
+                    missing.remove(&server);
+                    match read {
+                        Ok(listed) => all[server] = listed,
+                        Err(error) => {
+                            is_complete = false;
+                            leave_out(server, error.message());
+                        }
+                    }
+                }
+                Err(error) => tracing::error!(%error, "a list was not read"),
+            }
+        }
+        for server in missing {
+            is_complete = false;
+            leave_out(server, "the server is not ready yet");
+        }
+        // Those that are late are read on, because a dropped request would start a slow server anew.
+        reading.detach_all();
+        let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
+        // Names are assigned in the order of the servers, not of their answers.
+        for listed in &mut listed {
+            self.rename(gate, list, listed);
+        }
+        (listed, is_complete)
+    }
+
+    /// Notifies a client that a list may have changed, because a server has answered after the list was answered without it.
+    fn announce_late(&self, client: &ServerHandle, list: List) {
+        let change = match list.entries {
+            Entries::Named(Kind::Tool) => Change::Tools,
+            Entries::Named(Kind::Prompt) => Change::Prompts,
+            Entries::Resources | Entries::Templates => Change::Resources,
+            // The revision has no notification for this list.
+            Entries::Tasks => return,
+        };
+        client.publish(&change);
+    }
+
+    /// Reads all pages of a server's list; `None` if the server has no such list.
+    async fn entries(
+        self: &Arc<Self>,
+        gate: &Gate,
+        server: usize,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<ServerList>, PeerError> {
+        let backend = self.backends.get(server);
+        if !list.is_offered(&backend, &backend.profile().await?.info.capabilities) {
+            return Ok(None);
+        }
+        let mut listed: Option<ServerList> = None;
+        let mut cursor: Option<Json> = None;
+        let mut cursors = ListCursors::new(backend.max_pages());
+        let params = list_params(request);
+        loop {
+            let mut params = params.clone();
+            if let Some(cursor) = cursor.take() {
+                params.insert("cursor", cursor);
+            }
+            let params = (!params.is_empty()).then_some(params);
+            let request = request.with_call(list.method, params);
+            let mut page = self.relay_to(gate, server, client, request.clone()).await;
+            if page
+                .as_ref()
+                .is_err_and(|error| *error == errors::missing_answer_error(&Outcome::Lost, None))
+            {
+                // Repeating a list request is safe.
+                page = self.relay_to(gate, server, client, request).await;
+            }
+            let page = match page? {
+                Reply::Result(page) => page.into_object(),
+                Reply::Error(error) => return Err(error),
+                _ => return Err(PeerError::internal("the server asks before it lists")),
+            };
+            let entries = page.view().find(list.member);
+            let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
+            let mut entries = entries.unwrap_or_default();
+            let next = cursors.next_cursor(&page);
+            let repeated = |repair: &Repair| repair.rule == RepairRule::RepeatedCursor;
+            let has_repeated = next.as_ref().is_err_and(repeated);
+            let losses = losses::listed_in(&page);
+            match &mut listed {
+                Some(listed) => {
+                    if has_repeated {
+                        // The page may be one that was read before.
+                        let known: HashSet<&str> =
+                            listed.entries.iter().map(JsonObject::text).collect();
+                        entries.retain(|entry| !known.contains(entry.text()));
+                    }
+                    listed.entries.extend(entries);
+                    listed.losses.extend(losses);
+                }
+                None => {
+                    listed = Some(ServerList {
+                        server,
+                        first: page,
+                        entries,
+                        losses,
+                    });
+                }
+            }
+            match next {
+                Ok(Some(next)) => cursor = Some(next),
+                Ok(None) => break,
+                Err(repair) => {
+                    backend.repairs().report(list.method, &[repair]);
+                    break;
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Removes the entries that the principal may not use, and renames the others for clients.
+    fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList) {
+        let server = listed.server;
+        let backend = self.backends.get(server);
+        let mut uris = Vec::new();
+        listed.entries.retain_mut(|entry| {
+            let key = entry.view().find(list.entries.key());
+            let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
+                return false;
+            };
+            // The server's session has removed the tasks of other clients.
+            let kind = match list.entries {
+                Entries::Named(kind) => kind,
+                Entries::Tasks => return true,
+                Entries::Resources | Entries::Templates => {
+                    let normal = ResourceUri::parse(&key);
+                    // The resources of a server do not depend on the principal.
+                    uris.push(key);
+                    return gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
+                }
+            };
+            if !gate.shows(backend.listed_name(), &Item::Name(&key)) {
+                return false;
+            }
+            let Some(name) = self.names.assign(kind, server, &key) else {
+                return false;
+            };
+            if name != key {
+                entry.insert("name", Json::string(&name));
+            }
+            true
+        });
+        match list.entries {
+            Entries::Named(_) | Entries::Tasks => {}
+            Entries::Resources => self.uris.set_resources(server, uris),
+            Entries::Templates => self.uris.set_templates(server, &uris),
+        }
+    }
+}
+
+/// Cache hint of a list (`ttlMs` and `cacheScope`).
+struct Lifetime {
+    /// Cache lifetime, in milliseconds.
+    milliseconds: u64,
+    /// True if caches may share the list between users.
+    is_public: bool,
+}
+
+/// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if the
+/// list of a server has no hint.
+fn lifetime(gate: &Gate, listed: &[ServerList]) -> Option<Lifetime> {
+    let mut strictest = Lifetime {
+        milliseconds: u64::MAX,
+        // A list that depends on the principal must not be shared between principals.
+        is_public: gate.rules().access.is_empty(),
+    };
+    for ServerList { first, .. } in listed {
+        let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
+        let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
+        strictest.milliseconds = strictest.milliseconds.min(milliseconds);
+        strictest.is_public &= scope?.as_str()? == "public";
+    }
+    (!listed.is_empty()).then_some(strictest)
+}
+
+/// List of one server.
+pub(super) struct ServerList {
+    /// Index of the server.
+    server: usize,
+    /// First page of the list; its cache hints apply to the list.
+    first: JsonObject,
+    /// Entries of all pages.
+    entries: Vec<JsonObject>,
+    /// Losses in the conversions of all pages.
+    losses: Vec<Json>,
+}
+
+/// Returns the params of a list request with the `_meta` of the client's request.
+fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
+    let meta = request.param("_meta").map(|meta| meta.to_json());
+    meta.map(|meta| ("_meta", meta)).into_iter().collect()
+}
+
+/// Returns the result of a list request without entries, in the revision of the client.
+fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
+    let none: Vec<Json> = Vec::new();
+    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
+    if list.entries == Entries::Tasks {
+        return Ok(result);
+    }
+    let oldest = mcp_exact_session::revisions().next();
+    let translation = Translation {
+        from: oldest.unwrap_or_else(|| request.revision()),
+        to: request.revision(),
+        losses: Losses::ignored(),
+    };
+    let result = translation.result(list.method, result.into(), None)?;
+    Ok(result.into_object())
+}

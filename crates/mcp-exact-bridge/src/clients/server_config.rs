@@ -1,0 +1,171 @@
+//! Settings of the endpoints that serve the bridge's clients: identity, capabilities and instructions of one server or
+//! of many servers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_exact_session::http::{MirroredParam, ToolHeaders};
+use mcp_exact_session::{
+    ExtensionPolicy, Identity, InputMode, JsonObject, ServerConfig, SessionInfo,
+};
+use serde_json::{Map, Value};
+
+use crate::around::live::LiveRules;
+use crate::around::names::{Kind, Names};
+use crate::around::options::{BridgeError, Options};
+use crate::route::backends::Backends;
+use crate::route::server::Server;
+use crate::route::translate::{Translation, newest};
+use crate::servers::backend::ServerProfile;
+use crate::servers::client_side::identity;
+use crate::servers::tasks;
+
+/// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
+/// presents.
+pub(crate) fn config(
+    options: &Options,
+    server: &SessionInfo,
+    is_shared: bool,
+    live: &LiveRules,
+) -> Result<ServerConfig, BridgeError> {
+    let identity = server.implementation.as_ref().and_then(identity);
+    let identity = identity.unwrap_or_else(|| options.identity.clone());
+    let mut config = config_with(options, identity);
+    config.capabilities = capabilities(server, is_shared, live)?;
+    add_extensions(&mut config);
+    config.instructions = server.instructions.clone();
+    Ok(config)
+}
+
+/// Returns the settings of the endpoints for clients of many servers.
+pub(crate) fn config_of_many(
+    options: &Options,
+    backends: &[Arc<Server>],
+    live: &LiveRules,
+) -> Result<ServerConfig, BridgeError> {
+    let mut config = config_with(options, options.identity.clone());
+    let mut all = Vec::new();
+    if options.servers_may_change {
+        all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
+    }
+    let mut instructions = Vec::new();
+    for backend in backends {
+        let Some(ServerProfile { info, .. }) = backend.cached_profile() else {
+            // A server that was not reached yet may have any capability.
+            all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
+            continue;
+        };
+        all.push(capabilities(&info, backend.is_shared(), live)?);
+        if let Some(text) = info.instructions {
+            instructions.push(format!("# {}\n\n{text}", backend.name));
+        }
+    }
+    config.capabilities = joined(all.into_iter());
+    add_extensions(&mut config);
+    config.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+    Ok(config)
+}
+
+/// All capabilities that a server can have. The declaration of tasks is harmless for servers without tasks, since each
+/// tool states whether its calls may become tasks.
+const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
+    "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},
+    "tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},
+    "extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// Adds the methods of the extensions that the capabilities declare.
+fn add_extensions(config: &mut ServerConfig) {
+    if tasks::declares_extension(&config.capabilities) {
+        config.extensions.negotiated.push(tasks::extension());
+    }
+}
+
+/// Returns the capabilities of a server that the bridge declares to its clients, in the form of the newest revision.
+/// The member `tasks` of 2025-11-25 is kept, and is declared only to clients of 2025-11-25. Capabilities that the
+/// newest revision cannot express are reported as losses.
+fn capabilities(
+    server: &SessionInfo,
+    is_shared: bool,
+    live: &LiveRules,
+) -> Result<JsonObject, BridgeError> {
+    let up = Translation {
+        from: server.revision,
+        to: newest(),
+        losses: live.losses(),
+    };
+    let capabilities = up.definition("ServerCapabilities", &server.capabilities);
+    let mut capabilities =
+        capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
+    let spec = mcp_exact_revisions::find(server.revision.as_str());
+    if spec.is_some_and(|spec| !spec.has_completions_capability()) {
+        // 2024-11-05 has no capability for completion, so only a request shows whether the server supports it.
+        capabilities.insert("completions", JsonObject::new());
+    }
+    if tasks::has_tasks(server.revision)
+        && !is_shared
+        && let Some(declared) = server.capabilities.get("tasks")
+    {
+        capabilities.insert("tasks", declared);
+    }
+    Ok(capabilities)
+}
+
+/// Returns the settings that do not depend on the servers.
+fn config_with(options: &Options, identity: Identity) -> ServerConfig {
+    let mut config = ServerConfig::new(identity);
+    config.offer = options.downstream_offer.clone();
+    config.extensions.policy = ExtensionPolicy::AllowAll;
+    config.input = InputMode::PassThrough;
+    config.keeps_cache_scope = true;
+    config.keeps_error_codes = true;
+    config.application_acknowledges = true;
+    config.tolerance = options.tolerance;
+    config.limits = options.limits.clone();
+    config.request_timeout = options.request_timeout;
+    config
+}
+
+/// Header-mirrored parameters of the tools of many servers, by the name that clients use for a tool.
+pub(crate) struct MultiServerToolHeaders {
+    /// Names of the tools for clients, with the server of each tool.
+    pub(crate) names: Arc<Names>,
+    /// Servers, each with the parameters of its tools.
+    pub(crate) backends: Arc<Backends>,
+}
+
+impl fmt::Debug for MultiServerToolHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MultiServerToolHeaders")
+    }
+}
+
+impl ToolHeaders for MultiServerToolHeaders {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
+        let (server, own) = self.names.find(Kind::Tool, name)?;
+        self.backends.get(server).tools.params_of(&own)
+    }
+}
+
+/// Returns the union of the capabilities of all servers.
+fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
+    let mut joined = Map::new();
+    for capabilities in all {
+        if let Ok(Value::Object(capabilities)) = serde_json::from_str(capabilities.text()) {
+            join(&mut joined, capabilities);
+        }
+    }
+    let text = Value::Object(joined).to_string();
+    text.parse().unwrap_or_default()
+}
+
+/// Adds capabilities to `into`; a flag becomes true if it is true in `into` or in `more`.
+fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
+            (Some(Value::Bool(known)), Value::Bool(more)) => *known |= more,
+            (Some(_), _) => {}
+            (None, value) => drop(into.insert(name, value)),
+        }
+    }
+}

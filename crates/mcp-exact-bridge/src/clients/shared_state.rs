@@ -1,0 +1,247 @@
+//! State that all clones of a bridge share: servers, rules, and the sessions and requests of clients.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_exact_session::{
+    IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome, ServerSettings,
+};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::around::limits::{Admission, Holder, Principals};
+use crate::around::live::LiveRules;
+use crate::around::metrics::Counters;
+use crate::around::names::Names;
+use crate::around::options::Options;
+use crate::route::backends::Backends;
+use crate::route::server::Server;
+use crate::route::session::Session;
+use crate::route::uris::KnownUris;
+use crate::servers::connection::EVERY_LIST;
+
+/// State that all clones of a bridge share.
+pub(crate) struct SharedState {
+    /// Servers behind the bridge.
+    pub(crate) backends: Arc<Backends>,
+    /// Settings of the bridge.
+    pub(crate) options: Arc<Options>,
+    /// Names of the tools and prompts of all servers.
+    pub(crate) names: Arc<Names>,
+    /// Servers of the known resource URIs.
+    pub(crate) uris: KnownUris,
+    /// Current rules.
+    pub(crate) live: Arc<LiveRules>,
+    /// Counters of all requests.
+    pub(crate) counters: Arc<Counters>,
+    /// Usage of each principal.
+    pub(crate) principals: Arc<Principals>,
+    /// Lock that is held while [`Bridge::update`](crate::Bridge::update) runs.
+    pub(crate) updating: tokio::sync::Mutex<()>,
+    /// Number of updates of servers and rules; open subscriptions are renewed when this number changes.
+    pub(crate) updates: watch::Sender<u64>,
+    /// Settings of the endpoints that serve clients.
+    pub(crate) settings: Arc<ServerSettings>,
+    /// Sessions and requests in progress.
+    pub(crate) state: Mutex<State>,
+}
+
+/// Sessions and requests in progress.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Sessions of each client that has sessions, by endpoint: one session per server.
+    pub(crate) sessions: HashMap<usize, Vec<Arc<Session>>>,
+    /// Requests that are being relayed, by endpoint and key.
+    pub(crate) running: HashMap<(usize, RequestKey), AbortHandle>,
+}
+
+impl SharedState {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a task that relays a request or a subscription until it ends or the client cancels it.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        handle: &ServerHandle,
+        key: RequestKey,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let place = (handle.number(), key);
+        let shared = Arc::clone(self);
+        // The task waits until it is registered, so that it cannot end before.
+        let (known, is_known) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let _ = is_known.await;
+            work.await;
+            shared.lock().running.remove(&place);
+        });
+        self.lock().running.insert(place, task.abort_handle());
+        let _ = known.send(());
+    }
+
+    /// Starts a task that relays a request and sends the reply to the client.
+    pub(crate) fn request(
+        self: &Arc<Self>,
+        handle: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) {
+        let key = request.key;
+        let (shared, client) = (Arc::clone(self), handle.clone());
+        let span = tracing::debug_span!(
+            "relay",
+            otel.kind = "client",
+            method = request.method(),
+            server = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        );
+        let relaying = async move {
+            let relayed = match shared.admit(&request) {
+                Ok(_admission) => shared.relay(&client, request).await,
+                Err(error) => Err(error),
+            };
+            let is_sent = reply(&client, key, relayed.unwrap_or_else(Reply::Error));
+            if !is_sent {
+                shared.end_waiting_calls(&client, Some(key));
+            }
+        };
+        self.start(handle, key, relaying.instrument(span));
+    }
+
+    /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not
+    /// sent, or all calls of a disconnected client with a session if `request` is `None`.
+    pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
+        for backend in self.backends.all().iter() {
+            backend.stateless.end_waiting_calls(client, request);
+        }
+    }
+
+    /// Counts a request towards the limits of its principal or address; returns an error if the request exceeds a limit, and
+    /// `None` if there are no limits.
+    pub(crate) fn admit(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<Admission>, PeerError> {
+        let Some(limits) = self.live.rules().limits else {
+            return Ok(None);
+        };
+        let client = Holder::of(request);
+        match self.principals.admit(&limits, client, Instant::now()) {
+            Ok(admitted) => Ok(Some(admitted)),
+            Err(over) => {
+                let error = PeerError::from(over);
+                self.counters.count_refused(&error);
+                Err(self.refuse(request, error))
+            }
+        }
+    }
+
+    /// Counts the begin of a session towards the requests per second of its client; returns the time to wait if the client has
+    /// reached a limit.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn admit_session(&self, client: Holder) -> Result<(), std::time::Duration> {
+        let Some(limits) = self.live.rules().limits else {
+            return Ok(());
+        };
+        let admitted = self.principals.admit(&limits, client, Instant::now());
+        admitted.map(drop).map_err(|over| {
+            let wait = over.wait.unwrap_or(std::time::Duration::from_secs(1));
+            self.counters.count_refused(&PeerError::from(over));
+            wait
+        })
+    }
+
+    /// Notifies all clients that lists may have changed.
+    pub(crate) fn announce(&self) {
+        for client in self.clients() {
+            for change in EVERY_LIST {
+                client.publish(&change);
+            }
+        }
+        self.updates.send_modify(|updates| *updates += 1);
+    }
+
+    /// Notifies all clients when a server is ready whose lists they have missed.
+    pub(crate) fn announce_arrival(self: &Arc<Self>, backend: &Server) {
+        let shared = Arc::downgrade(self);
+        backend.on_arrival(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.announce();
+            }
+        });
+    }
+
+    /// Returns all sessions of all clients.
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
+        let state = self.lock();
+        state.sessions.values().flatten().cloned().collect()
+    }
+
+    /// Returns all clients with sessions.
+    pub(crate) fn clients(&self) -> Vec<ServerHandle> {
+        let state = self.lock();
+        let sessions = state.sessions.values().filter_map(|all| all.first());
+        sessions.map(|session| session.client().clone()).collect()
+    }
+
+    /// Returns the session of the client with a server; `None` if the request belongs to no session.
+    pub(crate) fn session(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        server: usize,
+    ) -> Option<Arc<Session>> {
+        if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
+            return None;
+        }
+        let state = self.lock();
+        let sessions = state.sessions.get(&client.number())?;
+        sessions.get(server).cloned()
+    }
+
+    /// Creates the sessions of a client that has negotiated with another process. The transport resumes such a client
+    /// from a snapshot, so its first event is a request instead of a handshake.
+    pub(crate) fn resume(&self, client: &ServerHandle, request: &IncomingRequest<RequestContext>) {
+        if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
+            return;
+        }
+        let mut state = self.lock();
+        // Under the lock, so that servers that are added meanwhile get sessions.
+        let backends = self.backends.all();
+        state.sessions.entry(client.number()).or_insert_with(|| {
+            let info = request.client();
+            let sessions = backends.iter();
+            let sessions = sessions.map(|backend| Session::new(client, info.clone(), backend));
+            sessions.collect()
+        });
+    }
+
+    /// Returns the sessions of a client, one per server.
+    pub(crate) fn sessions(&self, client: &ServerHandle) -> Vec<Arc<Session>> {
+        let sessions = self.lock().sessions.get(&client.number()).cloned();
+        sessions.unwrap_or_default()
+    }
+}
+
+/// Returns the lifecycle of a revision; `None` if the revision is unknown.
+fn lifecycle(revision: Revision) -> Option<Lifecycle> {
+    mcp_exact_session::lifecycle(revision.as_str())
+}
+
+/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error.
+/// Returns true if the answer was sent.
+pub(crate) fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) -> bool {
+    let error = match client.reply(key, reply) {
+        Ok(sent) => return sent != SendOutcome::Suppressed,
+        Err(error) => error,
+    };
+    tracing::debug!(%error, "the server's answer cannot be handed on");
+    let words = format!("the server's answer cannot be handed on: {error}");
+    if let Err(error) = client.reply(key, PeerError::internal(words)) {
+        tracing::debug!(%error, "a request could not be answered");
+    }
+    false
+}

@@ -1,0 +1,164 @@
+//! Subscriptions of clients without sessions to the changes of all servers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact_session::{Filter, PeerError, Principal};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::around::gate::Gate;
+use crate::clients::shared_state::SharedState;
+use crate::route::server::Server;
+use crate::route::stateless::{OnEstablished, SubscriptionRequest};
+use crate::servers::connection::EVERY_LIST;
+use crate::servers::tasks;
+
+impl SharedState {
+    /// Relays the changes of all servers to a subscription until the client ends the subscription. In front of one
+    /// server, the subscription also ends with the connection to the server.
+    pub(crate) async fn listen(
+        self: Arc<Self>,
+        request: SubscriptionRequest,
+        filter: Filter,
+        principal: Option<Principal>,
+    ) -> Result<(), PeerError> {
+        let mut updates = self.updates.subscribe();
+        let mut accepted = tasks::with_known_ids(
+            filter.clone(),
+            &self.tasks_of_filter(&filter, principal.as_ref()),
+        );
+        let gate = Gate::new(self.live.rules(), principal.as_ref());
+        let may_listen =
+            |backend: &Arc<Server>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
+        let backends = self.backends.all();
+        let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
+        accepted.uris.retain(is_let);
+        let is_there = |backend: &&Arc<Server>| !backend.is_removed();
+        let count = self.backends.all().iter().filter(is_there).count();
+        let has_many = self.backends.all().iter().any(|one| one.is_one_of_many);
+        let missing = Arc::new(AtomicUsize::new(count));
+        let mut listening = JoinSet::new();
+        let mut listened = BTreeSet::new();
+        let is_acknowledged = Arc::new(AtomicBool::new(false));
+        let acknowledge = {
+            let (request, is_acknowledged) = (request.clone(), Arc::clone(&is_acknowledged));
+            move || {
+                if !is_acknowledged.swap(true, Ordering::AcqRel) {
+                    request.acknowledge(accepted.clone());
+                }
+            }
+        };
+        let acknowledged_by = Instant::now() + self.options.list_within;
+        loop {
+            for (server, backend) in self.backends.all().iter().enumerate() {
+                if backend.is_removed() || !listened.insert(server) {
+                    continue;
+                }
+                let mut filter = filter.clone();
+                // A resource that no server lists may belong to any server.
+                filter.uris.retain(|uri| {
+                    let is_let = |server| may_listen(&self.backends.get(server), uri);
+                    let of = self.uris.listed_by(uri, is_let);
+                    of.is_none_or(|of| of == server) && is_let(server)
+                });
+                let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
+                let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
+                let is_acknowledged = Arc::clone(&is_acknowledged);
+                // The subscription is acknowledged after all servers have answered, or those that are ready in time.
+                let established: OnEstablished = Arc::new(move || {
+                    if counted.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                    let is_last = missing.fetch_sub(1, Ordering::AcqRel) == 1;
+                    if is_acknowledged.load(Ordering::Acquire) {
+                        for change in EVERY_LIST {
+                            client.publish(&change);
+                        }
+                    } else if is_last {
+                        acknowledge();
+                    }
+                });
+                let (backend, request) = (Arc::clone(backend), request.clone());
+                let principal = principal.clone();
+                listening.spawn(async move {
+                    let listening = listen_to(&backend, &request, &filter, principal, established);
+                    (server, listening.await)
+                });
+            }
+            tokio::select! {
+                ended = listening.join_next(), if !listening.is_empty() => match ended {
+                    // The server was removed from the bridge.
+                    Some(Ok((server, Ok(())))) => drop(listened.remove(&server)),
+                    Some(Ok((_, ended))) => return ended,
+                    _ => return Err(PeerError::internal("the subscription has ended")),
+                },
+                () = sleep_until(acknowledged_by),
+                    if has_many && !is_acknowledged.load(Ordering::Acquire) => acknowledge(),
+                _ = updates.changed() => {
+                    for change in EVERY_LIST {
+                        request.client.publish(&change);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the task ids in a subscription filter whose tasks belong to the principal, as clients know these ids.
+    fn tasks_of_filter(&self, filter: &Filter, principal: Option<&Principal>) -> BTreeSet<String> {
+        let backends = self.backends.all();
+        let known = backends.iter().flat_map(|backend| {
+            let known = backend
+                .stateless
+                .tasks_of_filter(backend, filter, principal);
+            known.into_values()
+        });
+        known.collect()
+    }
+}
+
+/// Relays the changes of one server to a subscription. If the server is one of many, a lost connection is
+/// re-established.
+async fn listen_to(
+    backend: &Arc<Server>,
+    request: &SubscriptionRequest,
+    filter: &Filter,
+    principal: Option<Principal>,
+    established: OnEstablished,
+) -> Result<(), PeerError> {
+    let mut begin = Arc::clone(&established);
+    loop {
+        let replaced = backend.replaced();
+        let listening =
+            backend
+                .stateless
+                .listen(&backend.backend, request, filter, principal.clone(), begin);
+        let ended = tokio::select! {
+            ended = listening => ended,
+            () = replaced => Ok(()),
+        };
+        if !backend.is_one_of_many {
+            return ended;
+        }
+        if backend.is_removed() {
+            established();
+            return Ok(());
+        }
+        // An unreachable server does not delay the changes of the other servers.
+        established();
+        tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
+        backend.wait_until_retry().await;
+        let client = request.client.clone();
+        begin = Arc::new(move || {
+            // Changes may have been missed while the server was unreachable.
+            for change in EVERY_LIST {
+                client.publish(&change);
+            }
+        });
+    }
+}
+
+/// Delay before a subscription to one of many servers is renewed.
+const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);

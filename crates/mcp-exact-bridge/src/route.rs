@@ -1,0 +1,12 @@
+//! One relayed request from admission to answer, for clients with sessions and without.
+//!
+//! [`call`] converts, sends and answers; [`session`] and [`stateless`] decide whose connection it is.
+
+pub(crate) mod backends;
+pub(crate) mod call;
+pub(crate) mod relay;
+pub(crate) mod server;
+pub(crate) mod session;
+pub(crate) mod stateless;
+pub(crate) mod translate;
+pub(crate) mod uris;

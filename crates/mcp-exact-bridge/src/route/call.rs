@@ -1,0 +1,93 @@
+//! One request of a client on one connection to a server: its conversion, sending it, and the reply for the client. Clients
+//! with and without sessions differ in whose connection it is.
+
+use std::sync::Arc;
+
+use mcp_exact_session::{CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Reply};
+use mcp_exact_transport::{PendingRequest, RequestContext};
+
+use crate::around::hooks::MessageHooks;
+use crate::around::losses::Losses;
+use crate::route::relay::{self, ProgressReceiver};
+use crate::route::translate::Translation;
+use crate::servers::connection::Connection;
+use crate::servers::errors::RelayError;
+use crate::servers::tools::KnownTools;
+
+/// Request that is relayed on a connection.
+pub(crate) struct RelayedCall<'a> {
+    pub(crate) request: &'a IncomingRequest<RequestContext>,
+    pub(crate) connection: &'a Arc<Connection>,
+    /// Translation from the revision of the client to that of the connection.
+    pub(crate) translation: Translation,
+    /// Hooks for the messages during the request.
+    pub(crate) messages: MessageHooks,
+    /// Cache of the server's tools.
+    pub(crate) tools: &'a KnownTools,
+}
+
+impl<'a> RelayedCall<'a> {
+    pub(crate) fn new(
+        request: &'a IncomingRequest<RequestContext>,
+        connection: &'a Arc<Connection>,
+        losses: Losses,
+        messages: MessageHooks,
+        tools: &'a KnownTools,
+    ) -> Self {
+        let translation = Translation {
+            from: request.revision(),
+            to: connection.info.revision,
+            losses,
+        };
+        Self {
+            request,
+            connection,
+            translation: translation.of_request(&request.context().app_data),
+            messages,
+            tools,
+        }
+    }
+
+    /// Converts the params and sends the request. `keeps_task` is true if the server may turn the call into a task of the
+    /// client.
+    pub(crate) fn send(
+        &self,
+        params: Option<&JsonObject>,
+        keeps_task: bool,
+        progress: &ProgressReceiver,
+        options: CallOptions,
+    ) -> Result<PendingRequest, RelayError> {
+        let request = self.request;
+        let client_meta = relay::client_meta(request.client());
+        let method = request.method();
+        let params = self
+            .translation
+            .params(method, params, client_meta, keeps_task)?;
+        let progress = progress.callback(request, self.messages.clone());
+        let options = CallOptions {
+            progress: progress.is_some(),
+            trace: relay::trace(request),
+            ..options
+        };
+        let client = &self.connection.client;
+        let sent = client.request(method, params, options, progress);
+        sent.map_err(|error| self.connection.unsent_error(&error))
+    }
+
+    /// Returns the reply for the client, converted from the outcome of the request.
+    pub(crate) fn reply(&self, outcome: Outcome) -> Result<Reply, PeerError> {
+        let back = self.translation.reversed();
+        let (method, uri) = (self.request.method(), relay::uri_of(self.request));
+        match outcome {
+            Outcome::Result(result) => {
+                if method == "tools/list" {
+                    self.tools.update(result.object());
+                }
+                let result = back.result(method, result, uri.as_deref())?;
+                Ok(Reply::Result(result))
+            }
+            Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
+            other => Err(self.connection.missing_answer(&other)),
+        }
+    }
+}

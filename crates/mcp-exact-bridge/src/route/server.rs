@@ -1,0 +1,64 @@
+//! One server of a bridge: its connections, and what clients without sessions hold at it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::around::live::LiveRules;
+use crate::around::metrics::ServerState;
+use crate::around::options::Options;
+use crate::route::stateless::Stateless;
+use crate::servers::backend::Backend;
+use crate::servers::upstream::Upstream;
+
+/// Server that a bridge relays requests to.
+pub(crate) struct Server {
+    pub(crate) backend: Arc<Backend>,
+    /// State of the clients without sessions.
+    pub(crate) stateless: Stateless,
+}
+
+impl Deref for Server {
+    type Target = Backend;
+
+    fn deref(&self) -> &Backend {
+        &self.backend
+    }
+}
+
+impl Server {
+    pub(crate) fn new(
+        name: String,
+        is_one_of_many: bool,
+        upstream: Arc<dyn Upstream>,
+        options: &Arc<Options>,
+        live: &Arc<LiveRules>,
+    ) -> Arc<Self> {
+        let backend = Backend::new(name, is_one_of_many, upstream, options, live);
+        let stateless = Stateless::new(&backend.name, options, live, &backend.tools);
+        Arc::new(Self { backend, stateless })
+    }
+
+    /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.
+    pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
+        self.backend.replace(by);
+        self.stateless.release_lost();
+    }
+
+    /// Removes the server: its tools, prompts and resources are hidden, and its connections end.
+    pub(crate) fn remove(&self) {
+        self.backend.remove();
+        self.stateless.release_lost();
+    }
+
+    /// Ends all connections, calls in flight included, and waits until they and the processes of the server have ended.
+    pub(crate) async fn shut_down(&self) {
+        self.backend.close_connections();
+        self.stateless.release_lost();
+        self.backend.ended().await;
+    }
+
+    /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
+    pub(crate) fn state(&self) -> ServerState {
+        self.backend.state(self.stateless.waiting())
+    }
+}

@@ -1,0 +1,464 @@
+//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server, unless the server is
+//! shared.
+//!
+//! Relays the requests of the client, and the requests and notifications of the server. A server of 2026-07-28 returns
+//! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
+//! retries the call with the answers.
+
+mod calls;
+mod own_tasks;
+mod receiver;
+mod shared;
+mod subscribing;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use mcp_exact_convert::Role;
+use mcp_exact_session::{
+    CallOptions, ClientNotification, IncomingRequest, Json, JsonObject, Level, Lifecycle, Outcome,
+    PeerError, Principal, Reply, RequestInput, RequestKey, ServerRequestKey, SessionInfo,
+};
+use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use self::calls::Calls;
+use crate::around::gate::Admitted;
+use crate::around::hooks::{MessageHooks, MessageKind};
+use crate::around::limits::{Holder, Share};
+use crate::route::call::RelayedCall;
+use crate::route::relay::{self, InputRequired, ProgressReceiver};
+use crate::route::server::Server;
+use crate::route::stateless::SharedCalls;
+use crate::route::translate::{Translation, newest};
+use crate::servers::client_side::ClientSide;
+use crate::servers::connection::{Connection, EVERY_LIST, subscribe_again};
+use crate::servers::errors::RelayError;
+use crate::servers::tasks;
+
+/// Session of a client with one server.
+pub(crate) struct Session {
+    /// Reference to this session for the tasks that it starts.
+    this: Weak<Session>,
+    /// Handle of the endpoint that serves the client.
+    client: ServerHandle,
+    /// Negotiated revision, identity and capabilities of the client.
+    info: SessionInfo,
+    /// Server of the session.
+    backend: Arc<Server>,
+    /// Lock that is held while the connection is opened.
+    opening: tokio::sync::Mutex<()>,
+    /// Calls in progress.
+    calls: Calls,
+    /// Resources that the client is subscribed to; most clients subscribe to none.
+    subscribed: OnceLock<watch::Sender<BTreeSet<String>>>,
+    /// Mutable state of the session.
+    state: Mutex<State>,
+}
+
+/// Mutable state of a session.
+#[derive(Default)]
+struct State {
+    /// Current connection to the server; `None` before the first one.
+    connection: Option<Arc<Connection>>,
+    /// Tasks that wait for the client's answer to a request of the server.
+    server_requests: HashMap<ServerRequestKey, AbortHandle>,
+    /// Place of the connection among those of all sessions.
+    share: Option<Share>,
+    /// Client that the session belongs to; `None` before its first request.
+    holder: Option<Holder>,
+    /// Principal of the latest request.
+    principal: Option<Principal>,
+    /// Ids of the tasks that the client has created for requests of the server; most clients create none.
+    client_tasks: Vec<String>,
+    /// Task that listens to the subscription at a server without sessions.
+    listening: Option<AbortHandle>,
+    /// Task that connects to the server before a request needs the connection.
+    connecting: Option<AbortHandle>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: &ServerHandle,
+        info: SessionInfo,
+        backend: &Arc<Server>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            client: client.clone(),
+            info,
+            backend: Arc::clone(backend),
+            opening: tokio::sync::Mutex::default(),
+            calls: Calls::default(),
+            subscribed: OnceLock::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Creates a session of the same client with another server.
+    pub(crate) fn with_other_server(other: &Self, backend: &Arc<Server>) -> Arc<Self> {
+        Self::new(&other.client, other.info.clone(), backend)
+    }
+
+    /// Returns the handle of the gateway's endpoint that serves the client.
+    pub(crate) fn client(&self) -> &ServerHandle {
+        &self.client
+    }
+
+    /// Releases a lost connection, and opens a new one unless the server was removed.
+    pub(crate) fn replace_lost(self: &Arc<Self>) {
+        if !self.backend.is_removed() {
+            if self.open_connection().is_none() {
+                self.connect_in_background();
+            }
+            return;
+        }
+        let mut state = self.lock();
+        let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
+        let released = (state.connection.take_if(is_lost), state.share.take());
+        let listening = state.listening.take();
+        // Closing the connection needs the lock.
+        drop(state);
+        drop(released);
+        if let Some(listening) = listening {
+            listening.abort();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
+    /// notifications. A shared connection is not opened here, but by the first request, because only a request has a
+    /// principal.
+    pub(crate) fn connect_in_background(self: &Arc<Self>) {
+        if self.backend.is_shared() {
+            return;
+        }
+        let session = Arc::clone(self);
+        let connecting = tokio::spawn(async move {
+            if let Err(error) = session.connection().await {
+                tracing::warn!(error = error.message(), "a client has no server yet");
+            }
+        });
+        self.lock().connecting = Some(connecting.abort_handle());
+    }
+
+    /// Ends what the session does on its own, because its client has left.
+    pub(crate) fn close(&self) {
+        let connecting = self.lock().connecting.take();
+        if let Some(connecting) = connecting {
+            connecting.abort();
+        }
+    }
+
+    /// Returns the connection if it is open.
+    fn open_connection(&self) -> Option<Arc<Connection>> {
+        let connection = self.lock().connection.clone();
+        connection.filter(|connection| !connection.is_lost())
+    }
+
+    /// Returns the connection; opens one if there is none. The server's session state is lost with a connection. The bridge
+    /// restores what it knows of it (the log level and the subscriptions), and announces a change of every list, because a
+    /// client over stdio could begin no new session.
+    async fn connection(&self) -> Result<Arc<Connection>, PeerError> {
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
+        }
+        let _opening = self.opening.lock().await;
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
+        }
+        let was_open = self.hold_share()?;
+        let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
+        let connection = self.backend.connect(&client, Some(self.receiver())).await?;
+        self.lock().connection = Some(Arc::clone(&connection));
+        match connection.lifecycle() {
+            Lifecycle::Discover => self.listen(&connection),
+            Lifecycle::Initialize => {
+                subscribe_again(&connection, &self.resources());
+            }
+        }
+        if was_open {
+            // A restarted server may have other tools, prompts and resources.
+            for change in EVERY_LIST {
+                self.client.publish(&change);
+            }
+        }
+        Ok(connection)
+    }
+
+    /// Takes a place for the connection, unless the session has one. Returns true if the session had a connection before.
+    fn hold_share(&self) -> Result<bool, PeerError> {
+        let mut state = self.lock();
+        if state.share.is_none() {
+            let holder = state.holder.clone().unwrap_or(Holder::Unknown);
+            state.share = Some(self.backend.shares.take(holder)?);
+        }
+        Ok(state.connection.is_some())
+    }
+
+    /// Counts the connection towards the client of a request; a client above its share loses it.
+    fn set_holder(&self, request: &IncomingRequest<RequestContext>) -> Result<(), PeerError> {
+        let holder = Holder::of(request);
+        let mut state = self.lock();
+        state.principal.clone_from(&request.context().principal);
+        let passed = state
+            .share
+            .as_mut()
+            .map_or(Ok(()), |share| share.pass_to(&holder));
+        state.holder = Some(holder);
+        if passed.is_ok() {
+            return Ok(());
+        }
+        let released = (state.connection.take(), state.share.take());
+        // Closing the connection needs the lock.
+        drop(state);
+        drop(released);
+        passed
+    }
+
+    /// Returns the capabilities of the client in the form of the newest revision. The member `tasks` of 2025-11-25 is
+    /// kept if the server supports tasks, too.
+    fn capabilities(&self) -> Result<JsonObject, PeerError> {
+        let mut declared = self.info.capabilities.clone();
+        let tasks = declared.get("tasks").filter(|_| self.may_relay_tasks());
+        if tasks.is_some() {
+            declared = declared.view().with([("tasks", None)]).into();
+        }
+        let translation = self.translation_to_newest();
+        let mut capabilities = translation.definition("ClientCapabilities", &declared)?;
+        if let Some(tasks) = tasks {
+            capabilities.insert("tasks", tasks);
+        }
+        Ok(capabilities)
+    }
+
+    /// Returns the translation from the revision of the client to the newest revision.
+    fn translation_to_newest(&self) -> Translation {
+        Translation {
+            from: self.info.revision,
+            to: newest(),
+            losses: self.backend.losses(),
+        }
+    }
+
+    /// Returns the translation from the revision of the client to the revision of a connection.
+    fn translation_to(&self, connection: &Connection) -> Translation {
+        Translation {
+            from: self.info.revision,
+            to: connection.info.revision,
+            losses: self.backend.losses(),
+        }
+    }
+
+    /// Returns the hooks on messages other than requests of the client and their results.
+    fn messages(&self) -> MessageHooks {
+        MessageHooks::new(&self.backend.options.hooks, || {
+            let principal = self.lock().principal.clone();
+            let (client, revision) = (self.info.implementation.as_ref(), self.info.revision);
+            MessageHooks::describe(&self.backend.name, principal.as_ref(), client, revision)
+        })
+    }
+
+    /// Relays a request, and returns the answer for the client.
+    pub(crate) async fn relay(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
+        let request = admitted.request();
+        self.set_holder(request)?;
+        if self.backend.is_shared() {
+            return self.relay_shared(admitted).await;
+        }
+        loop {
+            let connection = self.connection().await?;
+            match self.relay_on(&connection, None, request).await {
+                // The connection was lost before the request was sent, so the request can be sent on another
+                // connection, if the session allows one.
+                Err(RelayError::Unsent) => {}
+                Err(RelayError::Error(error)) => return Err(error),
+                Ok(reply) => return Ok(reply),
+            }
+        }
+    }
+
+    /// Returns true if the server has sent the input requests that a retry answers.
+    pub(crate) fn is_server_of_retry(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let state = request.state.as_deref();
+        let kept = state.and_then(relay::SessionCallState::read);
+        match kept {
+            Some(kept) => kept.server == self.backend.name,
+            None => {
+                self.backend.is_shared()
+                    && self
+                        .backend
+                        .stateless
+                        .is_server_of_retry(&self.backend, request)
+            }
+        }
+    }
+
+    /// Relays a request on a connection; `calls` are the calls in progress if the connection is shared.
+    async fn relay_on(
+        &self,
+        connection: &Arc<Connection>,
+        calls: Option<&SharedCalls>,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, RelayError> {
+        let method = request.method();
+        if connection.lifecycle() == Lifecycle::Discover
+            && matches!(method, "resources/subscribe" | "resources/unsubscribe")
+        {
+            return Ok(self.subscribe(request)?);
+        }
+        let (backend, messages) = (&self.backend, self.messages());
+        let call = RelayedCall::new(
+            request,
+            connection,
+            backend.losses(),
+            messages,
+            &backend.tools,
+        );
+        let relays_tasks = calls.is_none() && self.relays_tasks(connection);
+        let params = if relays_tasks {
+            self.task_params(request)?
+        } else {
+            request.params().cloned()
+        };
+        let keeps_task =
+            relays_tasks && tasks::are_declared_for_calls(&connection.info.capabilities);
+        let options = CallOptions {
+            log_level: Some(Level::Debug),
+            input: input_of(request, &call.translation, &backend.name, &call.messages)?,
+            ..CallOptions::default()
+        };
+        let progress = ProgressReceiver::new(&self.client, request.key);
+        let pending = call.send(params.as_ref(), keeps_task, &progress, options)?;
+        let watched = connection.watch(backend.options.request_timeout.idle);
+        let mut outcome = match calls {
+            None => self.outcome_of(pending, request.key).await,
+            Some(calls) => {
+                let key = pending.key();
+                let mut shared = calls.begin(key, &self.client, request.key, &call.messages);
+                shared.outcome(pending).await
+            }
+        };
+        watched.end(&outcome);
+        if let Outcome::Result(result) = outcome {
+            self.record_subscription(request);
+            if let Some(required) = relay::input_required(&result) {
+                return Ok(self.ask_client(&call, required)?);
+            }
+            outcome = Outcome::Result(if relays_tasks {
+                self.task_result(request, result)
+            } else {
+                result
+            });
+        }
+        Ok(call.reply(outcome)?)
+    }
+
+    /// Returns the reply by which the endpoint of the client asks it what a server of 2026-07-28 requires.
+    fn ask_client(
+        &self,
+        call: &RelayedCall<'_>,
+        required: InputRequired,
+    ) -> Result<Reply, PeerError> {
+        let state = required.session_state(&self.backend.name);
+        let back = call.translation.reversed();
+        let requests = required.requests.into_iter().map(|(name, ask)| {
+            let ask = call.messages.input_request(back.input_request(&ask)?)?;
+            Ok((name, ask))
+        });
+        Ok(Reply::InputRequired {
+            requests: requests.collect::<Result<_, PeerError>>()?,
+            state: Some(state),
+        })
+    }
+
+    /// Waits for the outcome of an upstream request that relays `request`.
+    async fn outcome_of(&self, pending: PendingRequest, request: RequestKey) -> Outcome {
+        let key = pending.key();
+        let _call = self.calls.begin(key, request);
+        // A lost call does not mean a lost connection: over HTTP, other calls continue.
+        pending.await
+    }
+
+    /// Relays a notification of the client to the server.
+    pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
+        let Some(connection) = self.open_connection() else {
+            return;
+        };
+        let method = notification.method();
+        if !self.may_notify(method, notification.params()) {
+            return;
+        }
+        let kind = MessageKind::ClientNotification;
+        let params = self
+            .messages()
+            .pass(kind, method, notification.params().cloned());
+        let translation = self.translation_to(&connection);
+        let params = params
+            .and_then(|params| translation.notification(method, params.as_ref(), Role::Client));
+        let sent = params.map(|params| connection.client.notify(method, params));
+        match sent {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, method, "a notification was not handed on"),
+            Err(error) => {
+                tracing::debug!(
+                    error = error.message(),
+                    method,
+                    "a notification was not handed on"
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.forget_tasks();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let server_requests = state.server_requests.drain().map(|(_, task)| task);
+        server_requests
+            .chain(state.listening.take())
+            .for_each(|task| task.abort());
+    }
+}
+
+/// Returns the client's answers to input requests, for a server of 2026-07-28; `None` if the request is not a retry.
+fn input_of(
+    request: &IncomingRequest<RequestContext>,
+    translation: &Translation,
+    server: &str,
+    messages: &MessageHooks,
+) -> Result<Option<RequestInput>, PeerError> {
+    let Some(kept) = request
+        .state
+        .as_deref()
+        .and_then(relay::SessionCallState::read)
+    else {
+        return Ok(None);
+    };
+    if kept.server != server {
+        return Err(PeerError::invalid_params("another server has asked"));
+    }
+    let outcomes = request.responses.iter();
+    let responses = outcomes.map(|(name, outcome)| match outcome {
+        Outcome::Result(result) => {
+            let method = kept.method_of(name);
+            let answer = messages.answer(&method, result.object())?;
+            Ok((
+                name.to_owned(),
+                Json::from(translation.answer(&method, &answer)?),
+            ))
+        }
+        // In 2026-07-28 an input response cannot be an error, so the call ends with the error.
+        Outcome::Error(error) => Err(error.clone()),
+        _ => Err(relay::missing_client_answer_error()),
+    });
+    Ok(Some(RequestInput {
+        responses: Some(responses.collect::<Result<JsonObject, PeerError>>()?),
+        state: kept.state,
+    }))
+}

@@ -1,0 +1,78 @@
+//! Client as a server sees it: its name and its capabilities.
+
+use std::sync::Arc;
+
+use mcp_exact_session::{
+    ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError,
+};
+
+use crate::around::options::Options;
+use crate::servers::tasks;
+
+/// Name and capabilities of a client, as the upstream server sees them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct ClientSide {
+    /// `Implementation` object of the client, unchanged.
+    info: Option<String>,
+    /// Capabilities of the client in the form of the newest revision.
+    capabilities: String,
+}
+
+impl ClientSide {
+    pub(crate) fn new(info: Option<&JsonObject>, capabilities: &JsonObject) -> Self {
+        Self {
+            info: info.map(|info| info.text().to_owned()),
+            capabilities: capabilities.text().to_owned(),
+        }
+    }
+
+    /// Returns true if the client has declared a capability for input requests.
+    pub(crate) fn supports_input_requests(&self) -> bool {
+        let capabilities: JsonObject = self.capabilities.parse().unwrap_or_default();
+        let declared = capabilities
+            .view()
+            .find_each(["elicitation", "sampling", "roots"]);
+        declared.iter().any(Option::is_some)
+    }
+
+    /// Returns the settings of the endpoint that connects to the server on behalf of this client.
+    pub(crate) fn settings(&self, options: &Options) -> Result<Arc<ClientSettings>, PeerError> {
+        let info = self
+            .info
+            .as_deref()
+            .and_then(|info| info.parse::<JsonObject>().ok());
+        let identity = info
+            .as_ref()
+            .and_then(identity)
+            .unwrap_or_else(|| options.identity.clone());
+        let mut config = ClientConfig::new(identity);
+        config.offer = options.upstream_offer.clone();
+        config.capabilities = self.capabilities.parse().unwrap_or_default();
+        config.extensions.policy = ExtensionPolicy::AllowAll;
+        if tasks::declares_extension(&config.capabilities) {
+            config.extensions.negotiated.push(tasks::extension());
+        }
+        config.pass_input_required = true;
+        config.request_timeout = options.request_timeout;
+        config.handshake_timeout = options.connect_timeout;
+        config.tolerance = options.tolerance;
+        config.limits = options.limits.clone();
+        config
+            .build()
+            .map_err(|error| PeerError::internal(error.to_string()))
+    }
+}
+
+/// Parses an `Implementation` object.
+pub(crate) fn identity(info: &JsonObject) -> Option<Identity> {
+    let [name, version, title] = info.view().find_each(["name", "version", "title"]);
+    let (name, version) = (name?.as_str()?, version?.as_str()?);
+    let mut identity = Identity::new(name, version);
+    identity.title = title.and_then(|title| Some(title.as_str()?.into_owned()));
+    for (name, value) in info.view().iter() {
+        if !["name", "version", "title"].contains(&&*name) {
+            identity.additional_members.insert(&name, value.to_json());
+        }
+    }
+    Some(identity)
+}

@@ -1,0 +1,79 @@
+//! Cache of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the arguments
+//! of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
+//!
+//! Every relayed `tools/list` result updates the cache. For an unknown tool, the bridge compares nothing; the server
+//! still compares headers and arguments.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
+use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
+
+use crate::servers::connection::Connection;
+
+/// Maximum number of tools in the cache.
+pub(crate) const MAX_TOOLS: usize = 10_000;
+
+/// Parameters of the server's tools that are mirrored into headers, by the name of the tool.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[MirroredParam]>>>);
+
+impl KnownTools {
+    /// Adds the tools of a `tools/list` result.
+    pub(crate) fn update(&self, result: &JsonObject) {
+        let tools = result.view().find("tools");
+        let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for tool in tools.unwrap_or_default() {
+            let [name, schema] = tool.view().find_each(["name", "inputSchema"]);
+            let (Some(name), Some(schema)) = (
+                name.and_then(|name| name.as_str()),
+                schema.and_then(|schema| schema.object()),
+            ) else {
+                continue;
+            };
+            // Clients ignore a tool that violates the rules for mirrored parameters.
+            let Ok(mirrored) = mirrored_params(&schema.to_object()) else {
+                continue;
+            };
+            if known.len() < MAX_TOOLS || known.contains_key(&*name) {
+                known.insert(name.into_owned(), mirrored.into());
+            }
+        }
+    }
+
+    /// Requests the complete tool list of the server, up to `max_pages` pages.
+    pub(crate) async fn list(&self, connection: &Connection, max_pages: usize) {
+        if connection.info.capabilities.view().find("tools").is_none() {
+            return;
+        }
+        let mut cursors = ListCursors::new(max_pages);
+        let mut cursor: Option<Json> = None;
+        loop {
+            let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
+            let listing = connection
+                .client
+                .request("tools/list", params, <_>::default(), None);
+            let Ok(listing) = listing else {
+                return;
+            };
+            let Outcome::Result(page) = listing.await else {
+                return;
+            };
+            self.update(page.object());
+            // Why a list ends is reported when clients read it.
+            cursor = cursors.next_cursor(page.object()).ok().flatten();
+            if cursor.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+impl ToolHeaders for KnownTools {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
+    }
+}
