@@ -9,6 +9,7 @@ mod drops;
 mod faults;
 mod flood;
 mod headers;
+mod house;
 mod interleavings;
 mod isolation;
 mod leaving;
