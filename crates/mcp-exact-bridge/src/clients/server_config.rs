@@ -61,6 +61,15 @@ pub(crate) fn config_of_many(
         }
     }
     config.capabilities = joined(all.into_iter());
+    for list in ["tools", "prompts", "resources"] {
+        // The bridge announces itself when a server is back whose entries were missing.
+        let declared = config.capabilities.view().find(list);
+        let declared = declared.and_then(|declared| Some(declared.object()?.to_object()));
+        if let Some(mut declared) = declared {
+            declared.insert("listChanged", true);
+            config.capabilities.insert(list, declared);
+        }
+    }
     add_extensions(&mut config);
     config.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
     Ok(config)

@@ -21,6 +21,7 @@ use crate::around::repairs::RepairReport;
 use crate::around::resource_uri::ResourceUri;
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, Receiver};
+use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
@@ -59,6 +60,8 @@ pub(crate) struct Backend {
     first_client: OnceLock<ClientSide>,
     /// True if clients have received a list without the server.
     is_missed: AtomicBool,
+    /// True while all connections are asked for a sign of life.
+    is_checking: AtomicBool,
     /// Function that is called when a server that clients miss has become ready.
     on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Connections of clients with sessions.
@@ -118,6 +121,7 @@ impl Backend {
             spares: Spares::default(),
             first_client: OnceLock::new(),
             is_missed: AtomicBool::new(false),
+            is_checking: AtomicBool::new(false),
             on_arrival: OnceLock::new(),
             name,
             is_one_of_many,
@@ -262,13 +266,43 @@ impl Backend {
         }
     }
 
-    /// Does what nobody waits for once the server is known.
-    async fn finish_learning(&self, connection: Arc<Connection>) {
+    /// Notifies clients that have received a list without the server.
+    fn announce_if_missed(&self) {
         if self.is_missed.swap(false, Ordering::AcqRel)
             && let Some(on_arrival) = self.on_arrival.get()
         {
             on_arrival();
         }
+    }
+
+    /// Asks for a sign of life on all connections, one after the other, because the server has ended a session on one of them: it
+    /// may have been replaced, and clients that only wait for changes would not notice.
+    fn check_connections(&self) {
+        if self.is_checking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let this = self.this.clone();
+        tokio::spawn(async move {
+            let connections = this
+                .upgrade()
+                .map(|backend| backend.lock().connections.clone());
+            for connection in connections.into_iter().flatten() {
+                let asked = connection
+                    .upgrade()
+                    .map(|connection| connection.ask_for_life());
+                if let Some(Ok(asked)) = asked {
+                    let _ = tokio::time::timeout(CHECK_TIMEOUT, asked).await;
+                }
+            }
+            if let Some(backend) = this.upgrade() {
+                backend.is_checking.store(false, Ordering::Release);
+            }
+        });
+    }
+
+    /// Does what nobody waits for once the server is known.
+    async fn finish_learning(&self, connection: Arc<Connection>) {
+        self.announce_if_missed();
         self.fill_spares();
         if self.first_client.get().is_none() {
             self.tools.list(&connection, self.max_pages()).await;
@@ -313,7 +347,14 @@ impl Backend {
                 }
             },
         };
+        let this = self.this.clone();
+        connection.on_session_end(move || {
+            if let Some(backend) = this.upgrade() {
+                backend.check_connections();
+            }
+        });
         connection.begin(receiver);
+        self.announce_if_missed();
         self.fill_spares();
         Ok(connection)
     }

@@ -113,6 +113,8 @@ struct RoutingState {
     is_begun: bool,
     /// Events that arrived before.
     early: Vec<(ClientHandle, ClientEvent)>,
+    /// Function that is called when the server has ended a session.
+    on_session_end: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 /// Maximum number of events that are kept until a client takes a connection; later ones are dropped, but for requests, whose
@@ -226,6 +228,11 @@ impl Connection {
         }
     }
 
+    /// Sets the function that is called when the server has ended a session on this connection. It must not use the connection.
+    pub(crate) fn on_session_end(&self, ended: impl Fn() + Send + Sync + 'static) {
+        self.routes.lock().on_session_end = Some(Arc::new(ended));
+    }
+
     /// Sets the receiver of the server's requests and notifications.
     pub(crate) fn set_receiver(&self, receiver: Option<Arc<dyn Receiver>>) {
         self.routes.lock().receiver = receiver;
@@ -310,6 +317,10 @@ impl Routes {
                 tracing::debug!("the server has ended a session");
                 self.sessions_ended.fetch_add(1, Ordering::AcqRel);
                 self.ended.notify_waiters();
+                let on_session_end = self.lock().on_session_end.clone();
+                if let Some(on_session_end) = on_session_end {
+                    on_session_end();
+                }
             }
             (ClientEvent::Negotiated(info, _), Some(connection)) => {
                 let is_another = self.sessions_ended.load(Ordering::Acquire) > 0;

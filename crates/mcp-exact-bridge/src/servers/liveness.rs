@@ -10,7 +10,7 @@ use crate::servers::connection::Connection;
 use crate::servers::errors;
 
 /// Maximum time to wait for a sign of life.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of checks without a sign of life after which a connection ends, even if other requests wait for answers on it: the
 /// server may do one thing at a time.
 const MAX_SILENT_CHECKS: usize = 6;
@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// Sends a request that every server answers at once.
-    fn ask_for_life(&self) -> Result<PendingRequest, SendError> {
+    pub(crate) fn ask_for_life(&self) -> Result<PendingRequest, SendError> {
         let method = match self.lifecycle() {
             Lifecycle::Initialize => "ping",
             Lifecycle::Discover => "server/discover",

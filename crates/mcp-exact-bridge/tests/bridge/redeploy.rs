@@ -13,7 +13,8 @@ use mcp_exact::transport::{
 };
 use mcp_exact_bridge::{Bridge, Options, Upstream};
 use mcp_exact_session::{
-    CachedNegotiation, CallOptions, ClientConfig, ClientSettings, Identity, Outcome,
+    CachedNegotiation, CallOptions, Change, ClientConfig, ClientEvent, ClientSettings, Identity,
+    Outcome,
 };
 use mcp_exact_tests_support::http_peer::{HttpPeer, PeerReply, PeerRequest};
 use serde_json::{Value, json};
@@ -21,8 +22,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::common::{handle_of, listen, object};
+use crate::common::{handle_of, handle_with, listen, object};
 use crate::isolation::connect_as;
+use crate::matrix::wait_until;
 
 /// What happens to the old server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -471,5 +473,73 @@ async fn busy_servers_keep_the_calls_of_others() {
     let left = tokio::time::timeout(Duration::from_secs(1), slow).await;
     assert!(left.is_err(), "the server is busy");
     assert_eq!(request(&other, "tools/call", "").await, Ok(()));
+    bridge.shutdown().await;
+}
+
+/// A list was answered without a server that answers nothing: clients without sessions are notified when it is back.
+#[tokio::test(start_paused = true)]
+async fn recovered_servers_are_announced() {
+    let replaced = Arc::new(Replaced::default());
+    let odd: Arc<dyn Upstream> = Arc::new(Processes(Arc::clone(&replaced), Fault::Hang));
+    let other: Arc<dyn Upstream> = Arc::new(Processes(Arc::default(), Fault::Exit));
+    let mut options = Options::default();
+    options.list_within = Duration::from_secs(1);
+    let servers = [("odd".to_owned(), odd), ("other".to_owned(), other)];
+    let bridge = Bridge::many(servers, options).await.expect("a bridge");
+    let changes = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&changes);
+    let newest = revisions().last().expect("a revision");
+    let client = handle_with(&bridge, newest, move |event| {
+        if let ClientEvent::Changed {
+            change: Change::Tools,
+            ..
+        } = event
+        {
+            seen.fetch_add(1, Ordering::AcqRel);
+        }
+    })
+    .await;
+    let filter = object(r#"{"notifications":{"toolsListChanged":true}}"#);
+    let options = CallOptions::default();
+    let listening = client.request("subscriptions/listen", Some(filter), options, None);
+    let listening = tokio::spawn(listening.expect("it is sent"));
+    for before in ["tools/list", "tools/call"] {
+        assert_eq!(request(&client, before, "odd__").await, Ok(()), "{before}");
+    }
+    replaced.replace();
+    assert_eq!(request(&client, "tools/list", "odd__").await, Ok(()));
+    let before = changes.load(Ordering::Acquire);
+    let call = async || request(&client, "tools/call", "odd__").await;
+    while tokio::time::timeout(Duration::from_secs(60), call()).await != Ok(Ok(())) {}
+    wait_until(|| changes.load(Ordering::Acquire) > before, "a change").await;
+    listening.abort();
+    bridge.shutdown().await;
+}
+
+/// A session that one connection finds ended is passed on: clients that only wait for changes of a replaced server are
+/// subscribed again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_connection_finds_what_all_have_lost() {
+    let replaced = Arc::new(Replaced::default());
+    let server = Arc::clone(&replaced);
+    let peer = HttpPeer::start(move |request| server.respond(request, Fault::Status(404)));
+    let endpoint = HttpEndpoint::new(&peer.url).expect("a URL");
+    let endpoint: Arc<dyn Upstream> = Arc::new(endpoint.retry(Duration::from_millis(1)));
+    let bridge = Bridge::new(Alone(endpoint), Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let revision = revisions().find(|known| known.as_str() == "2025-06-18");
+    let revision = revision.expect("a revision");
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let client = handle_of(&bridge, revision).await;
+        let subscribed = request(&client, "subscription", "").await;
+        assert_eq!(subscribed, Ok(()));
+        clients.push(client);
+    }
+    let subscribed = || replaced.subscribed.lock().expect("a lock").len();
+    assert_eq!(subscribed(), 3);
+    replaced.replace();
+    assert_eq!(request(&clients[0], "tools/list", "").await, Ok(()));
+    wait_until(|| subscribed() == 3, "all are subscribed again").await;
     bridge.shutdown().await;
 }
