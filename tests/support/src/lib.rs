@@ -6,6 +6,8 @@
 //! tested code.
 
 mod edit;
+#[cfg(all(feature = "flood", target_os = "linux"))]
+pub mod flood;
 pub mod generate;
 pub mod http_peer;
 pub mod mutate;

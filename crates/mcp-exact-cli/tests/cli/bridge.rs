@@ -115,6 +115,18 @@ impl BridgeProcess {
         }
     }
 
+    /// Returns the address at which the bridge listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        let address = self.url.strip_prefix("http://").expect("a URL");
+        let address = address.strip_suffix("/mcp").expect("a path");
+        address.parse().expect("an address")
+    }
+
+    /// Returns the id of the process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Waits for a line of standard error that contains `words`, and returns the line.
     fn wait_for_line(&mut self, words: &str) -> String {
         let line = self

@@ -7,6 +7,8 @@ mod bridge;
 #[cfg(feature = "bridge")]
 mod bridge_explain;
 #[cfg(feature = "bridge")]
+mod bridge_flood;
+#[cfg(feature = "bridge")]
 mod bridge_processes;
 mod check;
 #[cfg(feature = "client")]
