@@ -108,7 +108,7 @@ impl Caller {
     /// Works: a session with a list and calls, which it ends, or calls without one. Every request is answered.
     pub async fn work(self) {
         let arguments = r#"{"a":1,"b":1}"#;
-        if self.address % 2 == 0 {
+        if self.address.is_multiple_of(2) {
             for _ in 0..3 {
                 let (headers, body) = self.call("add", arguments, &format!("c{}", self.address));
                 let answer = self.send(&headers, &body).await;
