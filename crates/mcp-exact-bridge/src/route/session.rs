@@ -339,7 +339,7 @@ impl Session {
             None => self.outcome_of(pending, request.key).await,
             Some(calls) => {
                 let key = pending.key();
-                let mut shared = calls.begin(key, &self.client, request.key, &call.messages);
+                let mut shared = calls.begin(key, &self.client, request, &call.messages);
                 shared.outcome(pending).await
             }
         };

@@ -318,7 +318,7 @@ impl Stateless {
         let (request, connection) = (sent.request, sent.connection);
         let progress = ProgressReceiver::new(client, request.key);
         let pending = sent.send(request.params(), false, &progress, options)?;
-        let mut call = calls.begin(pending.key(), client, request.key, &sent.messages);
+        let mut call = calls.begin(pending.key(), client, request, &sent.messages);
         let watched = connection.watch(self.check_within);
         let outcome = call.outcome(pending).await;
         watched.end(&outcome);

@@ -10,7 +10,9 @@ use mcp_exact_bridge::{
     PrincipalLimits, Upstream,
 };
 
-use crate::common::{answer_to, line_after, object};
+use mcp_exact_tests_support::flood::Caller;
+
+use crate::common::{answer_to, line_after, listen, object};
 use crate::matrix::wait_until;
 use crate::scripted::{ELICIT, Scripted, called_tool, request, response, text_of, tool_response};
 
@@ -421,4 +423,40 @@ async fn abandoned_calls_reach_nobody() {
         after.contains("failed") && !after.contains("-32021"),
         "{after}"
     );
+}
+
+/// A message that names no request reaches nobody once calls of two clients have used its connection: work of a call that was
+/// answered may go on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn answered_calls_of_others_reach_nobody() {
+    let (upstream, _) = recording(|message| {
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"a secret"}}"#;
+        let answer = tool_response(&text_of(message, "id"), "", false);
+        let is_call = called_tool(message).is_some();
+        if is_call {
+            vec![log.to_owned(), answer]
+        } else {
+            Vec::new()
+        }
+    });
+    let bridge = bridge_of(upstream, Options::default(), false).await;
+    let listening = listen(&bridge).await;
+    let server = listening
+        .url
+        .trim_start_matches("http://")
+        .trim_end_matches("/mcp");
+    let server = server.parse().expect("an address");
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: x\r\n";
+    let body = messages(false, "tools/call", r#""name":"x""#).concat();
+    for (address, is_told) in [(2, true), (2, true), (3, false), (2, false)] {
+        let caller = Caller { server, address };
+        let answer = caller.send(headers, &body).await;
+        assert!(answer.text.contains(r#""id":9"#), "{address}: {answer:?}");
+        assert_eq!(
+            answer.text.contains("secret"),
+            is_told,
+            "{address}: {answer:?}"
+        );
+    }
 }

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    Change, LogMessage, Outcome, RequestKey, Scope, ServerNotification, ServerRequestKey,
+    Change, IncomingRequest, LogMessage, Outcome, RequestKey, Scope, ServerNotification,
+    ServerRequestKey,
 };
-use mcp_exact_transport::{PendingRequest, ServerHandle};
+use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::mpsc;
 
 use super::undeclared::UndeclaredCapabilities;
 use crate::around::hooks::{MessageHooks, MessageKind};
+use crate::around::limits::Holder;
 use crate::route::translate::Translation;
 use crate::servers::connection::{Connection, PendingServerRequest, Receiver};
 
@@ -79,6 +81,10 @@ struct CallsInProgress {
     /// True once a call has ended without an answer: the server may still work on it, so that a message that names no request
     /// may be about a call of another client, as long as the connection lasts.
     has_abandoned: bool,
+    /// Client of the calls so far: a principal, or the address of anonymous clients.
+    holder: Option<Holder>,
+    /// True once calls of another client have used the connection: even one that was answered may have work that goes on.
+    is_mixed: bool,
 }
 
 /// Request of a client that an upstream request relays.
@@ -137,17 +143,21 @@ impl SharedCalls {
         &self,
         key: RequestKey,
         client: &ServerHandle,
-        request: RequestKey,
+        request: &IncomingRequest<RequestContext>,
         messages: &MessageHooks,
     ) -> SharedCall<'_> {
-        let undeclared = Arc::default();
+        let (undeclared, holder) = (Arc::default(), Holder::of(request));
         let relayed = RelayedRequest {
             client: client.clone(),
-            request,
+            request: request.key,
             messages: messages.clone(),
             undeclared: Arc::clone(&undeclared),
         };
-        self.lock().by_key.insert(key, relayed);
+        let mut calls = self.lock();
+        calls.is_mixed |= calls.holder.as_ref().is_some_and(|known| *known != holder);
+        calls.holder.get_or_insert(holder);
+        calls.by_key.insert(key, relayed);
+        drop(calls);
         SharedCall {
             calls: self,
             key,
@@ -157,12 +167,12 @@ impl SharedCalls {
     }
 
     /// Returns the call that a message of the server belongs to: the call with the upstream request `key`, or the only
-    /// call in progress if the message names no request and every earlier call was answered.
+    /// call in progress if the message names no request, every earlier call was answered, and all were of one client.
     fn request_of(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
             Some(key) => calls.by_key.get(&key).cloned(),
-            None if calls.by_key.len() == 1 && !calls.has_abandoned => {
+            None if calls.by_key.len() == 1 && !calls.has_abandoned && !calls.is_mixed => {
                 calls.by_key.values().next().cloned()
             }
             None => None,
