@@ -11,6 +11,7 @@ mod pairs;
 mod peers;
 pub(crate) mod process;
 mod proxy;
+mod starts;
 mod tolerance;
 
 use std::ffi::OsString;
@@ -66,6 +67,9 @@ pub struct Arguments {
     /// With `--bridge`: each client meets each server once, on transports that take turns.
     #[arg(long, requires = "bridge")]
     sample: bool,
+    /// Measure how long the first list of tools takes in front of ten of the servers, beside the slowest of them alone.
+    #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only", "tolerance"])]
+    starts: bool,
     /// Run the clients of other libraries in front of the untidy servers of tests/tolerance, and record what they deliver.
     #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only"])]
     tolerance: bool,
@@ -108,11 +112,15 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let peers = Peers::read(&source)?;
     let mut selected = peers.select_peers(&arguments.only)?;
     selected.retain(|peer| !arguments.tolerance || peer.tolerance.is_some());
+    selected.retain(|peer| !arguments.starts || peer.language != Language::Rust);
     let chosen = install_all(&source, &target, selected, arguments.offline)?;
     let logs = target.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     if arguments.tolerance {
         return tolerance::run(root, &chosen, &arguments.case, &logs);
+    }
+    if arguments.starts {
+        return starts::run(root, &chosen);
     }
     if arguments.bridge {
         return run_gateway_pairs(root, arguments, (&peers, &chosen), &logs);
