@@ -124,7 +124,10 @@ fn rehearse(scratch: &Scratch, newest: &Value) -> anyhow::Result<()> {
 }
 
 /// Returns the schema of the newest released revision.
-fn newest_schema(root: &Path) -> anyhow::Result<Value> {
+///
+/// # Errors
+/// Returns an error if no revision is released, or a file cannot be read.
+pub fn newest_schema(root: &Path) -> anyhow::Result<Value> {
     let folder = root.join("schema");
     let schemas = crate::codegen::Schemas::read(&folder)?;
     let mut released = schemas
@@ -138,7 +141,10 @@ fn newest_schema(root: &Path) -> anyhow::Result<Value> {
 
 /// Returns a schema with typical changes of a new revision: a new method, a kind of content, added and removed members,
 /// values, and keywords that no official schema has.
-fn invented_schema(newest: &Value) -> anyhow::Result<Vec<u8>> {
+///
+/// # Errors
+/// Returns an error if the newest schema lacks what the invented one changes.
+pub fn invented_schema(newest: &Value) -> anyhow::Result<Vec<u8>> {
     let mut schema = newest.clone();
     let definitions = &mut schema["$defs"];
     for (from, to) in [
