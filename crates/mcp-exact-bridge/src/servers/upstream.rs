@@ -68,7 +68,7 @@ pub trait Upstream: Send + Sync + 'static {
         false
     }
 
-    /// Returns the maximum number of pages of a list of the server; `None` for [`Options::max_pages`].
+    /// Returns the maximum number of pages of a list of the server; `None` for [`Options::max_pages`](crate::Options::max_pages).
     fn max_pages(&self) -> Option<usize> {
         None
     }
