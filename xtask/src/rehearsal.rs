@@ -53,11 +53,15 @@ fn add_shapes(root: &Path, scratch: &Scratch, newest: &Value) -> anyhow::Result<
     for shape in shapes::ALL {
         let bytes = shape.schema(newest)?;
         let line = match generator.run(REVISION, &bytes) {
-            Ok(()) => {
-                let added = add_and_remove(scratch, REVISION, &bytes, Status::Release);
-                let time = added.with_context(|| format!("{} was not added", shape.name))?;
-                format!("added {:5.1} s {}", time.as_secs_f64(), shape.name)
-            }
+            Ok(()) => match add_and_remove(scratch, REVISION, &bytes, Status::Release) {
+                Ok(time) => format!("added {:5.1} s {}", time.as_secs_f64(), shape.name),
+                Err(error) if shape.is_refused_by(&error) => {
+                    format!("refused       {}: {error:#}", shape.name)
+                }
+                Err(error) => {
+                    return Err(error.context(format!("{} was not added", shape.name)));
+                }
+            },
             Err(refusal) => format!("refused       {}: {refusal}", shape.name),
         };
         println!("{line}");

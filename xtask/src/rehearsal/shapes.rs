@@ -1,6 +1,7 @@
 //! Shapes that a next revision could bring, each as a change of the newest schema.
 //!
-//! Each is absorbed by the generator, which a test holds. `CONTRIBUTING.md` has the list for maintainers.
+//! Each is absorbed by the generator, which a test holds; `schema add` refuses another lifecycle. `CONTRIBUTING.md` has the list for
+//! maintainers.
 
 use std::path::Path;
 use std::slice;
@@ -20,7 +21,16 @@ pub struct Shape {
     change: fn(&mut Value),
 }
 
+/// Name of the shape that `schema add` refuses: a lifecycle belongs to generator and sessions.
+const CHANGED_LIFECYCLE: &str = "a changed lifecycle";
+
 impl Shape {
+    /// Returns true if `schema add` has to refuse the shape, and says what to do.
+    pub fn is_refused_by(&self, error: &anyhow::Error) -> bool {
+        let remedy = "the generator and the session have to learn it first";
+        self.name == CHANGED_LIFECYCLE && format!("{error:#}").contains(remedy)
+    }
+
     /// Returns the text of the schema.
     ///
     /// # Errors
@@ -251,7 +261,7 @@ pub const ALL: &[Shape] = &[
         },
     },
     Shape {
-        name: "a changed lifecycle",
+        name: CHANGED_LIFECYCLE,
         change: |definitions| {
             replace_words(
                 definitions,
