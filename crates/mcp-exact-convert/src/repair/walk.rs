@@ -12,7 +12,7 @@ use super::envelope::is_empty_array;
 use super::rules::{CAPABILITIES, DEFAULTS, MEANINGFUL};
 use super::{MAX_REPAIRS, Repair, RepairRule, bounded, has_no_duplicates, object_text};
 use crate::layout::{Definition, Layout, Objects, Shape, Type, Union};
-use crate::packed::Text;
+use crate::packed::{Bounds, Text};
 use crate::place::cut;
 use crate::read::{TreeSelection, read, select};
 use crate::report::described_item;
@@ -89,7 +89,7 @@ impl Walk {
         };
         match Type::at(value) {
             Type::Definition(place) => self.definition(text, place, reason),
-            Type::Array(items, _) => self.array(text, items, reason),
+            Type::Array(items, limits) => self.array(text, (items, limits), reason),
             Type::Map(values) => self.map(text, values, reason),
             Type::Nullable(inner) => self.value(text, inner),
             Type::JsonObject if is_empty_array(text) => {
@@ -251,13 +251,18 @@ impl Walk {
         }
     }
 
-    fn array<'t>(&mut self, text: &'t str, items: u16, reason: String) -> Fit<'t> {
+    fn array<'t>(
+        &mut self,
+        text: &'t str,
+        (items, limits): (u16, Bounds),
+        reason: String,
+    ) -> Fit<'t> {
         self.bytes_read += text.len();
         let mut r = Reader::of_checked(text);
         if r.kind() != Ok(Kind::Array) {
             return Err(Unfit::new(reason));
         }
-        let (mut kept, mut index) = (String::from("["), 0_usize);
+        let (mut kept, mut index, mut left_out) = (String::from("["), 0_usize, 0_usize);
         let mut more = r.begin_array().unwrap_or_default();
         while more {
             let Ok(item) = r.raw() else { break };
@@ -279,11 +284,16 @@ impl Walk {
                     let above = std::mem::replace(&mut self.subject, subject);
                     self.note(RepairRule::LeftOut, &unfit.reason);
                     self.subject = above;
+                    left_out += 1;
                 }
             }
             self.leave(outer);
             index += 1;
             more = r.next_item().unwrap_or_default();
+        }
+        let (low, _) = limits.sizes();
+        if low.is_some_and(|low| index - left_out < low) {
+            return Err(Unfit::new(format!("{reason}; too few items are left")));
         }
         kept.push(']');
         Ok(kept.into())
