@@ -186,7 +186,8 @@ impl Walk {
                 continue;
             }
             let member = member.0.get();
-            let Some((value, rule)) = default_of(name, member) else {
+            let value = layout.types.rows()[index];
+            let Some((value, rule)) = default_of(name, member, value) else {
                 return Err(Unfit::new(format!("the member `{member}` is missing")));
             };
             let outer = self.enter(member);
@@ -208,13 +209,13 @@ impl Walk {
         if self.fits(text, value).is_ok() {
             return Ok(Some(text.into()));
         }
-        let default = default_of(owner, &member.name).filter(|_| is_required);
+        let default = default_of(owner, &member.name, value).filter(|_| is_required);
         match text {
             "null" if !is_required => {
                 self.note(RepairRule::NullMember, "");
                 return Ok(None);
             }
-            "null" if self.fits("[]", value).is_ok() => {
+            "null" if self.fits("[]", value).is_ok() && !needs_items(value) => {
                 self.note(RepairRule::NullList, "");
                 return Ok(Some("[]".into()));
             }
@@ -262,7 +263,7 @@ impl Walk {
         if r.kind() != Ok(Kind::Array) {
             return Err(Unfit::new(reason));
         }
-        let (mut kept, mut index, mut left_out) = (String::from("["), 0_usize, 0_usize);
+        let (mut kept, mut index, mut count) = (String::from("["), 0_usize, 0_usize);
         let mut more = r.begin_array().unwrap_or_default();
         while more {
             let Ok(item) = r.raw() else { break };
@@ -271,7 +272,8 @@ impl Walk {
             let repaired = self.value(item, items);
             match repaired {
                 Ok(item) => {
-                    if kept.len() > 1 {
+                    count += 1;
+                    if count > 1 {
                         kept.push(',');
                     }
                     kept.push_str(&item);
@@ -284,7 +286,6 @@ impl Walk {
                     let above = std::mem::replace(&mut self.subject, subject);
                     self.note(RepairRule::LeftOut, &unfit.reason);
                     self.subject = above;
-                    left_out += 1;
                 }
             }
             self.leave(outer);
@@ -292,7 +293,7 @@ impl Walk {
             more = r.next_item().unwrap_or_default();
         }
         let (low, _) = limits.sizes();
-        if low.is_some_and(|low| index - left_out < low) {
+        if low.is_some_and(|low| count < low) {
             return Err(Unfit::new(format!("{reason}; too few items are left")));
         }
         kept.push(']');
@@ -483,13 +484,22 @@ fn members<'t>(text: &'t str, reason: &str) -> Result<Vec<OpenMember<'t>>, Unfit
     })
 }
 
-/// Returns the obvious value of a required member, and the rule that names it.
-fn default_of(owner: Text, member: &str) -> Option<(&'static str, RepairRule)> {
+/// Returns true for the type of an array that must have items.
+fn needs_items(value: u16) -> bool {
+    match Type::at(value) {
+        Type::Array(_, limits) => limits.sizes().0.is_some_and(|low| low > 0),
+        _ => false,
+    }
+}
+
+/// Returns the obvious value of a required member of the type `value`, and the rule that names it.
+fn default_of(owner: Text, member: &str, value: u16) -> Option<(&'static str, RepairRule)> {
     let owner = owner.get();
     let row = DEFAULTS
         .iter()
         .find(|row| (row.0.is_empty() || row.0 == owner) && row.1 == member)?;
-    Some((row.2, row.3))
+    let is_too_short = row.2 == "[]" && needs_items(value);
+    (!is_too_short).then_some((row.2, row.3))
 }
 
 /// Returns an object without the members that are null although no variant needs them, and the
