@@ -34,7 +34,7 @@ impl ListCursors {
         }
     }
 
-    /// Returns the cursor of the page that follows a page, if one does. The empty string is a cursor.
+    /// Returns the `nextCursor` of a page; `None` if it is the last page. The empty string is a cursor.
     ///
     /// # Errors
     /// The [`Repair`] by which the list ends with what was read: the cursor was given before, or the list has more pages
@@ -45,10 +45,12 @@ impl ListCursors {
             return Ok(None);
         };
         let is_new = self.given.insert(self.hasher.hash_one(cursor.text()));
-        let rule = match is_new {
-            false => RepairRule::RepeatedCursor,
-            true if self.given.len() >= self.max_pages => RepairRule::TooManyPages,
-            true => return Ok(Some(cursor)),
+        let rule = if !is_new {
+            RepairRule::RepeatedCursor
+        } else if self.given.len() >= self.max_pages {
+            RepairRule::TooManyPages
+        } else {
+            return Ok(Some(cursor));
         };
         let mut repair = Repair::of_envelope(rule, "/nextCursor");
         if rule == RepairRule::TooManyPages {
