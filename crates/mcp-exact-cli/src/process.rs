@@ -161,7 +161,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// Ends all servers at once, in little more than a second; none starts any more.
+/// Ends the processes of all servers at once, which takes little more than a second. From then on, no server is started.
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "signals need a runtime")

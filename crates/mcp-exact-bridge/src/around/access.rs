@@ -161,7 +161,8 @@ fn matches_by_segments(pattern: &str, uri: &str) -> bool {
     reached[uri.len()]
 }
 
-/// Returns true if a segment of a URI ends before this text. Servers may read an encoded separator as a separator.
+/// Returns true if `text`, the rest of a URI, begins with the end of a segment: a separator, or one that is percent-encoded, which
+/// servers may decode.
 fn ends_segment(text: &[u8]) -> bool {
     matches!(text, [b'/' | b'?' | b'#', ..]) || text.starts_with(b"%2F") || text.starts_with(b"%5C")
 }

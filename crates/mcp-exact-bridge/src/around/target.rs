@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    /// Returns the URI of a resource or template.
+    /// Returns the URI, if the method names a resource or a resource template.
     pub(crate) fn uri(self) -> Option<String> {
         match self {
             Self::Resource(uri) => Some(uri),
@@ -68,7 +68,7 @@ impl Target {
         }
     }
 
-    /// Returns the name, URI or id.
+    /// Returns what the method names: the name of a tool or prompt, the URI of a resource, or the id of a task.
     pub(crate) fn subject(self) -> Option<String> {
         match self {
             Self::Named(_, text) | Self::Resource(text) | Self::Task(text) => Some(text),

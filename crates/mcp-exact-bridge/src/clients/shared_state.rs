@@ -45,11 +45,11 @@ pub(crate) struct SharedState {
     pub(crate) updates: watch::Sender<u64>,
     /// Settings of the endpoints that serve clients.
     pub(crate) settings: Arc<ServerSettings>,
-    /// Sessions and requests in progress.
+    /// Upstream sessions of the clients, and requests that are being relayed.
     pub(crate) state: Mutex<State>,
 }
 
-/// Sessions and requests in progress.
+/// Upstream sessions of the clients, and requests that are being relayed.
 #[derive(Default)]
 pub(crate) struct State {
     /// Sessions of each client that has sessions, by endpoint: one session per server.

@@ -13,7 +13,7 @@ use crate::servers::upstream::Upstream;
 /// Server that a bridge relays requests to.
 pub(crate) struct Server {
     pub(crate) backend: Arc<Backend>,
-    /// State of the clients without sessions.
+    /// What belongs to clients without sessions at this server: connections, waiting calls, subscriptions and tasks.
     pub(crate) stateless: Stateless,
 }
 
