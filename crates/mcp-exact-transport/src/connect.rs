@@ -36,8 +36,9 @@ pub fn connect(
     let shared = new_client_endpoint(endpoint, handler, &notify, name, Box::new(|_, _| false));
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
     let handle = ClientHandle::of(&shared);
+    let end = DisconnectGuard(Arc::clone(&shared));
     let task = tokio::spawn(async move {
-        let _end = DisconnectGuard(Arc::clone(&shared));
+        let _end = end;
         let serving = poll_fn(|cx| driver.poll(cx));
         let result = observe::connection(name, None, serving).await;
         let reason = match result {

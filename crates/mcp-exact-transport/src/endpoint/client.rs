@@ -279,7 +279,7 @@ impl Dispatch<ClientEndpoint> for ClientDispatch {
 }
 
 /// Guard that records the loss of the connection on drop if no other reason for its end is recorded, for example
-/// because the driver task is aborted.
+/// because the driver task is aborted. It is created before the task, which may end before it is polled.
 pub(crate) struct DisconnectGuard(pub(crate) Arc<Shared<ClientEndpoint>>);
 
 impl Drop for DisconnectGuard {

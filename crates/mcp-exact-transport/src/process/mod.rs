@@ -279,7 +279,12 @@ impl ServerCommand {
             notify,
             wants_restart,
         };
-        (handle, tokio::spawn(supervisor.run(process)))
+        let end = DisconnectGuard(Arc::clone(&supervisor.shared));
+        let task = tokio::spawn(async move {
+            let _end = end;
+            supervisor.run(process).await;
+        });
+        (handle, task)
     }
 
     /// Returns the file to start; for a program such as `npx`, this may be a script such as `npx.cmd`.
@@ -400,7 +405,6 @@ struct Supervisor {
 impl Supervisor {
     /// Drives the connection and restarts the process until the server has exited, and then records the reason.
     async fn run(self, mut process: Process) {
-        let _end = DisconnectGuard(Arc::clone(&self.shared));
         let mut restarts = self.command.restarts;
         let observe = self.command.observe.as_ref();
         let observer = observe.map(|create| Arc::new(Mutex::new(create())));

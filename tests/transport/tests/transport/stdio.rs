@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use mcp_exact_session::{CallOptions, ClientConfig, Identity, Outcome};
 use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
-use mcp_exact_transport::{ClientHandle, ServerCommand};
+use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::{ClientHandle, ConnectionOptions, ServerCommand, connect, memory_pair};
 use tokio::task::JoinHandle;
 
 /// Path of the stdio test server.
@@ -175,6 +176,25 @@ async fn aborted_driver_leaves_no_orphan() {
     let _ = driver.await;
     until_ended(&grandchild).await;
     assert!(client.ready().await.is_err(), "nobody waits for ever");
+}
+
+/// A driver that is stopped before it has begun ends its connection, whatever the transport: nobody waits for ever.
+#[tokio::test]
+async fn drivers_stopped_at_once_end_their_connections() {
+    let settings = || echo::client_settings("2025-11-25");
+    let process = start("tokio", "2025-11-25");
+    let (near, _far) = memory_pair(1 << 16, 4 << 20);
+    let options = ConnectionOptions::default();
+    let memory = connect(settings(), None, Arc::new(echo::answer), near, options);
+    let endpoint = HttpEndpoint::new("http://127.0.0.1:9/mcp").expect("a URL");
+    let http = endpoint.connect(settings(), None, Arc::new(echo::answer));
+    for (client, driver) in [process, memory, http] {
+        // There was no await since it was spawned: it has not been polled.
+        driver.abort();
+        let ended = tokio::time::timeout(Duration::from_secs(20), client.ready()).await;
+        assert!(ended.expect("an end").is_err());
+        client.closed().await;
+    }
 }
 
 /// The error about a program that cannot be started contains the program's path.

@@ -185,8 +185,9 @@ impl HttpEndpoint {
             notify,
             flags,
         };
+        let end = DisconnectGuard(shared);
         let task = tokio::spawn(async move {
-            let _end = DisconnectGuard(shared);
+            let _end = end;
             driver.run().await;
         });
         (handle, task)
