@@ -72,7 +72,7 @@ fn transport(
 /// "If no response is received within a reasonable timeout period, the sender MAY: consider the connection stale,
 /// terminate the connection" (2025-11-25, `basic/utilities/ping`): a server closes the connection to a client that does
 /// not answer its pings.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn silent_client_is_given_up() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (settings, handler) = (echo::server_settings(), Arc::new(echo::handle));
@@ -97,7 +97,7 @@ async fn silent_client_is_given_up() {
 }
 
 /// A client closes the connection to a server that does not answer its pings.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn silent_server_is_given_up() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let settings = echo::client_settings("2025-11-25");
@@ -120,7 +120,7 @@ async fn silent_server_is_given_up() {
 }
 
 /// In 2026-07-28, which has no pings, a silent peer is not disconnected.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_pings_where_revision_has_none() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (settings, handler) = (echo::server_settings(), Arc::new(echo::handle));
