@@ -11,7 +11,7 @@ use mcp_exact_convert::{
 };
 use mcp_exact_wire::{JsonRef, Kind};
 
-use crate::link::{Json, JsonObject, PeerError, Revision};
+use crate::link::{Json, JsonObject, Lifecycle, PeerError, Revision, lifecycle_of};
 
 /// Revision in whose form results, definitions and input requests are built.
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
@@ -278,7 +278,7 @@ fn convert_received_parts(
         result.insert("resultType", Json::string("complete"));
         return Ok((result, Vec::new()));
     }
-    if HOME_REVISION.method(method, true).is_none() {
+    if HOME_REVISION.method(method, true).is_none() || is_extension_result(&result, from) {
         return Ok((result, Vec::new()));
     }
     let known = |revision| require_known_revision(revision).map_err(|error| error.to_string());
@@ -287,6 +287,13 @@ fn convert_received_parts(
     let converted = convert_payload(root, &result, known(from)?, HOME_REVISION, &mut cx);
     report_losses(method, home_revision(), cx.losses());
     Ok((converted?, cx.into_repairs()))
+}
+
+/// Returns true if the type of the result is that of an extension, such as a task: no revision describes it.
+fn is_extension_result(result: &JsonObject, from: Revision) -> bool {
+    let kind = result.view().find("resultType").and_then(JsonRef::as_str);
+    lifecycle_of(from) == Lifecycle::Discover
+        && kind.is_some_and(|kind| !matches!(&*kind, "complete" | "input_required"))
 }
 
 /// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
@@ -386,7 +393,8 @@ mod tests {
         for text in plain {
             let result = object(text);
             assert!(is_plain_result(&result), "{text}");
-            for from in crate::link::revisions().filter(|from| *from != home_revision()) {
+            let older = |from: &Revision| lifecycle_of(*from) == Lifecycle::Initialize;
+            for from in crate::link::revisions().filter(older) {
                 let converted = convert_between(
                     MessagePart::Result.payload("tools/call"),
                     &result,

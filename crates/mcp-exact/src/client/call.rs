@@ -13,7 +13,6 @@ use super::link::{ClientLink, RequestOptions};
 use super::output::CompletionOutput;
 use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
-use crate::outgoing;
 use crate::panics::contain_panic;
 use crate::params::request_label;
 use mcp_exact_transport::ProgressCallback;
@@ -139,15 +138,7 @@ impl Future for Request {
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
                     tracing::debug!("<- {}: result", this.label);
                     tracing::trace!("<- {}: {result}", this.label);
-                    let revision = this.link.revision();
-                    let policy = this.link.tolerance();
-                    let converted =
-                        outgoing::convert_received_result(&this.method, result, revision, policy);
-                    let converted = converted.map(|(result, repairs)| {
-                        this.link.repairs().report(&this.method, repairs);
-                        result
-                    });
-                    return Poll::Ready(converted.map_err(ClientError::Result));
+                    return Poll::Ready(this.link.take_result(&this.method, result));
                 }
                 RequestState::Done => return Poll::Ready(Err(ClientError::Lost)),
             }

@@ -31,6 +31,7 @@ use crate::link::{
 };
 
 use crate::notification::Notification;
+use crate::outgoing;
 use crate::repairs::RepairReports;
 
 pub(super) use session::SessionInfo;
@@ -327,6 +328,22 @@ impl ClientLink {
     /// Returns the policy for what the server sends.
     pub(super) fn tolerance(&self) -> Tolerance {
         self.tolerance
+    }
+
+    /// Converts the result of a request to the home revision, and reports what was repaired in it.
+    ///
+    /// # Errors
+    /// [`ClientError::Result`] if the result cannot be read.
+    pub(super) fn take_result(
+        &self,
+        method: &str,
+        result: JsonObject,
+    ) -> Result<JsonObject, ClientError> {
+        let (revision, policy) = (self.revision(), self.tolerance);
+        let taken = outgoing::convert_received_result(method, result, revision, policy);
+        let (result, repairs) = taken.map_err(ClientError::Result)?;
+        self.repairs().report(method, repairs);
+        Ok(result)
     }
 
     /// Returns the reports of repaired messages.

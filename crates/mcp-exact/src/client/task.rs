@@ -86,9 +86,9 @@ impl Client {
         loop {
             match string_member(&task, "status").as_deref() {
                 Some("completed") => {
-                    let result = object_member(&task, "result");
-                    return result
-                        .ok_or_else(|| ClientError::Result("the task has no `result`".to_owned()));
+                    let missing = || ClientError::Result("the task has no `result`".to_owned());
+                    let result = object_member(&task, "result").ok_or_else(missing)?;
+                    return self.link().take_result("tools/call", result);
                 }
                 Some("failed") => {
                     let error = task.get("error");
