@@ -30,6 +30,8 @@ const SLOW_PROGRAMS: [&str; 8] = [
 ];
 /// Folder of what the programs print.
 const OUTPUT_FOLDER: &str = "target/test-output";
+/// Time after which a program counts as hung: many times what the slowest one takes on a busy machine.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(1200);
 
 /// One process of tests.
 pub(super) struct Job {
@@ -178,7 +180,7 @@ pub(super) fn run_all(
             while let Some((number, job)) = next() {
                 let output = folder.join(format!("{number}.txt"));
                 let name = job.name.clone();
-                let (summary, took) = run_job(job, &output)?;
+                let (summary, took) = run_job(job, &output, PROGRAM_LIMIT)?;
                 let Ok(mut done) = done.lock() else {
                     bail!("a worker has panicked");
                 };
@@ -206,18 +208,31 @@ pub(super) fn run_all(
     Ok(summary)
 }
 
-/// Runs a job and writes what it prints to the file `output`.
-fn run_job(mut job: Job, output: &PathBuf) -> anyhow::Result<(Summary, Duration)> {
-    let file =
+/// Runs a job and writes what it prints to the file `output`. A program that hangs is ended after the time `limit`: what
+/// it has printed names the test.
+fn run_job(mut job: Job, output: &PathBuf, limit: Duration) -> anyhow::Result<(Summary, Duration)> {
+    let mut file =
         File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
     let begun = Instant::now();
-    let status = job
+    let mut child = job
         .command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
-        .stderr(file)
-        .status()
+        .stderr(file.try_clone()?)
+        .spawn()
         .with_context(|| format!("cannot start {}", job.name))?;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begun.elapsed() > limit {
+            writeln!(file, "ended: it hung for {} s", limit.as_secs())?;
+            // Without effect if it has ended just now.
+            let _ = child.kill();
+            break child.wait()?;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
     let took = begun.elapsed();
     let text = fs::read(output)?;
     let mut summary = count(&String::from_utf8_lossy(&text));
@@ -318,7 +333,7 @@ mod tests {
         assert_eq!(error.to_string(), "failed: a program");
     }
 
-    /// A program that ends without a result, as by a signal, has failed.
+    /// A program that ends without a result, as by a signal, has failed; one that hangs is ended.
     #[test]
     fn programs_without_result_fail() {
         let job = |script: &str| Job {
@@ -331,9 +346,14 @@ mod tests {
         };
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("output.txt");
-        let (summary, _) = run_job(job("kill -9 $$"), &output).expect("it starts");
-        assert_eq!(summary.failures, ["kill -9 $$"]);
-        let (summary, _) = run_job(job("exit 0"), &output).expect("it starts");
-        assert!(summary.failures.is_empty());
+        let run = |script: &str, limit: Duration| {
+            run_job(job(script), &output, limit).expect("it starts").0
+        };
+        assert_eq!(run("kill -9 $$", PROGRAM_LIMIT).failures, ["kill -9 $$"]);
+        assert!(run("exit 0", PROGRAM_LIMIT).failures.is_empty());
+        let hangs = "echo test a has been running; exec sleep 1000";
+        assert_eq!(run(hangs, Duration::ZERO).failures, [hangs]);
+        let printed = fs::read_to_string(&output).expect("its output");
+        assert!(printed.ends_with("ended: it hung for 0 s\n"), "{printed}");
     }
 }
