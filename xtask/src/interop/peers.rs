@@ -330,8 +330,17 @@ mod tests {
         let revisions = fs::read_to_string(crate::workspace_root().join("schema/revisions.toml"))
             .expect("the list of revisions");
         let revisions = codegen::revisions(&revisions).expect("it is right");
-        // No peer speaks a draft.
+        let newest_of_peers = found.iter().map(|(newest, _)| *newest).max();
+        // No peer speaks a draft, nor a revision on its first day.
+        let has_peers = |id: &str| newest_of_peers.is_some_and(|newest| id <= newest);
         for revision in revisions.iter().filter(|revision| !revision.is_draft()) {
+            if !has_peers(&revision.id) {
+                println!(
+                    "left out: {}, which no peer of the table speaks yet",
+                    revision.id
+                );
+                continue;
+            }
             for language in [Language::Python, Language::Typescript] {
                 assert!(
                     found.contains(&(revision.id.as_str(), language.program_folder())),

@@ -241,12 +241,17 @@ fn rows_cover_all_revisions() {
             for method in methods.requests() {
                 assert!(
                     find_row(MessageKind::Request, side, method, spec).is_some(),
-                    "{method}"
+                    "{method} of {} has no row in rules/table.rs",
+                    spec.id()
                 );
             }
             for method in methods.notifications() {
                 let found = find_row(MessageKind::Notification, side, method, spec);
-                assert!(found.is_some(), "{method}");
+                assert!(
+                    found.is_some(),
+                    "{method} of {} has no row in rules/table.rs",
+                    spec.id()
+                );
             }
         }
     }
