@@ -37,8 +37,7 @@ pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
-/// Newest revision. Because this revision has no handshake, each request carries the revision and the client's
-/// capabilities.
+/// First revision without a handshake: each request carries the revision and the client's capabilities.
 pub const DISCOVER_REVISION: &str = "2026-07-28";
 
 /// Returns every revision, oldest first.
@@ -59,6 +58,11 @@ pub fn handshake_revisions() -> Vec<&'static str> {
 /// Returns the revisions without a handshake, oldest first.
 pub fn discover_revisions() -> Vec<&'static str> {
     revisions_of_lifecycle(Lifecycle::Discover)
+}
+
+/// Returns true if sessions of the revision begin with a handshake.
+pub fn has_handshake(revision: &str) -> bool {
+    lifecycle(revision) == Some(Lifecycle::Initialize)
 }
 
 /// Returns the newest revision that has the given lifecycle.

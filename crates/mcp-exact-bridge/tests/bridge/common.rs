@@ -11,11 +11,12 @@ use mcp_exact::transport::{
 use mcp_exact::{
     Client, ClientError, Connect, Content, Cx, Error, Form, Input, Json, JsonObject, Progress,
     Prompt, Resource, Revision, Root, Sample, SampleReply, SampleRequest, Server, Tool, ToolResult,
-    schemars, serde,
+    revisions, schemars, serde,
 };
 use mcp_exact_bridge::{Bridge, Options, Upstream};
 use mcp_exact_session::{
-    CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy, Identity, Offer,
+    CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy, Identity,
+    Lifecycle, Offer, lifecycle,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,11 @@ use tokio::io::{
 };
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
+
+/// Returns the revisions with sessions.
+pub fn with_sessions() -> impl Iterator<Item = Revision> {
+    revisions().filter(|revision| lifecycle(revision.as_str()) == Some(Lifecycle::Initialize))
+}
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Add {

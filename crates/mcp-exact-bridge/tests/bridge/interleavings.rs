@@ -512,7 +512,8 @@ async fn run(seed: u64, fault: Fault, is_shared: bool) -> Report {
             });
         }
     }
-    let all = tokio::time::timeout(Duration::from_secs(60), running.join_all());
+    // Many times what it takes where other programs use the processors.
+    let all = tokio::time::timeout(Duration::from_secs(300), running.join_all());
     assert!(all.await.is_ok(), "seed {seed}: it does not end");
     std::mem::take(&mut *shared.report.lock().expect("a lock"))
 }

@@ -13,6 +13,7 @@ use mcp_exact_session::Identity;
 
 use crate::common::{
     Add, Confirm, InMemory, Intercepted, Sum, answer_to, client_of, handle_of, object, server,
+    with_sessions,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
@@ -522,8 +523,7 @@ async fn rules_allow_extension_methods() {
 /// own revision defines for unknown methods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn methods_of_other_revisions_are_refused() {
-    let newest = revisions().next_back().expect("a revision");
-    for of_server in revisions().filter(|revision| *revision != newest) {
+    for of_server in with_sessions() {
         let bridge = Bridge::new(InMemory::new(&server(of_server)), Options::default()).await;
         let bridge = bridge.expect("a bridge");
         for method in ["resources/subscribe", "logging/setLevel"] {

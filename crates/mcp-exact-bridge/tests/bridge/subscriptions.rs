@@ -17,7 +17,9 @@ use mcp_exact_session::{CallOptions, Change, ClientEvent, Json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::common::{InMemory, Intercepted, bridge, client_of, handle_with, object, server};
+use crate::common::{
+    InMemory, Intercepted, bridge, client_of, handle_with, object, server, with_sessions,
+};
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
 
@@ -138,7 +140,7 @@ async fn equal_subscriptions_share_a_connection() {
 #[tokio::test(start_paused = true)]
 async fn refused_subscriptions_are_retried() {
     let newest = revisions().next_back().expect("a revision");
-    for of_client in revisions().filter(|revision| *revision != newest) {
+    for of_client in with_sessions() {
         let server = server(newest);
         let left = Arc::new(AtomicUsize::new(3));
         let refusing = Arc::clone(&left);
@@ -249,7 +251,7 @@ async fn simultaneous_subscriptions_all_hold() {
     let newest = revisions().next_back().expect("a revision");
     let server = server(newest);
     let bridge = bridge(InMemory::new(&server)).await;
-    for of_client in revisions().filter(|revision| *revision != newest) {
+    for of_client in with_sessions() {
         let (changed, mut changes) = mpsc::unbounded_channel();
         let changed = Mutex::new(changed);
         let client = handle_with(&bridge, of_client, move |event| {

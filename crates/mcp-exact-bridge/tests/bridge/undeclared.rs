@@ -1,24 +1,17 @@
 //! Servers with sessions that send input requests which their client has not declared.
 
 use mcp_exact::transport::ClientHandle;
-use mcp_exact::{JsonObject, Revision, revisions};
+use mcp_exact::{JsonObject, Revision};
 use mcp_exact_bridge::{Bridge, Options};
-use mcp_exact_session::{CallOptions, ClientConfig, Identity, Lifecycle, PeerError};
+use mcp_exact_session::{CallOptions, ClientConfig, Identity, PeerError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::common::{handle_of, listen, object};
+use crate::common::{handle_of, listen, object, with_sessions};
 use crate::isolation::{connect_as, outcome_of, plain_client};
 use crate::scripted::{
     ELICIT, SAMPLE, Scripted, called_tool, request, response, text_of, tool_response,
 };
-
-/// Returns the revisions with sessions.
-fn with_sessions() -> impl Iterator<Item = Revision> {
-    revisions().filter(|revision| {
-        mcp_exact_session::lifecycle(revision.as_str()) == Some(Lifecycle::Initialize)
-    })
-}
 
 /// Returns the messages of a server that sends sampling requests to every client. The id of an input request is the
 /// name of the tool and the id of its call.

@@ -315,9 +315,13 @@ done
         let heads = lines
             .iter()
             .map(|line| line.split("  ").next().unwrap_or_default());
+        let newest = mcp_exact_revisions::released()
+            .next_back()
+            .expect("a revision")
+            .id();
         let expected = [
-            "→ 2026-07-28 request server/discover",
-            "← 2026-07-28 error of server/discover",
+            &*format!("→ {newest} request server/discover"),
+            &*format!("← {newest} error of server/discover"),
             "→ 2025-11-25 request initialize",
             "← 2025-06-18 result of initialize",
             "→ 2025-06-18 notifications/initialized",

@@ -1,5 +1,5 @@
-//! Server with one named fault, over stdio and HTTP. The server supports every revision, with and without the
-//! `initialize` handshake, and does not use the library, which would prevent the faults.
+//! Server with one named fault, over stdio and HTTP. The server supports five revisions, with and without the `initialize`
+//! handshake, and does not use the library, which would prevent the faults.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,6 +15,10 @@ use serde_json::{Value, json};
 const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// Revision without the `initialize` handshake.
 const DISCOVER_REVISION: &str = "2026-07-28";
+/// Number of revisions, with and without the handshake.
+pub const REVISION_COUNT: usize = HANDSHAKE_REVISIONS.len() + 1;
+/// Number of revisions that the transport HTTP+SSE serves.
+pub const SSE_REVISION_COUNT: usize = HANDSHAKE_REVISIONS.len();
 /// Prefix of the names of members of `_meta` that the specification defines.
 const META_PREFIX: &str = "io.modelcontextprotocol/";
 /// Id of the only HTTP session of this server.

@@ -396,7 +396,7 @@ fn initialize_names_the_target_revision() {
                 method: "initialize",
                 sender: Role::Client,
             };
-            for (before, after) in [(from, to), ("2099-01-01", "2099-01-01")] {
+            for (before, after) in [(from, to), ("3000-01-01", "3000-01-01")] {
                 let (text, mut cx) = (request(before).to_string(), Context::new());
                 let out = convert(
                     root,

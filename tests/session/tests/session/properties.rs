@@ -151,14 +151,15 @@ fn random_client_message(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
     let method = *rng.pick(&methods);
     let mut params = json!({ "name": "x", "uri": "a:b", "level": "debug", "notifications": { "toolsListChanged": true },
         "_meta": { "progressToken": id } });
-    if modern {
+    let own = modern.then(|| (*rng.pick(&discover_revisions())).to_owned());
+    if let Some(own) = &own {
         let meta = &mut params["_meta"];
-        meta["io.modelcontextprotocol/protocolVersion"] = json!(discover_revisions()[0]);
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(own);
         meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "roots": {} });
         meta["io.modelcontextprotocol/logLevel"] = json!("debug");
     }
     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-    (message, modern.then(|| discover_revisions()[0].to_owned()))
+    (message, own)
 }
 
 /// All messages of a server are valid if a session and requests that carry their revision share one connection.
@@ -193,7 +194,8 @@ fn mixed_lifecycles_yield_valid_messages() {
                             waiting.push(request.key);
                         }
                         ServerEvent::Subscribed { key, .. } => {
-                            revision_of.insert(key, discover_revisions()[0].to_owned());
+                            let own = own.clone().expect("a subscription names its revision");
+                            revision_of.insert(key, own);
                         }
                         _ => {}
                     }
@@ -250,7 +252,7 @@ fn mixed_lifecycles_yield_valid_messages() {
     println!("checked by schema, eras mixed: {checked:?}");
     for revision in all_revisions() {
         assert!(
-            checked.get(revision).is_some_and(|count| *count > 200),
+            checked.get(revision).is_some_and(|count| *count > 150),
             "{checked:?}"
         );
     }

@@ -67,7 +67,7 @@ fn headers<'h>(version: Option<&'h str>, session: Option<&'h str>) -> Vec<(&'h s
 #[tokio::test]
 async fn old_versions_receive_supported_list() {
     let service = service(&MODERN);
-    for version in ["2025-11-25", "2025-06-18", "2099-01-01", "nonsense"] {
+    for version in ["2025-11-25", "2025-06-18", "3000-01-01", "nonsense"] {
         for session in [None, Some("ended")] {
             let headers = headers(Some(version), session);
             for body in [REQUEST, NOTIFICATION, RESPONSE, BATCH] {

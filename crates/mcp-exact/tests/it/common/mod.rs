@@ -13,3 +13,15 @@ pub fn object(text: &str) -> JsonObject {
 pub fn spec(revision: mcp_exact::Revision) -> &'static mcp_exact_revisions::RevisionSpec {
     mcp_exact_revisions::find(revision.as_str()).expect("a revision of the table")
 }
+
+/// Returns true if the revision has sessions: its lifecycle begins with `initialize`.
+pub fn has_sessions(revision: mcp_exact::Revision) -> bool {
+    spec(revision).lifecycle() == mcp_exact_revisions::Lifecycle::Initialize
+}
+
+/// Returns the numbers of revisions from this one on with sessions, and without.
+pub fn count_from(oldest: &str) -> (usize, usize) {
+    let from = mcp_exact::revisions().filter(|revision| revision.as_str() >= oldest);
+    let (with, without): (Vec<_>, Vec<_>) = from.partition(|revision| has_sessions(*revision));
+    (with.len(), without.len())
+}

@@ -1,6 +1,7 @@
 //! Errors of handlers, and panics: the response that the client receives.
 
 use super::*;
+use crate::common::spec;
 
 /// Errors of a tool are results, so that models can correct themselves (`server/tools`, "Error Handling").
 #[tokio::test]
@@ -122,10 +123,7 @@ async fn wrapped_errors_keep_their_meaning() {
             let error = client.call_tool("refuses", &()).await;
             assert_eq!(code(error.expect_err("refused")), Some(-32602));
             let error = client.read("x://gone").await.expect_err("gone");
-            let expected = match client.revision().as_str() {
-                "2026-07-28" => -32602,
-                _ => -32002,
-            };
+            let expected = spec(client.revision()).resource_not_found_code();
             assert_eq!(code(error), Some(expected));
         },
     )

@@ -96,12 +96,12 @@ fn listed_revisions_prevent_fallback() {
     client.send(&error_response(
         &probe,
         -32022,
-        json!({ "supported": ["2099-01-01"], "requested": "x" }),
+        json!({ "supported": ["3000-01-01"], "requested": "x" }),
     ));
     let events = client.events();
     assert!(
         matches!(&events[0], ClientEvent::Failed(NegotiationError::NoCommonRevision { supported, .. })
-        if supported == &["2099-01-01"]),
+        if supported == &["3000-01-01"]),
         "{events:?}"
     );
 }
@@ -129,7 +129,7 @@ fn listed_refused_revision_is_retried_once() {
 /// this revision.
 #[test]
 fn version_error_selects_common_handshake_revision() {
-    for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
+    for supported in [json!(["2025-03-26"]), json!(["3000-01-01", "2025-03-26"])] {
         let (mut client, probe) = probing_client();
         let next = client.send(&error_response(
             &probe,
@@ -175,7 +175,7 @@ fn probe_negotiates_common_revision() {
         client
             .send(&discover_result(
                 &probe,
-                json!(["2099-01-01", "2026-07-28"])
+                json!(["3000-01-01", "2026-07-28"])
             ))
             .is_empty()
     );

@@ -60,7 +60,7 @@ fn initialize_result_describes_server() {
 #[test]
 fn client_disconnects_from_unsupported_revision() {
     for offered in handshake_revisions() {
-        let mut answers = vec!["2099-01-01".to_owned(), "x".to_owned()];
+        let mut answers = vec!["3000-01-01".to_owned(), "x".to_owned()];
         answers.extend(
             all_revisions()
                 .into_iter()

@@ -294,14 +294,16 @@ fn duplicate_response_names_are_refused() {
 #[test]
 fn repeated_members_are_refused() {
     for revision in all_revisions() {
-        let is_new = DISCOVER_REVISION == revision;
+        let is_new = !has_handshake(revision);
         let mut server = if is_new {
             RawServer::new(server_config(&[revision]))
         } else {
             RawServer::with_session(server_config(&[revision]), revision, json!({}))
         };
         let meta = if is_new {
-            call(json!({}))["params"]["_meta"].to_string()
+            let mut meta = call(json!({}))["params"]["_meta"].take();
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(revision);
+            meta.to_string()
         } else {
             "{}".to_owned()
         };

@@ -53,7 +53,7 @@ fn unsupported_version_header_gets_400() {
         vec!["2025-11-25"],
         vec!["2025-11-25", "2025-03-26"],
     ] {
-        for version in ["1.0", "", "2099-01-01", "2024-11-05", "2025-06-18 "] {
+        for version in ["1.0", "", "3000-01-01", "2024-11-05", "2025-06-18 "] {
             let http = http_request(&[("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")]);
             let posted = classify(&http, body, &offer_of(&offered));
             let good = offered.contains(&version.trim());
@@ -167,7 +167,7 @@ fn version_header_follows_renegotiation() {
     let message: Value = serde_json::from_slice(&bytes).expect("JSON");
     let said = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
     assert_eq!(http.revision.map(Revision::as_str), said);
-    let error = json!({ "code": -32022, "message": "m", "data": { "supported": ["2099-01-01"], "requested": DISCOVER_REVISION } });
+    let error = json!({ "code": -32022, "message": "m", "data": { "supported": ["3000-01-01"], "requested": DISCOVER_REVISION } });
     let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })
         .to_string()
         .into_bytes();
@@ -298,7 +298,7 @@ fn missing_version_header_is_refused() {
 fn unsupported_version_precedes_missing_meta() {
     let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let noted = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
-    for version in ["2025-11-25", "2099-01-01"] {
+    for version in ["2025-11-25", "3000-01-01"] {
         let headers = [("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")];
         let (status, body) =
             server_with_roots_client(DISCOVER_REVISION).status_of_post(&headers, &plain);
