@@ -3,13 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome};
+use mcp_exact_session::{
+    CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome, ServerEvent,
+};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
 use mcp_exact_tests_transport::proxy::ForwardProxy;
-use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport, ReqwestClient};
 use mcp_exact_transport::http::server::{Allowed, HttpServerOptions};
+use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -253,12 +255,20 @@ async fn dropped_call_is_cancelled() {
 #[tokio::test]
 async fn shutdown_answers_calls_in_flight() {
     for revision in ["2026-07-28", "2025-11-25"] {
-        let mut server = TestServer::start(HttpServerOptions::default()).await;
+        let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+        let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+            if matches!(&event, ServerEvent::Request(request) if request.method() == "tools/call") {
+                begun.send(()).expect("the test waits");
+            }
+            echo::handle(server, event);
+        };
+        let options = HttpServerOptions::default();
+        let mut server = TestServer::start_handler(Arc::new(handler), options).await;
         let (client, _) = connect(&server.url("/mcp"), revision);
         client.ready().await.expect("connected");
         let request = call(&client, "later", "in flight");
         let stop = async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            has_begun.recv().await.expect("a call");
             server.stop();
         };
         let (answer, ()) = tokio::join!(request, stop);

@@ -73,7 +73,7 @@ async fn every_revision_is_served() {
 }
 
 /// A server that is stopped answers its calls in flight.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn shutdown_answers_calls_in_flight() {
     let pair = pair("2025-11-25");
     pair.client.ready().await.expect("connected");
