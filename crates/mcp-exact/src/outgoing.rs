@@ -11,7 +11,7 @@ use mcp_exact_convert::{
 };
 use mcp_exact_wire::{JsonRef, Kind};
 
-use crate::link::{Json, JsonObject, Lifecycle, PeerError, Revision, lifecycle_of};
+use crate::link::{Json, JsonObject, PeerError, Revision, is_extension_result};
 
 /// Revision in whose form results, definitions and input requests are built.
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
@@ -289,13 +289,6 @@ fn convert_received_parts(
     Ok((converted?, cx.into_repairs()))
 }
 
-/// Returns true if the type of the result is that of an extension, such as a task: no revision describes it.
-fn is_extension_result(result: &JsonObject, from: Revision) -> bool {
-    let kind = result.view().find("resultType").and_then(JsonRef::as_str);
-    lifecycle_of(from) == Lifecycle::Discover
-        && kind.is_some_and(|kind| !matches!(&*kind, "complete" | "input_required"))
-}
-
 /// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
 fn is_plain_result(result: &JsonObject) -> bool {
     let mut seen = (false, false);
@@ -393,7 +386,8 @@ mod tests {
         for text in plain {
             let result = object(text);
             assert!(is_plain_result(&result), "{text}");
-            let older = |from: &Revision| lifecycle_of(*from) == Lifecycle::Initialize;
+            let older =
+                |from: &Revision| crate::link::lifecycle_of(*from) == crate::Lifecycle::Initialize;
             for from in crate::link::revisions().filter(older) {
                 let converted = convert_between(
                     MessagePart::Result.payload("tools/call"),

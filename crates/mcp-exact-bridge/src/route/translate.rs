@@ -8,6 +8,7 @@ use mcp_exact_convert::{
 };
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
+    is_extension_result,
 };
 use mcp_exact_transport::RequestContext;
 
@@ -160,7 +161,7 @@ impl Translation {
         result: RawResult,
         uri: Option<&str>,
     ) -> Result<RawResult, PeerError> {
-        if self.from == self.to {
+        if self.from == self.to || is_extension_result(result.object(), self.from) {
             return Ok(self.losses.list_in_result(result));
         }
         let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));

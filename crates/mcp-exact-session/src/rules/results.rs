@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Lifecycle;
-use mcp_exact_wire::JsonRef;
+use mcp_exact_wire::{JsonObject, JsonRef, Revision};
 
 use super::{Rules, client_request};
 use crate::error::SendError;
@@ -36,6 +36,14 @@ fn result_type(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
         None => Some(Cow::Borrowed(COMPLETE)),
         Some(value) => value.as_str(),
     }
+}
+
+/// Returns true if an extension or a vendor defines the kind of a result, such as a task, in a revision whose results have
+/// kinds: the schema of no revision describes it, and it is not converted.
+pub fn is_extension_result(result: &JsonObject, revision: Revision) -> bool {
+    let kind = result_type(result.view().find(RESULT_TYPE));
+    crate::lifecycle(revision.as_str()) == Some(Lifecycle::Discover)
+        && kind.is_some_and(|kind| !matches!(&*kind, COMPLETE | INPUT_REQUIRED))
 }
 
 impl Rules<'_> {
@@ -127,10 +135,29 @@ impl Rules<'_> {
 #[cfg(test)]
 mod tests {
     use mcp_exact_revisions::{RevisionSpec, Side, V2026_07_28};
-    use mcp_exact_wire::{Json, JsonObject};
+    use mcp_exact_wire::Json;
 
     use super::*;
     use crate::extensions::{Extension, Extensions};
+
+    /// The kinds of the specification are `complete` and `input_required`; up to 2025-11-25 the member has no meaning.
+    #[test]
+    fn kinds_of_extensions_belong_to_no_revision() {
+        for (result, is_of_extension) in [
+            (r#"{}"#, false),
+            (r#"{"resultType":"complete"}"#, false),
+            (r#"{"resultType":"input\u005frequired"}"#, false),
+            (r#"{"resultType":1}"#, false),
+            (r#"{"resultType":"task"}"#, true),
+        ] {
+            let result: JsonObject = result.parse().expect("an object");
+            for spec in mcp_exact_revisions::released() {
+                let expected = is_of_extension && spec.lifecycle() == Lifecycle::Discover;
+                let found = is_extension_result(&result, spec.revision());
+                assert_eq!(found, expected, "{result} {}", spec.id());
+            }
+        }
+    }
 
     /// "A `resultType` of any value unrecognized by the client MUST be considered invalid" (`basic`, "Result Types").
     #[test]

@@ -33,7 +33,7 @@ pub use session::{
 };
 pub(crate) use session::{
     Change, ConfigError, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
-    ServerConfig, ServerSettings, SessionInfo,
+    ServerConfig, ServerSettings, SessionInfo, is_extension_result,
 };
 pub(crate) use transport::PendingRequest;
 
