@@ -284,7 +284,8 @@ async fn cell(fault: Fault, first: &'static str, kind: &'static str, has_many: b
     let replaced = Arc::new(Replaced::default());
     let mut options = Options::default();
     if fault == Fault::Silent {
-        options.request_timeout.idle = Duration::from_millis(500);
+        // Longer than a server that answers takes where other programs use the processors.
+        options.request_timeout.idle = Duration::from_millis(1500);
     }
     let server = Arc::clone(&replaced);
     let is_process = matches!(fault, Fault::Exit | Fault::Hang);
