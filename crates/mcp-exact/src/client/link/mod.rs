@@ -1,18 +1,20 @@
 //! Connection of a client: the only module of the client that calls the session and transport crates.
 //!
-//! Passes the endpoint's events (input requests, log messages and changes) to the handlers of the application.
+//! `settings` has what is set before the connection, `events` passes the endpoint's events to the application.
 
-use std::collections::HashMap;
+mod events;
+mod settings;
+
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
-use session::{ClientConfig, ClientEvent, ClientSettings, ServerRequestKey};
+use session::ClientSettings;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use transport::{
     ClientHandle, ClientHandler, ConnectError, OwnedClient, PendingRequest, ProgressCallback,
 };
@@ -22,109 +24,18 @@ use super::answer::{Handlers, RootsList};
 use super::cache::PageCache;
 #[cfg(feature = "validation")]
 use super::check::OutputChecks;
-use super::connect::{ClientChange, LogMessage};
+use super::connect::ClientChange;
 use super::oauth::Authorization;
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
-    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, ListCursors, MessageBudget,
-    PeerError, RequestKey, Revision, SendError, Tolerance, TraceContext,
+    CachedNegotiation, JsonObject, ListCursors, PeerError, Revision, SendError, Tolerance,
 };
-
-use crate::notification::Notification;
 use crate::outgoing;
 use crate::repairs::RepairReports;
+use events::{EventHandler, EventState};
 
 pub(super) use session::SessionInfo;
-
-/// Session settings of a client, collected by [`Connect`](super::Connect).
-#[derive(Debug, Clone)]
-pub(super) struct Settings(ClientConfig);
-
-impl Settings {
-    pub(super) fn new(identity: Identity) -> Self {
-        let mut config = ClientConfig::new(identity);
-        config.tolerance = Tolerance::Lenient;
-        Self(config)
-    }
-
-    pub(super) fn set_identity(&mut self, identity: Identity) {
-        self.0.identity = identity;
-    }
-
-    pub(super) fn set_revisions(&mut self, revisions: Vec<Revision>) {
-        self.0.offer.revisions = revisions;
-    }
-
-    pub(super) fn set_minimum_revision(&mut self, revision: Revision) {
-        self.0.offer.oldest = Some(revision);
-    }
-
-    pub(super) fn set_connect_timeout(&mut self, limit: Duration) {
-        self.0.handshake_timeout = limit;
-    }
-
-    pub(super) fn set_message_bytes(&mut self, size: usize) {
-        self.0.limits.message_bytes = size;
-    }
-
-    pub(super) fn set_message_budget(&mut self, budget: MessageBudget) {
-        self.0.limits.message_budget = budget;
-    }
-
-    pub(super) fn set_idle_timeout(&mut self, limit: Duration) {
-        self.0.request_timeout.idle = limit;
-    }
-
-    /// Adds methods that the client may send although no revision defines them.
-    pub(super) fn add_methods(&mut self, methods: impl Iterator<Item = String>) {
-        self.0.extensions.requests.extend(methods);
-    }
-
-    /// Adds notifications that no revision defines, which the client may send and accepts.
-    pub(super) fn add_notifications(&mut self, methods: impl Iterator<Item = String>) {
-        self.0.extensions.notifications.extend(methods);
-    }
-
-    /// Declares the tasks extension; later calls have no effect.
-    pub(super) fn add_tasks(&mut self) {
-        let negotiated = &mut self.0.extensions.negotiated;
-        let extension = crate::link::tasks_extension();
-        if !negotiated.contains(&extension) {
-            negotiated.push(extension);
-        }
-    }
-
-    pub(super) fn set_limits(&mut self, limits: Limits) {
-        self.0.limits = limits;
-    }
-
-    pub(super) fn set_tolerance(&mut self, tolerance: Tolerance) {
-        self.0.tolerance = tolerance;
-    }
-
-    pub(super) fn limits(&self) -> &Limits {
-        &self.0.limits
-    }
-
-    pub(super) fn set_capabilities(&mut self, capabilities: JsonObject) {
-        self.0.capabilities = capabilities;
-    }
-}
-
-/// Options of one request.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RequestOptions {
-    /// Maximum time without a message about the request; `None` for the default of the connection.
-    pub(super) idle_timeout: Option<Duration>,
-    /// Time limit that progress does not extend; `None` for the default of the connection.
-    pub(super) total_timeout: Option<Duration>,
-    /// Minimum level of the requested log messages.
-    pub(super) log_level: Option<Level>,
-    /// Trace context that is sent with the request.
-    pub(super) trace: Option<TraceContext>,
-    /// Definition of the called tool, if the application allows the client to repeat the call.
-    pub(super) repeats_tool: Option<JsonObject>,
-}
+pub(super) use settings::{RequestOptions, Settings};
 
 /// Function that opens one connection with session settings, a cached negotiation and an event handler.
 pub(super) type DialFn = Box<
@@ -339,7 +250,7 @@ impl ClientLink {
         method: &str,
         result: JsonObject,
     ) -> Result<JsonObject, ClientError> {
-        let (revision, policy) = (self.revision(), self.tolerance);
+        let (revision, policy) = (self.revision(), self.tolerance());
         let taken = outgoing::convert_received_result(method, result, revision, policy);
         let (result, repairs) = taken.map_err(ClientError::Result)?;
         self.repairs().report(method, repairs);
@@ -458,180 +369,5 @@ impl ClientError {
             ConnectError::Closed => Self::Lost,
             error => Self::Connect(error.to_string()),
         }
-    }
-}
-
-/// State that is changed by the events of a connection.
-struct EventState {
-    /// Handlers of the application.
-    handlers: Handlers,
-    /// Tasks that answer requests of the server, so that the server can cancel them.
-    answer_tasks: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
-    /// `subscriptions/listen` requests that the server has acknowledged and [`ClientLink::listen`] has not returned yet,
-    /// each with the URIs that the server has accepted.
-    acknowledged_subscriptions: Mutex<HashMap<RequestKey, Vec<String>>>,
-    /// Notification for [`ClientLink::listen`], sent when `acknowledged_subscriptions` changes.
-    acknowledgement_received: Notify,
-    /// Time at which the connection ended.
-    closed_at: Mutex<Option<SystemTime>>,
-    /// True once the first negotiation has succeeded.
-    has_negotiated: AtomicBool,
-    /// Subscriptions to resources in the session (up to 2025-11-25).
-    session_subscriptions: SubscriptionCounts,
-    /// Cached list pages.
-    cache: PageCache,
-    /// Validators of structured results, if the application validates them.
-    #[cfg(feature = "validation")]
-    output_checks: Option<OutputChecks>,
-    /// The connection, set once it is open.
-    link: OnceLock<Weak<ClientLink>>,
-}
-
-/// Handler of the events of a connection.
-struct EventHandler(Arc<EventState>);
-
-impl ClientHandler for EventHandler {
-    fn handle(&self, client: &ClientHandle, event: ClientEvent) {
-        let events = &self.0;
-        match event {
-            ClientEvent::Request { key, request, .. } => {
-                events.answer_server_request(client, key, &request)
-            }
-            ClientEvent::RequestCancelled(key) => {
-                let answering = lock_ignoring_poison(&events.answer_tasks).remove(&key);
-                if let Some(answering) = answering {
-                    answering.abort();
-                }
-            }
-            ClientEvent::Subscribed(key, filter) => {
-                lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key, filter.uris);
-                events.acknowledgement_received.notify_waiters();
-            }
-            ClientEvent::Log { message: log, .. } => events.handlers.handle_log(LogMessage {
-                level: log.level,
-                logger: log.logger,
-                data: log.data,
-            }),
-            ClientEvent::Changed { change, .. } => {
-                let change = match change {
-                    session::Change::Tools => ClientChange::Tools,
-                    session::Change::Prompts => ClientChange::Prompts,
-                    session::Change::Resources => ClientChange::Resources,
-                    session::Change::Resource(uri) => ClientChange::Resource(uri),
-                    _ => return,
-                };
-                events.announce_change(change);
-            }
-            ClientEvent::Negotiated(info, _)
-                if events.has_negotiated.swap(true, Ordering::AcqRel) =>
-            {
-                // The end of the session before was not that of the connection.
-                *lock_ignoring_poison(&events.closed_at) = None;
-                events.resume_after_reconnect(client, &info);
-            }
-            ClientEvent::Notification(notification) => {
-                events.handlers.notifications.handle(&Notification {
-                    method: notification.method().to_owned(),
-                    params: notification.params().cloned(),
-                    revision: notification.revision(),
-                    principal: None,
-                });
-            }
-            ClientEvent::Repaired(repaired) => {
-                let reports = &events.handlers.repairs;
-                reports.report(&repaired.method, repaired.repairs);
-            }
-            ClientEvent::Violation(violation) => {
-                tracing::debug!(%violation, "the server broke a rule");
-            }
-            ClientEvent::Closed => {
-                lock_ignoring_poison(&events.closed_at).get_or_insert_with(SystemTime::now);
-                let answering = std::mem::take(&mut *lock_ignoring_poison(&events.answer_tasks));
-                answering.into_values().for_each(|task| task.abort());
-            }
-            _ => {}
-        }
-    }
-}
-
-impl EventState {
-    /// Removes the acknowledgement of a `subscriptions/listen` request, and returns the URIs that the server has
-    /// accepted; `None` if the request was not acknowledged.
-    fn take_acknowledgement(&self, key: RequestKey) -> Option<Vec<String>> {
-        lock_ignoring_poison(&self.acknowledged_subscriptions).remove(&key)
-    }
-
-    /// Discards cached data that a change concerns, and calls the application's handler for changes.
-    fn announce_change(&self, change: ClientChange) {
-        self.cache.remove_changed(&change);
-        #[cfg(feature = "validation")]
-        if let (Some(checks), ClientChange::Tools) = (&self.output_checks, &change) {
-            checks.discard_schemas();
-        }
-        self.handlers.handle_change(change);
-    }
-
-    /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
-    fn resume_after_reconnect(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
-        if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
-            // Nothing is subscribed to before the connection is open.
-            if let Some(link) = self.link.get().and_then(Weak::upgrade) {
-                let lists = self.handlers.on_change.is_some();
-                tokio::spawn(subscribe::subscribe_by_requests(link, lists));
-            }
-            return;
-        }
-        let lists = LIST_KINDS.into_iter();
-        let lists = lists.filter(|(list, ..)| announces_changes(&info.capabilities, list));
-        let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
-        let (events, client) = (Arc::clone(self), client.clone());
-        tokio::spawn(async move {
-            let mut subscribed = events.session_subscriptions.lock().await;
-            for (uri, subscription) in subscribed.iter_mut() {
-                subscription.replacement = None;
-                let params = Some(subscribe::uri_params(uri));
-                let options = session::CallOptions::default();
-                let sent = client.request("resources/subscribe", params, options, None);
-                let answer = match sent {
-                    Ok(request) => super::into_result(request.await),
-                    Err(error) => Err(error.into()),
-                };
-                if let Err(error) = answer {
-                    tracing::warn!(uri, %error, "a subscription could not be begun again");
-                }
-                events.announce_change(ClientChange::Resource(uri.clone()));
-            }
-            drop(subscribed);
-            for change in lists {
-                events.announce_change(change);
-            }
-        });
-    }
-
-    /// Starts a task that answers an input request of the server.
-    fn answer_server_request(
-        self: &Arc<Self>,
-        client: &ClientHandle,
-        key: ServerRequestKey,
-        request: &session::ServerRequest,
-    ) {
-        tracing::debug!("<- {}: a question of the server", request.method());
-        let answer = self.handlers.answer_input_request(
-            request.method(),
-            request.params(),
-            request.revision(),
-        );
-        let (events, client) = (Arc::clone(self), client.clone());
-        // The lock is held until the task handle is stored, because the task may finish immediately.
-        let mut answering = lock_ignoring_poison(&self.answer_tasks);
-        let task = tokio::spawn(async move {
-            let answer = answer.await;
-            lock_ignoring_poison(&events.answer_tasks).remove(&key);
-            let answer = answer.map(session::RawResult::from);
-            if let Err(error) = client.answer(key, answer) {
-                tracing::debug!(%error, "an answer was not sent");
-            }
-        });
-        answering.insert(key, task.abort_handle());
     }
 }
