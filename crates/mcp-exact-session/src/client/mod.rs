@@ -376,6 +376,16 @@ impl ClientEndpoint {
         pending.any(|request| request.stream == stream && request.wire_id().is_some())
     }
 
+    /// Returns the key of the application's request that waits for its answer on a stream.
+    pub fn request_on(&self, stream: StreamId) -> Option<RequestKey> {
+        let mut pending = self.core.pending.iter();
+        let request = pending.find(|request| {
+            let is_of_application = matches!(request.purpose, Purpose::Application(_));
+            request.stream == stream && request.wire_id().is_some() && is_of_application
+        });
+        Some(request?.key)
+    }
+
     /// Returns true if a request may be repeated in a new session although the server may have executed it, as for list
     /// and read requests.
     ///

@@ -83,6 +83,8 @@ pub(crate) struct ClientConnection {
     pub(crate) refusal: Option<NegotiationError>,
     /// True once the application has closed the client, which then starts no further session.
     pub(crate) is_closed: bool,
+    /// Latest error of an HTTP exchange since a session began.
+    pub(crate) last_error: Option<String>,
 }
 
 impl ClientConnection {
@@ -339,6 +341,18 @@ impl ClientHandle {
         .await
     }
 
+    /// Returns true once the connection has ended; false while a new session replaces one that the server has ended.
+    pub fn is_closed(&self) -> bool {
+        let state = self.shared.lock();
+        let has_ended = state.endpoint.is_closed() && state.role.revision.is_some();
+        state.role.failed.is_some() || (has_ended && !state.role.awaits_session(true))
+    }
+
+    /// Returns the latest error of an HTTP exchange in the session; `None` without one, and for other transports.
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.lock().role.last_error.clone()
+    }
+
     /// Sends a request; `progress` is called for each progress notification if `options` request progress.
     ///
     /// The parameters must be those of the negotiated revision.
@@ -375,6 +389,9 @@ impl ClientHandle {
             });
             let key = state.endpoint.request(method, params, options, now)?;
             let slot = state.expect(key, progress);
+            if may_repeat {
+                slot.set_may_repeat();
+            }
             if let Some(repeatable) = repeatable {
                 slot.set_repeatable(repeatable);
             }
@@ -500,6 +517,7 @@ impl State<ClientEndpoint> {
         let key = self.endpoint.reserve_key();
         let slot = Arc::new(Slot::new(progress));
         slot.set_repeatable(request);
+        slot.set_unsent(true);
         self.keep_lost(Arc::clone(&slot));
         Ok((key, slot))
     }

@@ -267,6 +267,14 @@ impl<E: Endpoint> State<E> {
         self.lost.len()
     }
 
+    /// Records of a failed request whether it is certain that it did not reach the server.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn set_unsent(&self, key: RequestKey, is_unsent: bool) {
+        if let Some(slot) = self.slots.get(&key) {
+            slot.set_unsent(is_unsent);
+        }
+    }
+
     /// Keeps a request until a new session is negotiated.
     #[cfg(feature = "client")]
     fn keep_lost(&mut self, slot: Arc<Slot>) {

@@ -58,6 +58,10 @@ struct SlotState {
     repeatable: Option<Repeatable>,
     /// True if the request was sent again; this happens once.
     was_repeated: bool,
+    /// True while it is certain that no attempt has reached the server.
+    is_unsent: bool,
+    /// True if the request may be sent again although the server may have executed it.
+    may_repeat: bool,
 }
 
 impl Slot {
@@ -77,7 +81,19 @@ impl Slot {
     }
 
     pub(super) fn set_key_and_epoch(&self, key: RequestKey, epoch: u64) {
-        self.lock().key_and_epoch = Some((key, epoch));
+        let mut state = self.lock();
+        state.key_and_epoch = Some((key, epoch));
+        state.is_unsent = false;
+    }
+
+    /// Records whether it is certain that no attempt has reached the server.
+    pub(super) fn set_unsent(&self, is_unsent: bool) {
+        self.lock().is_unsent = is_unsent;
+    }
+
+    /// Records that the request may be sent again although the server may have executed it.
+    pub(super) fn set_may_repeat(&self) {
+        self.lock().may_repeat = true;
     }
 
     /// Allows the request to be sent again in a new session, unless that has already happened.
@@ -161,6 +177,18 @@ impl PendingRequest {
     /// Returns the key of the request, which identifies it in events.
     pub fn key(&self) -> RequestKey {
         self.key
+    }
+
+    /// Returns true if it is certain that the request did not reach the server: an HTTP server could not be reached, or no
+    /// new session followed the one that had ended.
+    pub fn is_unsent(&self) -> bool {
+        self.slot.lock().is_unsent
+    }
+
+    /// Returns true if the request may be sent again although the server may have executed it: list and read requests, and
+    /// calls of idempotent tools that [`CallOptions::repeatable_tool`] names.
+    pub fn may_repeat(&self) -> bool {
+        self.slot.lock().may_repeat
     }
 
     /// Cancels the request with a reason for the peer.

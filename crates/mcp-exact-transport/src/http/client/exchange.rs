@@ -158,6 +158,7 @@ impl Connection {
 
     /// Stores an error of an exchange as the latest one.
     pub(super) fn store_error(&self, message: String) {
+        self.shared.lock().role.last_error = Some(message.clone());
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *errors {
             Some((_, last)) => *last = message,
@@ -167,6 +168,7 @@ impl Connection {
 
     /// Forgets the errors, because the connection works.
     pub(super) fn forget_errors(&self) {
+        self.shared.lock().role.last_error = None;
         *self.errors.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -206,8 +208,11 @@ impl Connection {
             let response = self.client.send(request).await.map_err(|error| {
                 let message = describe(&target, &*error);
                 self.store_error(message.clone());
-                let was_cut = was_cut(&*error);
-                SendFailure { message, was_cut }
+                SendFailure {
+                    message,
+                    was_cut: was_cut(&*error),
+                    is_unsent: is_unsent(&*error),
+                }
             })?;
             let follows = match response.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -232,6 +237,7 @@ impl Connection {
         Err(SendFailure {
             message,
             was_cut: false,
+            is_unsent: false,
         })
     }
 
@@ -381,6 +387,14 @@ impl Connection {
         }
     }
 
+    /// Records of the application's request on a stream whether it is certain that it did not reach the server.
+    pub(super) fn set_unsent(&self, stream: StreamId, is_unsent: bool) {
+        let state = self.shared.lock();
+        if let Some(key) = state.endpoint.request_on(stream) {
+            state.set_unsent(key, is_unsent);
+        }
+    }
+
     /// Returns true if a request of the client waits for its answer on this stream.
     pub(super) fn is_waiting_on(&self, stream: StreamId) -> bool {
         self.shared.lock().endpoint.is_waiting_on(stream)
@@ -395,6 +409,21 @@ pub(super) struct SendFailure {
     message: String,
     /// True if a connection to the server existed, and was closed before the response.
     pub(super) was_cut: bool,
+    /// True if it is certain that nothing was sent, because no connection to the server came about.
+    pub(super) is_unsent: bool,
+}
+
+/// Returns true if the error is that no connection to the server came about.
+fn is_unsent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
+        if let Some(error) = client {
+            return error.is_connect();
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Returns true if the error is that a connection was closed before the response began, so that a server was reached.

@@ -44,6 +44,10 @@ pub(super) struct Post {
 impl Post {
     /// Posts the message and passes its response, or its failure, to the endpoint.
     pub(super) async fn run(self, message: Bytes, hints: &HttpHints, limit: Option<Duration>) {
+        let stream = self.stream;
+        if is_request(&message) {
+            self.connection.set_unsent(stream, false);
+        }
         let exchange = self.exchange(message, hints);
         let exchanged = match limit {
             Some(limit) => timeout(limit, exchange).await,
@@ -53,10 +57,16 @@ impl Post {
             self.connection.store_error(NOT_ACCEPTED.to_owned());
             Some(ExchangeError::Failed(TransportFailure::Lost))
         });
-        let stream = self.stream;
+        if matches!(failure, Some(ExchangeError::Unsent)) {
+            self.connection.set_unsent(stream, true);
+        }
         self.connection.shared.call(|state, now| match failure {
             Some(ExchangeError::SessionLost) => {
                 state.endpoint.handle_session_end(now);
+            }
+            Some(ExchangeError::Unsent) => {
+                let failure = TransportFailure::Unreachable;
+                state.endpoint.handle_failure(stream, failure, now);
             }
             Some(ExchangeError::Failed(why)) => state.endpoint.handle_failure(stream, why, now),
             None => state.endpoint.handle_close(stream, StreamEnd::Clean, now),
@@ -82,6 +92,7 @@ impl Post {
         let sent = connection.send(Method::POST, &self.target, headers, message);
         let response = match sent.await {
             Ok(response) => response,
+            Err(error) if error.is_unsent => return Some(ExchangeError::Unsent),
             Err(error) => {
                 return Some(ExchangeError::Failed(if error.was_cut {
                     TransportFailure::Unanswered
@@ -249,6 +260,8 @@ impl Post {
 enum ExchangeError {
     /// The server does not know the session of a stream (status 404 of a GET).
     SessionLost,
+    /// The message was not sent, because no connection to the server came about.
+    Unsent,
     /// The message was not delivered, or its answer was not received.
     Failed(TransportFailure),
 }
