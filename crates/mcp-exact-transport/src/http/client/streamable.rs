@@ -29,6 +29,10 @@ const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time to wait for the response headers of the standalone stream before other messages are sent. Some servers
 /// send these headers only with the first event.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time to wait for the answers to pending requests when the standalone stream shows that the session has ended.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
+/// Interval at which pending requests are looked at meanwhile.
+const SESSION_END_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for the completion of pending POSTs when a client is closed.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Message that is being posted.
@@ -310,6 +314,9 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
             }
             sleep(pause).await;
         };
+        if is_lost {
+            connection.wait_for_answers().await;
+        }
         connection.shared.call(|state, now| {
             if is_lost {
                 state.endpoint.handle_session_end(now)
@@ -364,6 +371,16 @@ impl Connection {
         let spec = mcp_exact_revisions::find(revision.as_str())?;
         let has_streams = spec.has_http_get_stream() || !spec.has_streamable_http();
         has_streams.then_some(revision)
+    }
+
+    /// Waits a short time for the answers to pending requests. Status 404 is one of them: it says that the server has not processed
+    /// the request, which is then sent again in the next session, whatever its method.
+    async fn wait_for_answers(&self) {
+        let begun = Instant::now();
+        let is_waiting = || self.shared.lock().endpoint.usage().pending > 0;
+        while begun.elapsed() < SESSION_END_TIMEOUT && is_waiting() {
+            sleep(SESSION_END_INTERVAL).await;
+        }
     }
 
     /// Returns true if the revision of the session does not treat a closed response as the cancellation of its request.
