@@ -124,9 +124,10 @@ mod visit;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
-    FormAnswer, List, LogMessage, NegotiationMemory, PromptOutput, Request, ResourceOutput,
-    SampleReply, SampleRequest, Subscription, ToolOutput,
+    Client, ClientCall, ClientChange, ClientError, CloseReason, CompletionOutput, Connect,
+    ConnectionEvent, Definition, Form, FormAnswer, List, LogMessage, NegotiationMemory,
+    PromptOutput, Reconnect, Request, ResourceOutput, SampleReply, SampleRequest, Subscription,
+    ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{

@@ -470,7 +470,7 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ClientError::Authorization(reason) => {
             anyhow!("{}", authorization::Names::Options.describe(reason))
         }
-        ClientError::Lost => {
+        ClientError::Disconnected { .. } => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }
         ClientError::TimedOut => {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
+use super::reconnect::ConnectionEvent;
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -47,6 +48,8 @@ pub(super) struct Handlers {
     pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     /// Handler for changes that the server announces.
     pub(super) on_change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
+    /// Handler for changes of the connection.
+    pub(super) on_connection_event: Option<Arc<dyn Fn(ConnectionEvent) + Send + Sync>>,
     /// True if structured results are validated against the output schemas of their tools.
     #[cfg(feature = "validation")]
     pub(super) validates_output: bool,
@@ -242,6 +245,13 @@ impl Handlers {
     pub(super) fn handle_change(&self, change: ClientChange) {
         if let Some(handler) = &self.on_change {
             contain_panic("on_change", || handler(change));
+        }
+    }
+
+    /// Calls the handler for changes of the connection, if there is one.
+    pub(super) fn handle_connection_event(&self, event: ConnectionEvent) {
+        if let Some(handler) = &self.on_connection_event {
+            contain_panic("on_connection_event", || handler(event));
         }
     }
 

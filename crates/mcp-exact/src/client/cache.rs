@@ -95,6 +95,13 @@ impl PageCache {
         }
     }
 
+    /// Removes all pages, and keeps none that was requested before.
+    pub(super) fn clear(&self) {
+        let mut state = self.state();
+        state.generation.change_count += 1;
+        state.pages.clear();
+    }
+
     /// Removes the cached pages of one list; `list` is its method.
     pub(super) fn remove_list_pages(&self, list: &'static str) {
         self.state().pages.retain(|(kept, _), _| *kept != list);

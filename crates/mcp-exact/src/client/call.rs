@@ -9,13 +9,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::link::{ClientLink, RequestOptions};
+use super::link::{ClientLink, InFlight, RequestOptions};
 use super::output::CompletionOutput;
+use super::reconnect::CloseReason;
+use super::recover::{Failure, RequestParts, SharedProgress, callback, is_loss, recover};
 use super::{Client, ClientError, into_result};
-use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
+use crate::link::{
+    Json, JsonObject, Level, Outcome, PendingRequest, Progress, SendError, TraceContext,
+};
 use crate::panics::contain_panic;
 use crate::params::request_label;
-use mcp_exact_transport::ProgressCallback;
+use tokio::time::Instant;
 
 /// State of the future of a request.
 enum RequestState {
@@ -24,10 +28,17 @@ enum RequestState {
         /// Params in the form of the negotiated revision.
         params: Option<JsonObject>,
         /// Handler for progress notifications; `None` if the application requests none.
-        progress: Option<ProgressCallback>,
+        progress: Option<SharedProgress>,
     },
-    /// The request was sent and has no answer yet.
-    Waiting(PendingRequest),
+    /// The request was sent and has no answer yet. The client keeps what it sends again if it connects again.
+    Waiting {
+        request: PendingRequest,
+        parts: Option<Box<RequestParts>>,
+        #[allow(dead_code, reason = "counts the request until it is dropped")]
+        in_flight: InFlight,
+    },
+    /// The connection was lost; the reason or another connection is awaited.
+    Recovering(Pin<Box<dyn Future<Output = Result<JsonObject, ClientError>> + Send>>),
     /// The future has completed.
     Done,
 }
@@ -97,7 +108,7 @@ impl Request {
     /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let RequestState::New { progress, .. } = &mut self.state {
-            *progress = Some(Box::new(move |progress| {
+            *progress = Some(Arc::new(move |progress: &Progress| {
                 contain_panic("on_progress", || handler(progress.clone()));
             }));
         }
@@ -121,28 +132,88 @@ impl Future for Request {
                     if let Some(params) = &params {
                         tracing::trace!("-> {}: {params}", this.label);
                     }
-                    this.state = RequestState::Done;
-                    let sent = this.link.request(
-                        &this.method,
-                        params,
-                        std::mem::take(&mut this.options),
-                        progress,
-                    );
-                    this.state = RequestState::Waiting(sent.map_err(ClientError::Send)?);
+                    this.state = this.send(params, progress)?;
                 }
-                RequestState::Waiting(pending) => {
-                    let outcome = ready!(Pin::new(pending).poll(cx));
-                    this.state = RequestState::Done;
-                    let result = into_result(outcome)
-                        .map_err(|error| this.link.explain(error))
-                        .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
-                    tracing::debug!("<- {}: result", this.label);
-                    tracing::trace!("<- {}: {result}", this.label);
-                    return Poll::Ready(this.link.take_result(&this.method, result));
+                RequestState::Waiting { request, parts, .. } => {
+                    let outcome = ready!(Pin::new(&mut *request).poll(cx));
+                    if is_loss(&outcome) {
+                        let failure = Failure::of(request);
+                        let parts = parts.take().map(|parts| *parts);
+                        let recovery = recover(Arc::clone(&this.link), parts, failure);
+                        this.state = RequestState::Recovering(Box::pin(recovery));
+                        continue;
+                    }
+                    if this.link.is_unreachable() {
+                        this.link.set_unreachable(None);
+                    }
+                    if outcome == Outcome::TimedOut {
+                        this.link.check_liveness();
+                    }
+                    return Poll::Ready(this.finish(into_result(outcome)));
                 }
-                RequestState::Done => return Poll::Ready(Err(ClientError::Lost)),
+                RequestState::Recovering(recovery) => {
+                    let result = ready!(recovery.as_mut().poll(cx));
+                    return Poll::Ready(this.finish(result));
+                }
+                RequestState::Done => {
+                    let reason = CloseReason::Lost("the request has ended before".to_owned());
+                    return Poll::Ready(Err(ClientError::disconnected(reason, true)));
+                }
             }
         }
+    }
+}
+
+impl Request {
+    /// Sends the request, and returns the state in which its answer is awaited.
+    fn send(
+        &mut self,
+        params: Option<JsonObject>,
+        progress: Option<SharedProgress>,
+    ) -> Result<RequestState, ClientError> {
+        self.state = RequestState::Done;
+        let options = std::mem::take(&mut self.options);
+        let parts = self.link.reconnects().then(|| {
+            Box::new(RequestParts {
+                method: self.method.clone(),
+                params: params.clone(),
+                options: options.clone(),
+                progress: progress.clone(),
+                revision: self.link.revision(),
+                begun: Instant::now(),
+            })
+        });
+        let callback = progress.as_ref().map(callback);
+        match self.link.request(&self.method, params, options, callback) {
+            Ok(request) => {
+                let in_flight = self.link.count_request();
+                Ok(RequestState::Waiting {
+                    request,
+                    parts,
+                    in_flight,
+                })
+            }
+            Err(SendError::Closed) => {
+                let parts = parts.map(|parts| *parts);
+                let recovery = recover(Arc::clone(&self.link), parts, Failure::UNSENT);
+                Ok(RequestState::Recovering(Box::pin(recovery)))
+            }
+            Err(error) => Err(ClientError::Send(error)),
+        }
+    }
+
+    /// Converts the result of the request to the home revision.
+    fn finish(
+        &mut self,
+        result: Result<JsonObject, ClientError>,
+    ) -> Result<JsonObject, ClientError> {
+        self.state = RequestState::Done;
+        let result = result
+            .map_err(|error| self.link.explain(error))
+            .inspect_err(|error| tracing::debug!("<- {}: {error}", self.label))?;
+        tracing::debug!("<- {}: result", self.label);
+        tracing::trace!("<- {}: {result}", self.label);
+        self.link.take_result(&self.method, result)
     }
 }
 

@@ -11,9 +11,10 @@ use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, Transport, memory_pair};
 
 use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
-use super::link::{ClientLink, DialFn, Settings};
+use super::link::{ClientLink, DialWith, Dialer, Settings};
 use super::memory::{LastNegotiation, NegotiationMemory};
 use super::oauth::Authorization;
+use super::reconnect::{ConnectionEvent, Reconnect};
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{
@@ -69,6 +70,8 @@ pub struct Connect {
     own_connect_timeout: Option<Duration>,
     /// Memory of the last connection to the server, which the clones of the builder share.
     memory: Arc<dyn NegotiationMemory>,
+    /// Policy after the loss of the connection.
+    policy: Option<Reconnect>,
     /// Endpoint of an HTTP connection; `None` for other transports.
     #[cfg(feature = "http-client")]
     endpoint: Option<transport::http::client::HttpEndpoint>,
@@ -76,10 +79,6 @@ pub struct Connect {
     #[cfg(feature = "oauth-client")]
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
-
-/// Function that returns the [`DialFn`] for the settings at the time of the connection. A host calls the function again
-/// to restart a server.
-type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
 
 impl Connect {
     fn new(dial: Result<DialWith, ClientError>) -> Self {
@@ -91,6 +90,7 @@ impl Connect {
             cached_negotiation: None,
             own_connect_timeout: None,
             memory: Arc::new(LastNegotiation::default()),
+            policy: None,
             #[cfg(feature = "http-client")]
             endpoint: None,
             #[cfg(feature = "oauth-client")]
@@ -150,6 +150,24 @@ impl Connect {
         })))
     }
 
+    /// Creates the builder of a client that opens a transport for each connection.
+    pub(super) fn over_with<T: Transport>(create: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        let create = Arc::new(create);
+        Self::new(Ok(Arc::new(move |_| {
+            let create = Arc::clone(&create);
+            Ok(Box::new(move |config, cached, handler| {
+                let options = ConnectionOptions::default();
+                Ok(transport::connect(
+                    config,
+                    cached,
+                    handler,
+                    create(),
+                    options,
+                ))
+            }))
+        })))
+    }
+
     /// Creates the builder of a client that starts a server process.
     #[cfg(feature = "process")]
     pub(super) fn command(command: transport::ServerCommand) -> Self {
@@ -204,6 +222,40 @@ impl Connect {
     /// last longer.
     pub fn negotiation_memory(mut self, memory: impl NegotiationMemory + 'static) -> Self {
         self.memory = Arc::new(memory);
+        self
+    }
+
+    /// Connects again whenever the connection is lost: a process of a server is started anew, and an HTTP server is asked for a
+    /// new session. The first connection is not repeated: an error of it is an error of the settings more often than not.
+    ///
+    /// - [Subscriptions](Client::subscribe), [roots](Client::set_roots) and the [log level](Client::set_log_level) are restored,
+    ///   and what may have changed meanwhile is [reported](Self::on_change) as changed.
+    /// - Requests that are made meanwhile wait for the connection, no longer than their time limits.
+    /// - A request that was in flight is sent again, once, if it only reads (lists, resources, prompts, completions), and a call
+    ///   of a tool if [`ClientCall::allow_repeat`](crate::ClientCall::allow_repeat) allows it. Other requests fail with
+    ///   [`ClientError::Disconnected`], because the server may have executed them.
+    /// - A server that does not answer a request in time is [asked](Reconnect::answer_limit) whether it is alive.
+    ///
+    /// [`on_connection_event`](Self::on_connection_event) reports each loss and each attempt.
+    pub fn reconnect(mut self, policy: Reconnect) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Sets the policy after the loss of the connection, unless one is set.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn or_reconnect(mut self, policy: &Reconnect) -> Self {
+        self.policy.get_or_insert_with(|| policy.clone());
+        self
+    }
+
+    /// Sets the handler for changes of the connection: its loss, attempts to connect again, and its end. The handler must not
+    /// block.
+    pub fn on_connection_event(
+        mut self,
+        handler: impl Fn(ConnectionEvent) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.on_connection_event = Some(Arc::new(handler));
         self
     }
 
@@ -411,29 +463,11 @@ impl Connect {
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
         let wants_changes = self.handlers.on_change.is_some();
-        let client = Client(self.open_remembered_connection().await?);
+        let client = Client(self.open_connection().await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }
         Ok(client)
-    }
-
-    /// Opens the connection with what is remembered of the server. It is forgotten while the connection is tried, so that
-    /// nothing wrong is remembered when it fails.
-    async fn open_remembered_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
-        let memory = Arc::clone(&self.memory);
-        if self.cached_negotiation.is_none()
-            && let Some(known) = memory.load()
-        {
-            memory.store(None);
-            self.cached_negotiation = Some(known);
-        }
-        let link = self.open_connection().await?;
-        let negotiation = link.negotiation();
-        if negotiation.probe_was_silent {
-            memory.store(Some(negotiation));
-        }
-        Ok(link)
     }
 
     /// Opens the connection. If that fails while the user is signing in, waits until the user has signed in and tries
@@ -441,27 +475,20 @@ impl Connect {
     #[cfg(feature = "oauth-client")]
     async fn open_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
         let Some(oauth) = self.oauth.take() else {
-            return self.dial().await;
+            return self.dial(Authorization::default()).await;
         };
         let message = "authorization is for connections over HTTP; remove `.oauth(…)`";
         let no_http = || ClientError::Config(message.to_owned());
         // The error of an unusable endpoint is stored in `dial`.
-        let _ = self.dial?;
-        let endpoint = self.endpoint.ok_or_else(no_http)?;
+        self.dial = Ok(self.dial?);
+        let endpoint = self.endpoint.take().ok_or_else(no_http)?;
         let (endpoint, client) = oauth_endpoint(endpoint, oauth)?;
         let authorization = Authorization {
             client: Some(client),
         };
+        self.dial = Ok(dial_http(endpoint));
         loop {
-            let dial = dial_http(endpoint.clone())(&self.settings)?;
-            let opened = ClientLink::open(
-                self.settings.clone(),
-                self.handlers.clone(),
-                self.cached_negotiation,
-                dial,
-                authorization.clone(),
-            );
-            match opened.await {
+            match self.clone().dial(authorization.clone()).await {
                 Ok(link) => return Ok(link),
                 // Signing in may take longer than the request timeout.
                 Err(_) if authorization.wait_for_sign_in().await => {}
@@ -473,21 +500,19 @@ impl Connect {
     /// Opens the connection.
     #[cfg(not(feature = "oauth-client"))]
     async fn open_connection(self) -> Result<Arc<ClientLink>, ClientError> {
-        self.dial().await
+        self.dial(Authorization::default()).await
     }
 
-    /// Opens the connection without authorization.
-    async fn dial(self) -> Result<Arc<ClientLink>, ClientError> {
-        let dial = self.dial?(&self.settings)?;
-        let authorization = Authorization::default();
-        ClientLink::open(
-            self.settings,
-            self.handlers,
-            self.cached_negotiation,
-            dial,
+    /// Opens the connection with an authorization.
+    async fn dial(self, authorization: Authorization) -> Result<Arc<ClientLink>, ClientError> {
+        let dialer = Dialer {
+            settings: self.settings,
+            dial: self.dial?,
+            memory: self.memory,
             authorization,
-        )
-        .await
+            policy: self.policy,
+        };
+        ClientLink::open(dialer, self.handlers, self.cached_negotiation).await
     }
 }
 
@@ -530,7 +555,9 @@ fn oauth_endpoint(
     match wrapped {
         Some(Ok(client)) => Ok((endpoint, client)),
         Some(Err(error)) => Err(ClientError::Authorization(Box::new(error))),
-        None => Err(ClientError::Lost),
+        None => Err(ClientError::Config(
+            "the endpoint has no HTTP client".to_owned(),
+        )),
     }
 }
 

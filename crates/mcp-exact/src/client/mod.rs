@@ -13,6 +13,8 @@ mod list;
 mod memory;
 mod oauth;
 mod output;
+mod reconnect;
+mod recover;
 mod subscribe;
 mod task;
 
@@ -36,13 +38,14 @@ pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use memory::NegotiationMemory;
 pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
+pub use reconnect::{CloseReason, ConnectionEvent, Reconnect};
 pub use subscribe::Subscription;
 
 use crate::cx::Root;
 use crate::error::write_report;
 use crate::link::{
-    CachedNegotiation, Json, JsonObject, Lifecycle, NegotiationError, Outcome, PeerError, Repair,
-    Revision, SendError, lifecycle_of,
+    CachedNegotiation, Json, JsonObject, Level, Lifecycle, NegotiationError, Outcome, PeerError,
+    Repair, Revision, SendError, lifecycle_of,
 };
 use crate::server::Server;
 use link::ClientLink;
@@ -82,7 +85,7 @@ pub enum ClientError {
     /// Client and server have no revision in common, or the server does not answer.
     #[error(transparent)]
     Negotiation(NegotiationError),
-    /// The server cannot be reached or started.
+    /// No connection to the server came about: it cannot be reached or started.
     #[error("{0}")]
     Connect(String),
     /// The settings of the client are invalid.
@@ -125,9 +128,9 @@ pub enum ClientError {
     /// hidden from the client (from 2026-07-28 on; a server of an earlier revision answers with an error).
     #[error("the server accepts no subscription to {0:?}; subscribe to a resource that it lists")]
     SubscriptionRefused(String),
-    /// The request cannot be sent in the negotiated session.
+    /// The request cannot be sent in the negotiated session, whose revision or capabilities do not include it.
     #[error(transparent)]
-    Send(#[from] SendError),
+    Send(SendError),
     /// The server requires authorization, and no access token could be obtained.
     #[cfg(feature = "oauth-client")]
     #[error(transparent)]
@@ -141,9 +144,15 @@ pub enum ClientError {
     /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
-    /// The connection ended before the answer was received. The server may have executed the request.
-    #[error("the connection ended before the answer came; the server may have done the work")]
-    Lost,
+    /// The connection is gone, before the request or while it waited for its answer; a client with
+    /// [`Connect::reconnect`] connects again by itself.
+    #[error("{}", reconnect::disconnected_text(.reason, *.may_have_run))]
+    Disconnected {
+        /// Reason why the connection is gone.
+        reason: CloseReason,
+        /// True if the server may have executed the request; false if it did not reach the server.
+        may_have_run: bool,
+    },
 }
 
 impl fmt::Debug for ClientError {
@@ -181,7 +190,16 @@ impl fmt::Debug for ClientError {
             Self::Result(reason) => ("Result", reason),
             Self::TaskCancelled => return f.write_str("TaskCancelled"),
             Self::TimedOut => return f.write_str("TimedOut"),
-            Self::Lost => return f.write_str("Lost"),
+            Self::Disconnected {
+                reason,
+                may_have_run,
+            } => {
+                let mut structure = f.debug_struct("Disconnected");
+                return structure
+                    .field("reason", reason)
+                    .field("may_have_run", may_have_run)
+                    .finish();
+            }
         };
         f.debug_tuple(name).field(content).finish()
     }
@@ -200,7 +218,14 @@ impl Client {
         Connect::over_lazily(transport)
     }
 
-    /// Connects over a transport, such as a Unix socket; awaiting the builder returns a [`Client`].
+    /// Connects over transports that `create` opens, one for each connection, so that the client can [connect
+    /// again](Connect::reconnect); awaiting the builder returns a [`Client`].
+    pub fn over_with<T: Transport>(create: impl Fn() -> T + Send + Sync + 'static) -> Connect {
+        Connect::over_with(create)
+    }
+
+    /// Connects over a transport, such as a Unix socket, which serves one connection; awaiting the builder returns a
+    /// [`Client`].
     pub fn over(transport: impl Transport) -> Connect {
         Connect::over(transport)
     }
@@ -412,27 +437,44 @@ impl Client {
     /// to 2025-11-25; in later revisions a server requests the roots whenever it needs them).
     ///
     /// # Errors
-    /// [`ClientError::Config`] if the client was connected without [`Connect::roots`], [`ClientError::Send`] if the
-    /// connection has ended.
+    /// [`ClientError::Config`] if the client was connected without [`Connect::roots`], [`ClientError::Disconnected`] if
+    /// the connection has ended.
     pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), ClientError> {
         let message =
             "the client has declared no roots; connect it with `.roots(…)`, which may be empty";
         let known = self.0.roots();
         let known = known.ok_or_else(|| ClientError::Config(message.to_owned()))?;
         known.set(roots.into_iter().collect());
-        match lifecycle_of(self.revision()) {
-            Lifecycle::Initialize => Ok(self.notify("notifications/roots/list_changed", None)?),
-            Lifecycle::Discover => Ok(()),
+        // A server that is connected again requests the roots anew.
+        if lifecycle_of(self.revision()) == Lifecycle::Discover || self.0.is_reconnecting() {
+            return Ok(());
         }
+        self.notify("notifications/roots/list_changed", None)
+    }
+
+    /// Requests log messages of the server from this level up: up to 2025-11-25 for the session (`logging/setLevel`), from
+    /// 2026-07-28 on with each request that sets [none of its own](ClientCall::log_level). The level is restored when the client
+    /// [connects again](Connect::reconnect).
+    ///
+    /// # Errors
+    /// [`ClientError::Send`] if the server of such a session sends no log messages.
+    pub async fn set_log_level(&self, level: Level) -> Result<(), ClientError> {
+        self.0.set_log_level(level);
+        if lifecycle_of(self.revision()) == Lifecycle::Discover {
+            return Ok(());
+        }
+        let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
+        let request = self.request("logging/setLevel", Some(params));
+        request.await.map(drop)
     }
 
     /// Sends a notification, such as one of an extension or vendor that [`Connect::notifications`] declares.
     ///
     /// # Errors
-    /// [`SendError`] if neither the negotiated revision nor the client defines the notification, or a required capability
-    /// is missing.
-    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
-        self.0.notify(method, params)
+    /// [`ClientError::Send`] if neither the negotiated revision nor the client defines the notification, or a required
+    /// capability is missing; [`ClientError::Disconnected`] if the connection is gone.
+    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), ClientError> {
+        Ok(self.0.notify(method, params)?)
     }
 
     /// Returns the time at which the connection ended; `None` while the connection is open.
@@ -441,7 +483,44 @@ impl Client {
         self.0.closed_at()
     }
 
-    /// Closes the connection; pending requests end with [`ClientError::Lost`].
+    /// Returns true while attempts to connect again are made.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn is_reconnecting(&self) -> bool {
+        self.0.is_reconnecting()
+    }
+
+    /// Waits until the connection has ended for good, and returns the reason: with [`Connect::reconnect`] when the client is
+    /// closed or gives up to connect again, otherwise at the first loss. An HTTP server that is not reached does not end the
+    /// connection. The future does not keep the connection open.
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, CloseReason, Server};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let server = Server::builder("demo", "1.0.0").build()?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let ended = tokio::spawn(client.closed());
+    /// client.close();
+    /// assert_eq!(ended.await?, CloseReason::ByClient);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn closed(&self) -> impl Future<Output = CloseReason> + Send + use<> {
+        self.0.closed()
+    }
+
+    /// Returns true once the connection has ended for good; false while the client connects again.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Returns the reason why the connection has ended for good; `None` before, and as long as the reason is not known, such as
+    /// the exit status of a process.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.0.close_reason()
+    }
+
+    /// Closes the connection; pending requests end with [`ClientError::Disconnected`].
     pub fn close(&self) {
         self.0.shut_down();
     }
@@ -487,6 +566,18 @@ pub(crate) fn arguments_object<A: Serialize + ?Sized>(
     }
 }
 
+impl From<SendError> for ClientError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Closed => {
+                let reason = "the session is closed".to_owned();
+                Self::disconnected(CloseReason::Lost(reason), false)
+            }
+            error => Self::Send(error),
+        }
+    }
+}
+
 impl ClientError {
     /// Tells an error of the server from one of this client about the answer of the server.
     fn from_peer_error(error: PeerError) -> Self {
@@ -504,6 +595,9 @@ fn into_result(outcome: Outcome) -> Result<JsonObject, ClientError> {
         Outcome::Result(result) => Ok(result.into_object()),
         Outcome::Error(error) => Err(ClientError::from_peer_error(error)),
         Outcome::TimedOut => Err(ClientError::TimedOut),
-        Outcome::Cancelled | Outcome::Lost | Outcome::Closed => Err(ClientError::Lost),
+        Outcome::Cancelled | Outcome::Lost | Outcome::Closed => {
+            let reason = "the server ended the connection".to_owned();
+            Err(ClientError::disconnected(CloseReason::Lost(reason), true))
+        }
     }
 }

@@ -19,7 +19,9 @@ impl Authorization {
         #[cfg(feature = "oauth-client")]
         if matches!(
             error,
-            ClientError::Lost | ClientError::Connect(_) | ClientError::Negotiation(_)
+            ClientError::Disconnected { .. }
+                | ClientError::Connect(_)
+                | ClientError::Negotiation(_)
         ) && let Some(client) = &self.client
             && let Some(reason) = client.take_error()
         {
@@ -42,11 +44,19 @@ impl Authorization {
     }
 
     /// Waits until the user has signed in; returns false if no sign-in is in progress.
-    #[cfg(feature = "oauth-client")]
+    #[cfg_attr(
+        not(feature = "oauth-client"),
+        allow(
+            clippy::unused_self,
+            clippy::unused_async,
+            reason = "the signature of the feature"
+        )
+    )]
     pub(super) async fn wait_for_sign_in(&self) -> bool {
-        match &self.client {
-            Some(client) => client.wait_until_settled().await,
-            None => false,
+        #[cfg(feature = "oauth-client")]
+        if let Some(client) = &self.client {
+            return client.wait_until_settled().await;
         }
+        false
     }
 }

@@ -261,6 +261,12 @@ async fn listen_again(
             let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
                 return;
             };
+            if link.is_reconnecting() {
+                let connection = link.next_connection();
+                drop(link);
+                connection.await;
+                continue;
+            }
             match link.listen(params.clone()).await {
                 Ok((again, accepted)) => {
                     let mut refused = subscribed_uris(&params);
@@ -281,6 +287,9 @@ async fn listen_again(
             }
         }
         let begun = Instant::now();
+        let Some(connection) = link.upgrade().map(|link| link.next_connection()) else {
+            return;
+        };
         if let Some(request) = request.take() {
             request.await;
         }
@@ -290,7 +299,11 @@ async fn listen_again(
         } else {
             MAX_PAUSE.min(pause * 2)
         };
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            // A new connection has no subscriptions.
+            () = connection => {}
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 pub use config::{ConfigFileError, ServerAddress, ServerEntry, expand_variables};
 pub use server::{ServerState, ServerStatus};
 
-use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
+use crate::client::{Client, ClientError, Connect, Definition, Reconnect, ToolOutput};
 use crate::error::write_report;
 use crate::link::JsonObject;
 use server::HostServer;
@@ -208,6 +208,7 @@ impl Host {
             policies: Policies::default(),
             audit: None,
             configure: None,
+            policy: None,
         }
     }
 
@@ -242,7 +243,7 @@ impl Host {
     }
 
     /// Closes the connection of a server, if there is one, and connects the server again; a server process is started
-    /// anew. Pending calls of the server end with [`ClientError::Lost`]; other servers are not affected. Restarts of one
+    /// anew. Pending calls of the server end with [`ClientError::Disconnected`]; other servers are not affected. Restarts of one
     /// server are sequential.
     ///
     /// # Errors
@@ -435,6 +436,8 @@ pub struct HostBuilder {
     audit: Option<Arc<AuditFn>>,
     /// Function that configures every connection.
     configure: Option<Arc<ConfigureConnection>>,
+    /// Policy after the loss of a connection that has none of its own.
+    policy: Option<Reconnect>,
 }
 
 impl fmt::Debug for HostBuilder {
@@ -530,6 +533,14 @@ impl HostBuilder {
         self
     }
 
+    /// Connects servers again whenever their connections are lost, by this policy or that of their
+    /// [own connection](Connect::reconnect). Their clients stay the same. Servers that cannot be connected at the start are left
+    /// to [`Host::restart`].
+    pub fn reconnect(mut self, policy: Reconnect) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
     /// Connects all servers concurrently. Servers that cannot be connected are [failures](Host::failures) of the host.
     pub async fn start(self) -> Host {
         let configure = self.configure;
@@ -537,6 +548,10 @@ impl HostBuilder {
         let servers = self.servers.into_iter().map(|(name, connect)| {
             let connect = match &configure {
                 Some(configure) => connect.map(|connect| configure(&name, connect)),
+                None => connect,
+            };
+            let connect = match &self.policy {
+                Some(policy) => connect.map(|connect| connect.or_reconnect(policy)),
                 None => connect,
             };
             (name, HostServer::new(connect))

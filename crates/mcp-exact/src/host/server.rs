@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::client::{Client, ClientError, Connect};
+use crate::client::{Client, ClientError, CloseReason, Connect};
 use crate::link::Revision;
 
 /// State of the connection of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// An attempt to connect is in progress.
+    /// An attempt to connect is in progress, or a client with a policy ([`Connect::reconnect`]) connects again.
     Connecting,
     /// The server is connected.
     Connected,
-    /// The server could not be connected, or its connection has ended; [`Host::restart`](super::Host::restart) connects
+    /// The server could not be connected, or its connection has ended for good; [`Host::restart`](super::Host::restart) connects
     /// the server again.
     Disconnected,
 }
@@ -97,8 +97,10 @@ impl HostServer {
 
     /// Returns the status for [`Host::status`](super::Host::status).
     pub(super) fn status(&self) -> ServerStatus {
-        let is_connecting = self.connecting.try_lock().is_err();
+        let mut is_connecting = self.connecting.try_lock().is_err();
         let state = self.state();
+        let client = state.client.as_ref();
+        is_connecting |= client.is_some_and(Client::is_reconnecting);
         let closed = state.client.as_ref().map(Client::closed_at);
         let (phase, since) = match closed {
             _ if is_connecting => (ServerState::Connecting, state.changed_at),
@@ -132,7 +134,7 @@ impl HostServer {
         }
         let mut attempt = Attempt {
             server: self,
-            result: Err(ClientError::Lost),
+            result: Err(ClientError::disconnected(CloseReason::ByClient, false)),
         };
         attempt.result = match self.connect.clone() {
             Ok(connect) => tokio::time::timeout(limit, connect.into_future())

@@ -14,6 +14,7 @@ mod notifications;
 mod questions;
 mod raw;
 mod readme;
+mod reconnect;
 mod recording;
 mod runtime;
 mod server;

@@ -2,7 +2,7 @@
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Client, Cx, JsonObject, Notification, RawJson, Root, SendError, Server, revisions,
+    Client, ClientError, Cx, JsonObject, Notification, RawJson, Root, SendError, Server, revisions,
 };
 use tokio::sync::mpsc;
 
@@ -74,7 +74,10 @@ async fn undeclared_notifications_are_not_sent() {
         || Client::in_memory(&server),
         |client| async move {
             let sent = client.notify("com.example/opened", None);
-            assert!(matches!(sent, Err(SendError::Method { .. })));
+            assert!(matches!(
+                sent,
+                Err(ClientError::Send(SendError::Method { .. }))
+            ));
             let refused: Result<bool, _> = client.call("index", &()).await;
             assert_eq!(refused, Ok(true));
         },

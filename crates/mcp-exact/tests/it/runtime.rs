@@ -10,8 +10,8 @@ use crate::common::object;
 use crate::common::spec;
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Caller, Client, ClientChange, ClientError, Cx, Input, ListedDefinition, Partial, Problem,
-    Prompt, Resource, ResourceTemplate, Server, Tool, revisions, schemars, serde,
+    Caller, Client, ClientChange, ClientError, CloseReason, Cx, Input, ListedDefinition, Partial,
+    Problem, Prompt, Resource, ResourceTemplate, Server, Tool, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -432,7 +432,11 @@ async fn closed_connections_end_their_calls() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 client.close();
             });
-            assert_eq!(forever, Err(ClientError::Lost));
+            let closed = ClientError::Disconnected {
+                reason: CloseReason::ByClient,
+                may_have_run: true,
+            };
+            assert_eq!(forever, Err(closed));
             assert!(client.call_tool("fast", &()).await.is_err());
         },
     )

@@ -1,7 +1,7 @@
 //! Events of a connection: input requests, log messages and changes, which are passed to the handlers of the application.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
@@ -19,11 +19,12 @@ use crate::client::cache::PageCache;
 use crate::client::check::OutputChecks;
 use crate::client::connect::{ClientChange, LogMessage};
 use crate::client::into_result;
+use crate::client::reconnect::ConnectionEvent;
 use crate::client::subscribe::{self, SubscriptionCounts};
-use crate::link::{Lifecycle, RequestKey};
+use crate::link::{Json, JsonObject, Level, Lifecycle, RequestKey};
 use crate::notification::Notification;
 
-/// State that is changed by the events of a connection.
+/// State that is changed by the events of the connections of a client.
 pub(super) struct EventState {
     /// Handlers of the application.
     pub(super) handlers: Handlers,
@@ -36,8 +37,10 @@ pub(super) struct EventState {
     pub(super) acknowledgement_received: Notify,
     /// Time at which the connection ended.
     pub(super) closed_at: Mutex<Option<SystemTime>>,
-    /// True once the first negotiation has succeeded.
-    pub(super) has_negotiated: AtomicBool,
+    /// Number of the latest connection, whose end is that of the client's.
+    generation: AtomicU64,
+    /// Log level that the application has set for the session.
+    pub(super) log_level: Mutex<Option<Level>>,
     /// Subscriptions to resources in the session (up to 2025-11-25).
     pub(super) session_subscriptions: SubscriptionCounts,
     /// Cached list pages.
@@ -49,12 +52,34 @@ pub(super) struct EventState {
     pub(super) link: OnceLock<Weak<ClientLink>>,
 }
 
-/// Handler of the events of a connection.
-pub(super) struct EventHandler(pub(super) Arc<EventState>);
+/// Handler of the events of one connection.
+pub(super) struct EventHandler {
+    events: Arc<EventState>,
+    /// Number of the connection.
+    generation: u64,
+    /// True once the first negotiation has succeeded.
+    has_negotiated: AtomicBool,
+}
+
+impl EventHandler {
+    /// Creates the handler of the next connection; the end of earlier ones is ignored from now on.
+    pub(super) fn new(events: &Arc<EventState>) -> Self {
+        Self {
+            events: Arc::clone(events),
+            generation: events.generation.fetch_add(1, Ordering::AcqRel) + 1,
+            has_negotiated: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true if no other connection was begun.
+    fn is_latest(&self) -> bool {
+        self.events.generation.load(Ordering::Acquire) == self.generation
+    }
+}
 
 impl ClientHandler for EventHandler {
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
-        let events = &self.0;
+        let events = &self.events;
         match event {
             ClientEvent::Request { key, request, .. } => {
                 events.answer_server_request(client, key, &request)
@@ -85,11 +110,14 @@ impl ClientHandler for EventHandler {
                 events.announce_change(change);
             }
             ClientEvent::Negotiated(info, _)
-                if events.has_negotiated.swap(true, Ordering::AcqRel) =>
+                if self.has_negotiated.swap(true, Ordering::AcqRel) =>
             {
                 // The end of the session before was not that of the connection.
-                *lock_ignoring_poison(&events.closed_at) = None;
+                events.mark_open();
                 events.resume_after_reconnect(client, &info);
+                events.report_connection(ConnectionEvent::Restored {
+                    revision: info.revision,
+                });
             }
             ClientEvent::Notification(notification) => {
                 events.handlers.notifications.handle(&Notification {
@@ -106,10 +134,9 @@ impl ClientHandler for EventHandler {
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
-            ClientEvent::Closed => {
-                lock_ignoring_poison(&events.closed_at).get_or_insert_with(SystemTime::now);
-                let answering = std::mem::take(&mut *lock_ignoring_poison(&events.answer_tasks));
-                answering.into_values().for_each(|task| task.abort());
+            ClientEvent::Closed if self.is_latest() => {
+                events.mark_closed();
+                events.end_answers();
             }
             _ => {}
         }
@@ -117,6 +144,57 @@ impl ClientHandler for EventHandler {
 }
 
 impl EventState {
+    /// Creates the state of a client that has not connected yet.
+    pub(super) fn new(handlers: Handlers) -> Arc<Self> {
+        Arc::new(Self {
+            #[cfg(feature = "validation")]
+            output_checks: handlers.validates_output.then(OutputChecks::default),
+            handlers,
+            answer_tasks: Mutex::default(),
+            acknowledged_subscriptions: Mutex::default(),
+            acknowledgement_received: Notify::new(),
+            closed_at: Mutex::default(),
+            generation: AtomicU64::new(0),
+            log_level: Mutex::default(),
+            session_subscriptions: SubscriptionCounts::default(),
+            cache: PageCache::default(),
+            link: OnceLock::new(),
+        })
+    }
+
+    /// Records the time at which the connection ended, unless it is recorded.
+    pub(super) fn mark_closed(&self) {
+        lock_ignoring_poison(&self.closed_at).get_or_insert_with(SystemTime::now);
+    }
+
+    /// Ends the tasks that answer requests of the server.
+    fn end_answers(&self) {
+        let answering = std::mem::take(&mut *lock_ignoring_poison(&self.answer_tasks));
+        answering.into_values().for_each(|task| task.abort());
+    }
+
+    /// Discards what belongs to a lost connection, before the next one begins.
+    pub(super) fn end_connection(&self) {
+        self.mark_closed();
+        self.end_answers();
+        lock_ignoring_poison(&self.acknowledged_subscriptions).clear();
+        self.cache.clear();
+        #[cfg(feature = "validation")]
+        if let Some(checks) = &self.output_checks {
+            checks.discard_schemas();
+        }
+    }
+
+    /// Records that the connection is open.
+    pub(super) fn mark_open(&self) {
+        *lock_ignoring_poison(&self.closed_at) = None;
+    }
+
+    /// Calls the application's handler for changes of the connection.
+    pub(super) fn report_connection(&self, event: ConnectionEvent) {
+        self.handlers.handle_connection_event(event);
+    }
+
     /// Removes the acknowledgement of a `subscriptions/listen` request, and returns the URIs that the server has
     /// accepted; `None` if the request was not acknowledged.
     pub(super) fn take_acknowledgement(&self, key: RequestKey) -> Option<Vec<String>> {
@@ -133,8 +211,13 @@ impl EventState {
         self.handlers.handle_change(change);
     }
 
-    /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
-    fn resume_after_reconnect(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
+    /// Renews the log level and the subscriptions after a lost session or connection was replaced, and reports the changes that
+    /// may have been missed.
+    pub(super) fn resume_after_reconnect(
+        self: &Arc<Self>,
+        client: &ClientHandle,
+        info: &SessionInfo,
+    ) {
         if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
             // Nothing is subscribed to before the connection is open.
             if let Some(link) = self.link.get().and_then(Weak::upgrade) {
@@ -147,7 +230,16 @@ impl EventState {
         let lists = lists.filter(|(list, ..)| announces_changes(&info.capabilities, list));
         let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
         let (events, client) = (Arc::clone(self), client.clone());
+        let level = *lock_ignoring_poison(&self.log_level);
         tokio::spawn(async move {
+            if let Some(level) = level {
+                let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
+                let options = session::CallOptions::default();
+                let sent = client.request("logging/setLevel", Some(params), options, None);
+                if let Ok(request) = sent {
+                    request.await;
+                }
+            }
             let mut subscribed = events.session_subscriptions.lock().await;
             for (uri, subscription) in subscribed.iter_mut() {
                 subscription.replacement = None;

@@ -4,20 +4,19 @@
 
 mod events;
 mod settings;
+mod supervise;
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
 use session::ClientSettings;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use transport::{
-    ClientHandle, ClientHandler, ConnectError, OwnedClient, PendingRequest, ProgressCallback,
-};
+use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
 
 use super::ClientError;
 use super::answer::{Handlers, RootsList};
@@ -26,16 +25,19 @@ use super::cache::PageCache;
 use super::check::OutputChecks;
 use super::connect::ClientChange;
 use super::oauth::Authorization;
+use super::reconnect::{CloseReason, ConnectionEvent};
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
-    CachedNegotiation, JsonObject, ListCursors, PeerError, Revision, SendError, Tolerance,
+    CachedNegotiation, JsonObject, Level, ListCursors, NegotiationError, PeerError, Revision,
+    SendError, Tolerance,
 };
 use crate::outgoing;
 use crate::repairs::RepairReports;
-use events::{EventHandler, EventState};
+use events::EventState;
 
 pub(super) use session::SessionInfo;
 pub(super) use settings::{RequestOptions, Settings};
+pub(super) use supervise::Dialer;
 
 /// Function that opens one connection with session settings, a cached negotiation and an event handler.
 pub(super) type DialFn = Box<
@@ -47,25 +49,54 @@ pub(super) type DialFn = Box<
         + Send,
 >;
 
+/// Function that returns the [`DialFn`] for the settings at the time of the connection, called for each connection.
+pub(super) type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
+
 /// Connection to a server, shared by the clones of a client.
 pub(super) struct ClientLink {
-    /// Handle of the connection.
-    handle: ClientHandle,
+    /// The latest connection.
+    connected: Mutex<Connected>,
+    /// State of the connection.
+    state: watch::Sender<LinkState>,
     /// State that is changed by the events of the connection.
     events: Arc<EventState>,
-    /// Time limits of requests that set none.
-    defaults: session::RequestTimeout,
-    /// Policy for what the server sends.
-    tolerance: Tolerance,
+    /// What opens a connection again.
+    dialer: Arc<Dialer>,
+    /// The subscription to the server's lists (from 2026-07-28 on).
+    list_subscription: Mutex<Option<ListenSubscription>>,
+    /// True once the application has closed the client.
+    was_closed: AtomicBool,
+    /// True from a request that did not reach an HTTP server to one that did.
+    is_unreachable: AtomicBool,
+    /// True while a check waits whether the server is alive.
+    is_checking: AtomicBool,
+    /// Number of requests of the application that wait for their answers.
+    in_flight: AtomicUsize,
+}
+
+/// One connection to the server.
+struct Connected {
+    /// Handle of the connection.
+    handle: ClientHandle,
     /// Session at the time of the negotiation.
     info: SessionInfo,
     /// Result of the negotiation, for later connections.
     negotiation: CachedNegotiation,
-    /// The subscription to the server's lists (from 2026-07-28 on).
-    list_subscription: Mutex<Option<ListenSubscription>>,
-    /// Authorization of the connection.
-    authorization: Authorization,
 }
+
+/// State of a client's connection.
+#[derive(Debug, Clone)]
+enum LinkState {
+    /// The connection is open, or its end was not noticed yet.
+    Open,
+    /// The connection is lost for this reason, and attempts to connect again are made.
+    Reconnecting(CloseReason),
+    /// The connection has ended for good.
+    Closed(CloseReason),
+}
+
+/// Maximum time to wait for the reason of an end, such as the exit status of the server's process.
+const MAX_REASON_WAIT: Duration = Duration::from_secs(1);
 
 /// Locks a mutex, also after a thread has panicked while it held the lock.
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,87 +111,105 @@ impl fmt::Debug for ClientLink {
 
 impl Drop for ClientLink {
     fn drop(&mut self) {
-        self.handle.close();
+        self.handle().close();
     }
 }
 
 impl ClientLink {
-    /// Opens a connection and negotiates a revision.
+    /// Opens a connection, negotiates a revision, and starts to supervise the connection.
     pub(super) async fn open(
-        settings: Settings,
+        dialer: Dialer,
         handlers: Handlers,
         cached: Option<CachedNegotiation>,
-        dial: DialFn,
-        authorization: Authorization,
     ) -> Result<Arc<Self>, ClientError> {
-        let (defaults, tolerance) = (settings.0.request_timeout, settings.0.tolerance);
-        let shared = settings
-            .0
-            .build()
-            .map_err(|error| ClientError::Config(error.to_string()))?;
-        let events = Arc::new(EventState {
-            #[cfg(feature = "validation")]
-            output_checks: handlers.validates_output.then(OutputChecks::default),
-            handlers,
-            answer_tasks: Mutex::default(),
-            acknowledged_subscriptions: Mutex::default(),
-            acknowledgement_received: Notify::new(),
-            closed_at: Mutex::default(),
-            has_negotiated: AtomicBool::new(false),
-            session_subscriptions: SubscriptionCounts::default(),
-            cache: PageCache::default(),
-            link: OnceLock::new(),
-        });
-        let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler(Arc::clone(&events)));
-        let (handle, _driver) =
-            dial(shared, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
-        let owned = OwnedClient::new(handle);
-        let ready = owned.ready().await;
-        let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
-        let handle = owned.into_handle();
+        let events = EventState::new(handlers);
+        let dialer = Arc::new(dialer);
+        let opened = dialer.open(&events, cached).await?;
+        let (info, negotiation) = (opened.info.clone(), opened.negotiation);
+        let (handle, driver) = opened.into_handle();
+        let (state, stop) = watch::channel(LinkState::Open);
         let link = Arc::new(Self {
-            handle,
+            connected: Mutex::new(Connected {
+                handle: handle.clone(),
+                info,
+                negotiation,
+            }),
+            state,
             events,
-            defaults,
-            tolerance,
-            info,
-            negotiation,
+            dialer,
             list_subscription: Mutex::default(),
-            authorization,
+            was_closed: AtomicBool::new(false),
+            is_unreachable: AtomicBool::new(false),
+            is_checking: AtomicBool::new(false),
+            in_flight: AtomicUsize::new(0),
         });
         let weak = Arc::downgrade(&link);
-        link.events.link.get_or_init(|| weak);
+        link.events.link.get_or_init(|| weak.clone());
+        tokio::spawn(supervise::supervise(weak, stop, handle, driver));
         Ok(link)
+    }
+
+    /// Returns the handle of the latest connection.
+    fn handle(&self) -> ClientHandle {
+        lock_ignoring_poison(&self.connected).handle.clone()
+    }
+
+    /// Replaces the connection.
+    fn set_connected(
+        &self,
+        handle: ClientHandle,
+        info: SessionInfo,
+        negotiation: CachedNegotiation,
+    ) {
+        *lock_ignoring_poison(&self.connected) = Connected {
+            handle,
+            info,
+            negotiation,
+        };
     }
 
     /// Adds what is known of the cause to the error of a request: the error of the authorization, or what the server has sent
     /// instead of a message.
     pub(super) fn explain(&self, error: ClientError) -> ClientError {
-        match (&error, self.handle.first_malformed()) {
+        match (&error, self.handle().first_malformed()) {
             (ClientError::TimedOut, Some(text)) => ClientError::NoMessage(text),
-            _ => self.authorization.explain(error),
+            _ => self.authorization().explain(error),
         }
     }
 
     pub(super) fn authorization(&self) -> &Authorization {
-        &self.authorization
+        &self.dialer.authorization
     }
 
-    /// Returns the current session: over HTTP, a new session may have replaced the first one.
+    /// Returns the current session: another one may have replaced the first one.
     pub(super) fn session(&self) -> SessionInfo {
-        self.handle
-            .session_info()
-            .unwrap_or_else(|| self.info.clone())
+        let connected = lock_ignoring_poison(&self.connected);
+        let current = connected.handle.session_info();
+        current.unwrap_or_else(|| connected.info.clone())
     }
 
     /// Returns the negotiated revision of the current session.
     pub(super) fn revision(&self) -> Revision {
-        self.handle.revision().unwrap_or(self.info.revision)
+        let connected = lock_ignoring_poison(&self.connected);
+        let current = connected.handle.revision();
+        current.unwrap_or(connected.info.revision)
     }
 
     /// Returns the result of the negotiation, for later connections.
     pub(super) fn negotiation(&self) -> CachedNegotiation {
-        self.negotiation
+        lock_ignoring_poison(&self.connected).negotiation
+    }
+
+    /// Returns the time limits of a request.
+    pub(super) fn timeout_of(&self, options: &RequestOptions) -> session::RequestTimeout {
+        let defaults = self.dialer.settings.0.request_timeout;
+        let idle = options.idle_timeout.unwrap_or(defaults.idle);
+        let total = options.total_timeout;
+        session::RequestTimeout {
+            idle,
+            reset_on_progress: true,
+            total: total.unwrap_or(defaults.total.max(idle)),
+        }
     }
 
     /// Sends a request; the returned future waits for the outcome.
@@ -171,23 +220,16 @@ impl ClientLink {
         options: RequestOptions,
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
-        let idle = options.idle_timeout.unwrap_or(self.defaults.idle);
-        let timeout = session::RequestTimeout {
-            idle,
-            reset_on_progress: true,
-            total: options
-                .total_timeout
-                .unwrap_or(self.defaults.total.max(idle)),
-        };
+        let timeout = self.timeout_of(&options);
         let options = session::CallOptions {
             timeout: Some(timeout),
             progress: progress.is_some(),
-            log_level: options.log_level,
+            log_level: options.log_level.or_else(|| self.log_level()),
             trace: options.trace,
             repeatable_tool: options.repeats_tool,
             ..session::CallOptions::default()
         };
-        self.handle.request(method, params, options, progress)
+        self.handle().request(method, params, options, progress)
     }
 
     /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. Returns the request
@@ -211,7 +253,8 @@ impl ClientLink {
                 None,
             )
         };
-        let mut request = start()?;
+        self.wait_until_connected().await?;
+        let mut request = start().map_err(|error| self.send_error(error))?;
         let mut key = request.key();
         loop {
             let changed = self.events.acknowledgement_received.notified();
@@ -226,19 +269,30 @@ impl ClientLink {
                 ended = &mut request => {
                     // A server may end a subscription directly after its acknowledgement: then it is started again.
                     if self.events.take_acknowledgement(key).is_some() {
-                        request = start()?;
+                        request = start().map_err(|error| self.send_error(error))?;
                         key = request.key();
                         continue;
                     }
-                    return Err(super::into_result(ended).err().unwrap_or(ClientError::Lost));
+                    let refused = super::into_result(ended).err();
+                    return Err(refused.unwrap_or_else(|| self.lost_in_flight()));
                 }
             }
         }
     }
 
+    /// Returns the log level that the application has set for the session.
+    pub(super) fn log_level(&self) -> Option<Level> {
+        *lock_ignoring_poison(&self.events.log_level)
+    }
+
+    /// Sets the log level of later requests and sessions.
+    pub(super) fn set_log_level(&self, level: Level) {
+        *lock_ignoring_poison(&self.events.log_level) = Some(level);
+    }
+
     /// Returns the policy for what the server sends.
     pub(super) fn tolerance(&self) -> Tolerance {
-        self.tolerance
+        self.dialer.settings.0.tolerance
     }
 
     /// Converts the result of a request to the home revision, and reports what was repaired in it.
@@ -302,14 +356,159 @@ impl ClientLink {
         *lock_ignoring_poison(&self.list_subscription) = Some(subscription);
     }
 
-    /// Returns true once the connection has ended.
+    /// Returns true once the connection has ended for good; false while attempts to connect again are made.
     pub(super) fn is_closed(&self) -> bool {
-        self.closed_at().is_some()
+        match &*self.state.borrow() {
+            LinkState::Closed(_) => true,
+            LinkState::Reconnecting(_) => false,
+            LinkState::Open => self.dialer.policy.is_none() && self.handle().is_closed(),
+        }
+    }
+
+    /// Returns true if the latest connection is open.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(&*self.state.borrow(), LinkState::Open) && !self.handle().is_closed()
+    }
+
+    /// Returns true while attempts to connect again are made.
+    pub(super) fn is_reconnecting(&self) -> bool {
+        matches!(&*self.state.borrow(), LinkState::Reconnecting(_))
+    }
+
+    /// Returns true if the client connects again after the loss of its connection.
+    pub(super) fn reconnects(&self) -> bool {
+        self.dialer.policy.is_some()
+    }
+
+    /// Returns the reason why the connection has ended for good; `None` before.
+    pub(super) fn close_reason(&self) -> Option<CloseReason> {
+        match &*self.state.borrow() {
+            LinkState::Closed(reason) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// Waits until the connection has ended for good; the future does not keep the connection open.
+    pub(super) fn closed(&self) -> impl Future<Output = CloseReason> + Send + use<> {
+        let mut state = self.state.subscribe();
+        async move {
+            let closed = state.wait_for(|state| matches!(state, LinkState::Closed(_)));
+            match closed.await.as_deref() {
+                Ok(LinkState::Closed(reason)) => reason.clone(),
+                // The last clone of the client was dropped.
+                _ => CloseReason::ByClient,
+            }
+        }
+    }
+
+    /// Returns the reason why a request has lost its connection, or why it cannot be sent. Waits a short time for what is not
+    /// known yet, such as the exit status of the server's process.
+    pub(super) async fn loss(&self) -> CloseReason {
+        if let LinkState::Reconnecting(reason) | LinkState::Closed(reason) = &*self.state.borrow() {
+            return reason.clone();
+        }
+        let handle = self.handle();
+        if handle.is_closed() {
+            let ended = tokio::time::timeout(MAX_REASON_WAIT, handle.closed()).await;
+            if let Ok(ended) = ended {
+                return self.close_reason_of(&ended);
+            }
+        }
+        let known = handle.last_error();
+        CloseReason::Lost(known.unwrap_or_else(|| "the server ended the connection".to_owned()))
+    }
+
+    /// Waits until the connection is open, if the client connects again.
+    ///
+    /// # Errors
+    /// [`ClientError::Disconnected`] if the connection has ended for good.
+    pub(super) async fn wait_until_connected(&self) -> Result<(), ClientError> {
+        let mut state = self.state.subscribe();
+        loop {
+            match &*state.borrow_and_update() {
+                LinkState::Closed(reason) => {
+                    return Err(ClientError::disconnected(reason.clone(), false));
+                }
+                LinkState::Open if !self.reconnects() || !self.handle().is_closed() => {
+                    return Ok(());
+                }
+                LinkState::Open | LinkState::Reconnecting(_) => {}
+            }
+            // The sender is a field of this value.
+            let _ = state.changed().await;
+        }
+    }
+
+    /// Returns the delay before a request is sent again that did not reach the server, although the connection is open, as over
+    /// HTTP; `None` if the policy allows no other attempt.
+    pub(super) fn repeat_delay(&self, failures: u32) -> Option<Duration> {
+        self.dialer.policy.as_ref()?.delay_after(failures)
+    }
+
+    /// Records whether the server of an open connection can be reached, and reports a change to the application.
+    pub(super) fn set_unreachable(&self, reason: Option<&CloseReason>) {
+        let is_unreachable = reason.is_some();
+        let is_open = matches!(&*self.state.borrow(), LinkState::Open);
+        if !is_open || self.is_unreachable.swap(is_unreachable, Ordering::AcqRel) == is_unreachable
+        {
+            return;
+        }
+        let Some(reason) = reason else {
+            // Subscriptions that have ended meanwhile begin again without their pause.
+            self.state.send_modify(|_| {});
+            let revision = self.revision();
+            return self
+                .events
+                .report_connection(ConnectionEvent::Restored { revision });
+        };
+        self.events
+            .report_connection(ConnectionEvent::Lost(reason.clone()));
+    }
+
+    /// Returns true if the last request did not reach the server.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.is_unreachable.load(Ordering::Relaxed)
+    }
+
+    /// Returns the error of a request whose connection was lost, without waiting for the reason.
+    fn lost_in_flight(&self) -> ClientError {
+        let reason = match &*self.state.borrow() {
+            LinkState::Reconnecting(reason) | LinkState::Closed(reason) => reason.clone(),
+            LinkState::Open => CloseReason::Lost("the server ended the connection".to_owned()),
+        };
+        ClientError::disconnected(reason, true)
+    }
+
+    /// Converts the error of a message that was not sent; for a connection that is gone, with the reason as far as it is known.
+    pub(super) fn send_error(&self, error: SendError) -> ClientError {
+        match (error, &*self.state.borrow()) {
+            (SendError::Closed, LinkState::Reconnecting(reason) | LinkState::Closed(reason)) => {
+                ClientError::disconnected(reason.clone(), false)
+            }
+            (error, _) => error.into(),
+        }
+    }
+
+    /// Counts a request that waits for its answer, until the returned value is dropped.
+    pub(super) fn count_request(self: &Arc<Self>) -> InFlight {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
     }
 
     /// Returns the time at which the connection ended; `None` while the connection is open.
     pub(super) fn closed_at(&self) -> Option<SystemTime> {
         *lock_ignoring_poison(&self.events.closed_at)
+    }
+
+    /// Waits for the next connection in place of a lost one.
+    pub(super) fn next_connection(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut state = self.state.subscribe();
+        async move {
+            let _ = state.changed().await;
+            let _ = state
+                .wait_for(|state| !matches!(state, LinkState::Reconnecting(_)))
+                .await;
+        }
     }
 
     /// Reports a change of each list and resource in the filter of `subscriptions/listen` params, because each may have
@@ -336,12 +535,23 @@ impl ClientLink {
 
     /// Sends a notification.
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
-        self.handle.notify(method, params).map(drop)
+        self.handle().notify(method, params).map(drop)
     }
 
     /// Closes the connection.
     pub(super) fn shut_down(&self) {
-        self.handle.close();
+        self.was_closed.store(true, Ordering::Release);
+        self.handle().close();
+        self.finish(CloseReason::ByClient);
+    }
+}
+
+/// Guard that counts a request as waiting for its answer.
+pub(in crate::client) struct InFlight(Arc<ClientLink>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -365,8 +575,11 @@ impl ClientError {
     /// Converts the error of a failed connection.
     fn from_connect_error(error: ConnectError) -> Self {
         match error {
+            ConnectError::Negotiation(NegotiationError::Lost) => {
+                Self::Connect("the connection was lost during the negotiation".to_owned())
+            }
             ConnectError::Negotiation(error) => Self::Negotiation(error),
-            ConnectError::Closed => Self::Lost,
+            ConnectError::Closed => Self::disconnected(CloseReason::ByClient, false),
             error => Self::Connect(error.to_string()),
         }
     }

@@ -1,0 +1,306 @@
+//! Supervision of a connection: notices its end, and connects again if the application has set a policy.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mcp_exact_session as session;
+use mcp_exact_transport as transport;
+use session::{Lifecycle, Outcome};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
+
+use super::events::{EventHandler, EventState};
+use super::{ClientLink, DialWith, LinkState, SessionInfo, Settings};
+use crate::client::ClientError;
+use crate::client::memory::NegotiationMemory;
+use crate::client::oauth::Authorization;
+use crate::client::reconnect::{CloseReason, ConnectionEvent, Reconnect};
+use crate::link::{CachedNegotiation, lifecycle_of};
+
+/// Number of checks without an answer after which a connection ends, even if other requests wait for an answer: a server may do
+/// one thing at a time.
+const MAX_SILENT_CHECKS: usize = 6;
+/// Reason of the end of a connection that a check has ended.
+const SILENT: &str = "the server answers nothing any more";
+
+/// Everything that opens a connection to the server, once or again.
+pub(in crate::client) struct Dialer {
+    /// Session settings of the client.
+    pub(in crate::client) settings: Settings,
+    /// Function that opens a connection.
+    pub(in crate::client) dial: DialWith,
+    /// Memory of the negotiation with a server that is silent on the probe.
+    pub(in crate::client) memory: Arc<dyn NegotiationMemory>,
+    /// Authorization of the connection.
+    pub(in crate::client) authorization: Authorization,
+    /// Policy after the loss of the connection; `None` ends the client.
+    pub(in crate::client) policy: Option<Reconnect>,
+}
+
+/// Connection that was opened.
+pub(super) struct Opened {
+    /// Connection, which is closed if it gets no other owner.
+    owned: OwnedClient,
+    /// Session at the time of the negotiation.
+    pub(super) info: SessionInfo,
+    /// Result of the negotiation.
+    pub(super) negotiation: CachedNegotiation,
+    /// Task that drives the connection; ends when the process of the server has ended.
+    pub(super) driver: JoinHandle<()>,
+}
+
+impl Opened {
+    /// Returns the handle of the connection, which stays open.
+    pub(super) fn into_handle(self) -> (ClientHandle, JoinHandle<()>) {
+        (self.owned.into_handle(), self.driver)
+    }
+}
+
+impl Dialer {
+    /// Opens a connection with what is remembered of the server. It is forgotten meanwhile, so that nothing wrong is remembered
+    /// if the connection fails.
+    pub(super) async fn open(
+        &self,
+        events: &Arc<EventState>,
+        cached: Option<CachedNegotiation>,
+    ) -> Result<Opened, ClientError> {
+        let cached = cached.or_else(|| {
+            let known = self.memory.load();
+            if known.is_some() {
+                self.memory.store(None);
+            }
+            known
+        });
+        let config = |error: session::ConfigError| ClientError::Config(error.to_string());
+        let settings = self.settings.0.clone().build().map_err(config)?;
+        let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler::new(events));
+        let dial = (self.dial)(&self.settings)?;
+        let (handle, driver) =
+            dial(settings, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
+        let owned = OwnedClient::new(handle);
+        let ready = owned.ready().await;
+        let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
+        if negotiation.probe_was_silent {
+            self.memory.store(Some(negotiation));
+        }
+        Ok(Opened {
+            owned,
+            info,
+            negotiation,
+            driver,
+        })
+    }
+}
+
+/// Waits for the end of the connection, and connects again as long as the policy allows it.
+pub(super) async fn supervise(
+    link: Weak<ClientLink>,
+    mut stop: watch::Receiver<LinkState>,
+    mut handle: ClientHandle,
+    mut driver: JoinHandle<()>,
+) {
+    let mut failures = 0;
+    loop {
+        let opened = Instant::now();
+        let ended = handle.closed().await;
+        let Some(known) = link.upgrade() else { return };
+        let reason = known.close_reason_of(&ended);
+        let (Some(policy), CloseReason::Lost(text)) = (&known.dialer.policy, &reason) else {
+            return known.finish(reason);
+        };
+        if opened.elapsed() >= Reconnect::STABLE_AFTER {
+            failures = 0;
+        }
+        let (policy, text) = (policy.clone(), text.clone());
+        if !known.begin_reconnecting(&reason) {
+            return;
+        }
+        drop(known);
+        let attempts = connect_again(&link, (&policy, &reason), driver, &mut failures);
+        let connected = tokio::select! {
+            connected = attempts => connected,
+            // The application has closed the client or dropped it.
+            _ = stop.wait_for(|state| matches!(state, LinkState::Closed(_))) => return,
+        };
+        let Some(known) = link.upgrade() else { return };
+        match connected {
+            Ok(opened) => (handle, driver) = known.install(opened),
+            Err(error) => {
+                return known.finish(CloseReason::GaveUp {
+                    reason: text,
+                    attempts: failures,
+                    error: Box::new(error),
+                });
+            }
+        }
+    }
+}
+
+/// Tries to connect until an attempt succeeds or the policy allows no other one. A process of the server has ended before the
+/// next one is started, because it may hold what the next one needs.
+async fn connect_again(
+    link: &Weak<ClientLink>,
+    (policy, reason): (&Reconnect, &CloseReason),
+    driver: JoinHandle<()>,
+    failures: &mut u32,
+) -> Result<Opened, ClientError> {
+    let _ = driver.await;
+    let mut last = ClientError::disconnected(reason.clone(), false);
+    while let Some(delay) = policy.delay_after(*failures) {
+        tokio::time::sleep(delay).await;
+        let Some(known) = link.upgrade() else { break };
+        let (dialer, events) = (Arc::clone(&known.dialer), Arc::clone(&known.events));
+        drop(known);
+        let error = match dialer.open(&events, None).await {
+            Ok(opened) => {
+                // A connection that does not last counts as a failure.
+                *failures += 1;
+                return Ok(opened);
+            }
+            // Signing in may take longer than the limit of a request.
+            Err(_) if dialer.authorization.wait_for_sign_in().await => continue,
+            Err(error) => dialer.authorization.explain(error),
+        };
+        *failures += 1;
+        let retry_in = policy.delay_after(*failures);
+        let retry_in = retry_in.filter(|_| !error.is_permanent());
+        events.report_connection(ConnectionEvent::AttemptFailed {
+            attempt: *failures,
+            error: error.clone(),
+            retry_in,
+        });
+        let is_last = retry_in.is_none();
+        last = error;
+        if is_last {
+            break;
+        }
+    }
+    Err(last)
+}
+
+impl ClientLink {
+    /// Converts the reason that the transport gives.
+    pub(super) fn close_reason_of(&self, ended: &ConnectError) -> CloseReason {
+        match ended {
+            ConnectError::Closed if self.was_closed.load(Ordering::Acquire) => {
+                CloseReason::ByClient
+            }
+            ConnectError::Closed => CloseReason::Lost(SILENT.to_owned()),
+            ended => CloseReason::Lost(ended.to_string()),
+        }
+    }
+
+    /// Ends the connection for good, unless it has ended.
+    pub(super) fn finish(&self, reason: CloseReason) {
+        let closed = LinkState::Closed(reason.clone());
+        let has_changed = self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, LinkState::Closed(_));
+            if is_open {
+                *state = closed;
+            }
+            is_open
+        });
+        if has_changed {
+            self.events.mark_closed();
+            self.events
+                .report_connection(ConnectionEvent::Closed(reason));
+        }
+    }
+
+    /// Records the loss of the connection before the attempts to connect again; returns false if the client was closed.
+    fn begin_reconnecting(&self, reason: &CloseReason) -> bool {
+        let lost = LinkState::Reconnecting(reason.clone());
+        let is_open = self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, LinkState::Closed(_));
+            if is_open {
+                *state = lost;
+            }
+            is_open
+        });
+        if is_open {
+            self.events.end_connection();
+            if !self.is_unreachable.swap(false, Ordering::AcqRel) {
+                self.events
+                    .report_connection(ConnectionEvent::Lost(reason.clone()));
+            }
+        }
+        is_open
+    }
+
+    /// Uses a connection in place of the lost one: restores subscriptions and the log level, and ends the wait of requests.
+    fn install(self: &Arc<Self>, opened: Opened) -> (ClientHandle, JoinHandle<()>) {
+        let (info, negotiation) = (opened.info.clone(), opened.negotiation);
+        let (handle, driver) = opened.into_handle();
+        let revision = info.revision;
+        self.events.mark_open();
+        self.set_connected(handle.clone(), info.clone(), negotiation);
+        let is_open = self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, LinkState::Closed(_));
+            if is_open {
+                *state = LinkState::Open;
+            }
+            is_open
+        });
+        if is_open {
+            self.events.resume_after_reconnect(&handle, &info);
+            self.events
+                .report_connection(ConnectionEvent::Restored { revision });
+        } else {
+            handle.close();
+        }
+        (handle, driver)
+    }
+
+    /// Asks the server for a sign of life after it has not answered in time, if the application has set a policy; a connection on
+    /// which nothing answers ends.
+    pub(in crate::client) fn check_liveness(self: &Arc<Self>) {
+        let Some(limit) = self.dialer.policy.as_ref().and_then(Reconnect::check_limit) else {
+            return;
+        };
+        if self.is_checking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (link, handle) = (Arc::downgrade(self), self.handle());
+        let method = match lifecycle_of(self.revision()) {
+            Lifecycle::Initialize => "ping",
+            Lifecycle::Discover => "server/discover",
+        };
+        tokio::spawn(async move {
+            let is_silent = is_silent(&link, &handle, method, limit).await;
+            if let Some(link) = link.upgrade() {
+                link.is_checking.store(false, Ordering::Release);
+            }
+            if is_silent {
+                handle.close();
+            }
+        });
+    }
+}
+
+/// Returns true if the server answers no check, while no other request of the application waits or for [`MAX_SILENT_CHECKS`].
+async fn is_silent(
+    link: &Weak<ClientLink>,
+    handle: &ClientHandle,
+    method: &str,
+    limit: Duration,
+) -> bool {
+    for _ in 0..MAX_SILENT_CHECKS {
+        let options = session::CallOptions::default();
+        let Ok(request) = handle.request(method, None, options, None) else {
+            return false;
+        };
+        let answered = tokio::time::timeout(limit, request).await;
+        if !matches!(answered, Err(_) | Ok(Outcome::TimedOut)) {
+            return false;
+        }
+        match link.upgrade() {
+            Some(link) if link.in_flight.load(Ordering::Acquire) > 0 => {}
+            Some(_) => return true,
+            None => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,147 @@
+//! Requests that have lost their connection: the reason for their error, and their repetition on the next connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_transport::{PendingRequest, ProgressCallback};
+use tokio::time::Instant;
+
+use super::link::{ClientLink, RequestOptions};
+use super::reconnect::CloseReason;
+use super::{ClientError, into_result};
+use crate::link::{JsonObject, Outcome, Progress, Revision, SendError};
+
+/// Handler for progress notifications, which each attempt to send a request uses.
+pub(super) type SharedProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// Request that can be sent again.
+pub(super) struct RequestParts {
+    pub(super) method: String,
+    /// Params in the form of `revision`.
+    pub(super) params: Option<JsonObject>,
+    pub(super) options: RequestOptions,
+    pub(super) progress: Option<SharedProgress>,
+    /// Revision of the session; the params may have another form in another one.
+    pub(super) revision: Revision,
+    /// Time of the first attempt.
+    pub(super) begun: Instant,
+}
+
+/// How a request has lost its connection.
+pub(super) struct Failure {
+    /// True if the request did not reach the server.
+    pub(super) is_unsent: bool,
+    /// True if the request may be sent again although the server may have executed it.
+    pub(super) may_repeat: bool,
+}
+
+impl Failure {
+    /// Failure of a request that could not be sent, because the connection was gone.
+    pub(super) const UNSENT: Self = Self {
+        is_unsent: true,
+        may_repeat: true,
+    };
+
+    /// Returns the failure of a request that has ended without an answer.
+    pub(super) fn of(request: &PendingRequest) -> Self {
+        Self {
+            is_unsent: request.is_unsent(),
+            may_repeat: request.may_repeat(),
+        }
+    }
+}
+
+/// Returns true if an outcome is the loss of the connection.
+pub(super) fn is_loss(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Lost | Outcome::Closed | Outcome::Cancelled
+    )
+}
+
+/// Returns the callback of one attempt.
+pub(super) fn callback(progress: &SharedProgress) -> ProgressCallback {
+    let progress = Arc::clone(progress);
+    Box::new(move |received| progress(received))
+}
+
+impl RequestParts {
+    /// Sends the request, with the time that is left.
+    fn send(&self, link: &ClientLink) -> Result<PendingRequest, SendError> {
+        let mut options = self.options.clone();
+        if let Some(total) = &mut options.total_timeout {
+            *total = total.saturating_sub(self.begun.elapsed());
+        }
+        let progress = self.progress.as_ref().map(callback);
+        link.request(&self.method, self.params.clone(), options, progress)
+    }
+
+    /// Returns the time that the request may wait for a connection.
+    fn wait_limit(&self, link: &ClientLink) -> Duration {
+        let timeout = link.timeout_of(&self.options);
+        let left = timeout.total.saturating_sub(self.begun.elapsed());
+        left.min(timeout.idle)
+    }
+}
+
+/// Returns the result of a request that has lost its connection: of another attempt if the client connects again and may send
+/// the request again, otherwise the error with the reason of the loss.
+pub(super) async fn recover(
+    link: Arc<ClientLink>,
+    parts: Option<RequestParts>,
+    mut failure: Failure,
+) -> Result<JsonObject, ClientError> {
+    let (mut attempts, mut was_repeated) = (0, false);
+    loop {
+        let reason = link.loss().await;
+        let is_repeated = failure.is_unsent || (failure.may_repeat && !was_repeated);
+        let is_by_client = reason == CloseReason::ByClient;
+        if failure.is_unsent && link.reconnects() {
+            link.set_unreachable(Some(&reason));
+        }
+        let gone = ClientError::disconnected(reason, !failure.is_unsent);
+        let Some(parts) = parts.as_ref().filter(|_| is_repeated && !is_by_client) else {
+            return Err(gone);
+        };
+        was_repeated |= !failure.is_unsent;
+        let limit = parts.wait_limit(&link);
+        match tokio::time::timeout(limit, next_connection(&link, attempts)).await {
+            Err(_) | Ok(Ok(false)) => return Err(gone),
+            Ok(Err(error)) if failure.is_unsent => return Err(error),
+            Ok(Err(_)) => return Err(gone),
+            Ok(Ok(true)) if link.revision() != parts.revision => return Err(gone),
+            Ok(Ok(true)) => {}
+        }
+        attempts += 1;
+        let mut request = match parts.send(&link) {
+            Ok(request) => request,
+            Err(SendError::Closed) => {
+                failure = Failure::UNSENT;
+                continue;
+            }
+            Err(error) => return Err(ClientError::Send(error)),
+        };
+        let _in_flight = link.count_request();
+        let outcome = (&mut request).await;
+        if !is_loss(&outcome) {
+            link.set_unreachable(None);
+            return into_result(outcome);
+        }
+        failure = Failure::of(&request);
+    }
+}
+
+/// Waits for the next connection, or before another attempt to reach the server of an open one. Returns false if the policy
+/// allows no other attempt.
+async fn next_connection(link: &ClientLink, attempts: u32) -> Result<bool, ClientError> {
+    if !link.is_open() {
+        return link.wait_until_connected().await.map(|()| true);
+    }
+    match link.repeat_delay(attempts) {
+        Some(delay) => {
+            tokio::time::sleep(delay).await;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
