@@ -78,6 +78,9 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+/// Exact types of the newest revision, in which clients give content, messages and definitions.
+#[cfg(feature = "types")]
+pub use mcp_2026_07_28 as types;
 #[cfg(any(feature = "oauth-client", feature = "oauth-server"))]
 pub use mcp_exact_auth as auth;
 pub use mcp_exact_transport as transport;
@@ -125,7 +128,7 @@ mod visit;
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CloseReason, CompletionOutput, Connect,
-    ConnectionEvent, Definition, Form, FormAnswer, List, LogMessage, NegotiationMemory,
+    ConnectionEvent, Definition, Form, FormAnswer, List, LogMessage, Media, NegotiationMemory,
     PromptOutput, Reconnect, Request, ResourceOutput, SampleReply, SampleRequest, Subscription,
     ToolOutput,
 };

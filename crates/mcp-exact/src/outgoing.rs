@@ -130,6 +130,37 @@ fn add_required_members(method: &str, result: &mut JsonObject) {
     }
 }
 
+/// Converts the result of a method from the home revision to another revision.
+///
+/// # Errors
+/// The reason why the revision cannot express the result.
+#[cfg(feature = "client")]
+pub(crate) fn convert_to_revision(
+    method: &str,
+    result: &JsonObject,
+    to: Revision,
+) -> Result<JsonObject, String> {
+    let root = MessagePart::Result.payload(method);
+    convert_between(root, result, home_revision(), to)
+}
+
+/// Converts a definition of the home revision, whose type is `name`, to another revision.
+///
+/// # Errors
+/// The reason why the revision cannot express the definition.
+#[cfg(feature = "client")]
+pub(crate) fn convert_definition_to(
+    name: &str,
+    value: &JsonObject,
+    to: Revision,
+) -> Result<JsonObject, String> {
+    if to == home_revision() {
+        return Ok(value.clone());
+    }
+    let converted = convert_definition(name, value, to)?;
+    JsonObject::try_from(converted).map_err(|_| format!("`{name}` is no object"))
+}
+
 /// Converts a definition of the home revision to the revision of a client. `name` is the type of the definition in the
 /// schema, such as `Tool`.
 ///

@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let prompt = prompt.await.map_err(add_hint)?;
         client.close();
         let messages = prompt
-            .messages()
+            .items()
             .iter()
             .map(|message| message.parse::<Value>());
         let messages: Vec<Value> = messages.collect::<Result<_, _>>()?;

@@ -7,6 +7,8 @@ use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher as _;
 
+use mcp_exact_wire::{Decode, Defined};
+
 use super::{Client, ClientError};
 use crate::link::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
 
@@ -46,6 +48,23 @@ impl Definition {
     /// Returns the schema of a tool's structured result.
     pub fn output_schema(&self) -> Option<JsonObject> {
         self.member_object("outputSchema")
+    }
+
+    /// Returns the hints of a tool about its behaviour; `None` for other definitions, without hints, and if they break the schema.
+    /// Trust them only if you trust the server.
+    #[cfg(feature = "types")]
+    pub fn annotations(&self) -> Option<crate::types::ToolAnnotations> {
+        let annotations = self.0.view().find("annotations")?;
+        let is_tool = self.0.view().find("inputSchema").is_some();
+        annotations.decode_as().ok().filter(|_| is_tool)
+    }
+
+    /// Returns the definition in the types of any revision, such as `mcp_exact::types::Tool` or `mcp_2025_06_18::Resource`.
+    ///
+    /// # Errors
+    /// [`ClientError::Result`] if the definition breaks the schema, or the revision cannot express it.
+    pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
+        super::typed::definition_as(&self.0)
     }
 
     /// Returns the complete definition as JSON.

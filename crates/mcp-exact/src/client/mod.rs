@@ -17,6 +17,7 @@ mod reconnect;
 mod recover;
 mod subscribe;
 mod task;
+mod typed;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use memory::NegotiationMemory;
-pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
+pub use output::{CompletionOutput, Media, PromptOutput, ResourceOutput, ToolOutput};
 pub use reconnect::{CloseReason, ConnectionEvent, Reconnect};
 pub use subscribe::Subscription;
 
@@ -346,7 +347,7 @@ impl Client {
     /// Reads a resource.
     pub fn read(&self, uri: &str) -> ClientCall<ResourceOutput> {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-        let decode = |result| ResourceOutput::new(&result);
+        let decode = ResourceOutput::new;
         ClientCall::new(self, "resources/read", params, decode)
     }
 
@@ -363,7 +364,7 @@ impl Client {
             ("name", Json::string(name)),
             ("arguments", JsonObject::from_iter(arguments).into()),
         ]);
-        let decode = |result| PromptOutput::new(&result);
+        let decode = PromptOutput::new;
         ClientCall::new(self, "prompts/get", params, decode)
     }
 

@@ -2,26 +2,122 @@
 //!
 //! The types wrap the JSON of the result, so that no member that the server has sent is lost.
 
+use mcp_exact_wire::{Decode, Defined};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::ClientError;
+#[cfg(feature = "types")]
+use super::typed::LazyItems;
+use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
 use crate::link::{Json, JsonObject};
 
-/// Result of a tool.
+/// Bytes of an image, an audio clip or a binary resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolOutput(JsonObject);
+#[non_exhaustive]
+pub struct Media {
+    /// The decoded bytes.
+    pub bytes: Vec<u8>,
+    /// Media type, such as `image/png`; empty if the server states none.
+    pub mime_type: String,
+    /// URI of a resource; `None` for images and audio clips.
+    pub uri: Option<String>,
+}
+
+impl Media {
+    /// Decodes the member `data` of an object; `None` if the member is missing or is not valid base64.
+    fn from_member(object: &JsonObject, data: &str) -> Option<Self> {
+        Some(Self {
+            bytes: decode_base64(&block_text(object, data)?)?,
+            mime_type: block_text(object, "mimeType").unwrap_or_default(),
+            uri: block_text(object, "uri"),
+        })
+    }
+}
+
+/// Result of a tool.
+///
+/// ```
+/// # use mcp_exact::{Client, Content, Server, ToolResult};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use mcp_exact::types::ContentBlock;
+///
+/// let server = Server::builder("demo", "1.0.0")
+///     .tool("draw", || async {
+///         ToolResult::new().content("a dot").content(Content::image([1, 2], "image/png"))
+///     })
+///     .build()?;
+/// let client = Client::in_memory(&server).await?;
+/// let output = client.call_tool("draw", &()).await?;
+/// for block in output.content() {
+///     match block {
+///         ContentBlock::Text(text) => assert_eq!(text.text, "a dot"),
+///         ContentBlock::Image(image) => assert_eq!(image.mime_type, "image/png"),
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(output.images()[0].bytes, [1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// The result.
+    object: JsonObject,
+    /// Elements of `content`.
+    #[cfg(feature = "types")]
+    content: LazyItems<crate::types::ContentBlock>,
+}
 
 impl ToolOutput {
-    pub(super) fn new(result: JsonObject) -> Self {
-        Self(result)
+    pub(super) fn new(object: JsonObject) -> Self {
+        Self {
+            object,
+            #[cfg(feature = "types")]
+            content: LazyItems::default(),
+        }
+    }
+
+    /// Returns the content blocks in the types of the newest revision, whatever revision was negotiated. A block of an unknown
+    /// type is `Unrecognized`; one that breaks the schema is left out and logged, and is among the [`blocks`](Self::blocks).
+    #[cfg(feature = "types")]
+    pub fn content(&self) -> &[crate::types::ContentBlock] {
+        self.content.decode_once(|| self.blocks())
+    }
+
+    /// Returns the result in the types of any revision, such as `mcp_2025_06_18::CallToolResult`.
+    ///
+    /// # Errors
+    /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
+    pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
+        result_as("tools/call", &self.object)
+    }
+
+    /// Returns the images, decoded; blocks that are no valid base64 are left out.
+    pub fn images(&self) -> Vec<Media> {
+        self.media("image")
+    }
+
+    /// Returns the audio clips, decoded; blocks that are no valid base64 are left out.
+    pub fn audio(&self) -> Vec<Media> {
+        self.media("audio")
+    }
+
+    /// Returns the decoded blocks of the type `kind`.
+    fn media(&self, kind: &str) -> Vec<Media> {
+        let blocks = self.blocks().into_iter();
+        let blocks = blocks.filter(|block| block_text(block, "type").as_deref() == Some(kind));
+        blocks
+            .filter_map(|block| Media::from_member(&block, "data"))
+            .collect()
     }
 
     /// Returns true if the tool reports a failure (`isError`).
     pub fn is_error(&self) -> bool {
-        self.0
+        self.object
             .view()
             .find("isError")
             .is_some_and(|value| value.text() == "true")
@@ -29,7 +125,7 @@ impl ToolOutput {
 
     /// Returns the content blocks.
     pub fn blocks(&self) -> Vec<JsonObject> {
-        let content = self.0.get("content");
+        let content = self.object.get("content");
         content
             .and_then(|content| content.decode_as().ok())
             .unwrap_or_default()
@@ -42,12 +138,12 @@ impl ToolOutput {
 
     /// Returns the structured content (from 2025-06-18 on).
     pub fn structured(&self) -> Option<Json> {
-        self.0.get("structuredContent")
+        self.object.get("structuredContent")
     }
 
     /// Returns the complete result as JSON.
     pub fn object(&self) -> &JsonObject {
-        &self.0
+        &self.object
     }
 
     /// Decodes the structured content. Without structured content, decodes the text as JSON or, if the text is not
@@ -82,18 +178,53 @@ impl ToolOutput {
 /// Contents of a resource, the result of [`Client::read`](super::Client::read).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceOutput {
+    /// The result.
+    object: JsonObject,
     /// Elements of `contents`.
     items: Vec<JsonObject>,
+    /// Elements of `contents`, decoded.
+    #[cfg(feature = "types")]
+    contents: LazyItems<crate::types::AnyResourceContents>,
 }
 
 impl ResourceOutput {
-    pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
+    pub(super) fn new(result: JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
-            items: object_list(result, "contents")?,
+            items: object_list(&result, "contents")?,
+            object: result,
+            #[cfg(feature = "types")]
+            contents: LazyItems::default(),
         })
     }
 
-    /// Returns the content items; each of them has a `uri` and either a `text` or a `blob`.
+    /// Returns the contents in the types of the newest revision. An item that breaks the schema is left out and logged.
+    #[cfg(feature = "types")]
+    pub fn contents(&self) -> &[crate::types::AnyResourceContents] {
+        self.contents.decode_once(|| self.items.clone())
+    }
+
+    /// Returns the result in the types of any revision, such as `mcp_2025_06_18::ReadResourceResult`.
+    ///
+    /// # Errors
+    /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
+    pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
+        result_as("resources/read", &self.object)
+    }
+
+    /// Returns the complete result as JSON.
+    pub fn object(&self) -> &JsonObject {
+        &self.object
+    }
+
+    /// Returns the binary items, decoded; items that are no valid base64 are left out.
+    pub fn blobs(&self) -> Vec<Media> {
+        let items = self.items.iter();
+        items
+            .filter_map(|item| Media::from_member(item, "blob"))
+            .collect()
+    }
+
+    /// Returns the content items as JSON; each of them has a `uri` and either a `text` or a `blob`.
     pub fn items(&self) -> &[JsonObject] {
         &self.items
     }
@@ -116,23 +247,50 @@ impl ResourceOutput {
 /// Prompt of a server, filled in with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptOutput {
+    /// The result.
+    object: JsonObject,
     /// Elements of `messages`.
-    messages: Vec<JsonObject>,
+    items: Vec<JsonObject>,
+    /// Elements of `messages`, decoded.
+    #[cfg(feature = "types")]
+    messages: LazyItems<crate::types::PromptMessage>,
     /// Value of `description`.
     description: Option<String>,
 }
 
 impl PromptOutput {
-    pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
+    pub(super) fn new(result: JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
-            messages: object_list(result, "messages")?,
-            description: block_text(result, "description"),
+            items: object_list(&result, "messages")?,
+            description: block_text(&result, "description"),
+            object: result,
+            #[cfg(feature = "types")]
+            messages: LazyItems::default(),
         })
     }
 
-    /// Returns the messages; each of them has a `role` and a `content`.
-    pub fn messages(&self) -> &[JsonObject] {
-        &self.messages
+    /// Returns the messages in the types of the newest revision. A message that breaks the schema is left out and logged.
+    #[cfg(feature = "types")]
+    pub fn messages(&self) -> &[crate::types::PromptMessage] {
+        self.messages.decode_once(|| self.items.clone())
+    }
+
+    /// Returns the result in the types of any revision, such as `mcp_2025_06_18::GetPromptResult`.
+    ///
+    /// # Errors
+    /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
+    pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
+        result_as("prompts/get", &self.object)
+    }
+
+    /// Returns the complete result as JSON.
+    pub fn object(&self) -> &JsonObject {
+        &self.object
+    }
+
+    /// Returns the messages as JSON; each of them has a `role` and a `content`.
+    pub fn items(&self) -> &[JsonObject] {
+        &self.items
     }
 
     /// Returns the description.
@@ -142,7 +300,7 @@ impl PromptOutput {
 
     /// Returns the text of all text messages, joined by line breaks.
     pub fn text(&self) -> String {
-        let contents = self.messages.iter().filter_map(|message| {
+        let contents = self.items.iter().filter_map(|message| {
             let content = message.get("content")?;
             JsonObject::try_from(content).ok()
         });

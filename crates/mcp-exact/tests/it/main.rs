@@ -20,3 +20,4 @@ mod runtime;
 mod server;
 mod tasks;
 mod transports;
+mod typed;
