@@ -10,7 +10,9 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Uri};
-use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate, TokenExpiry};
+use mcp_exact_transport::http::server::{
+    AuthError, AuthFuture, Authenticate, Authenticated, TokenExpiry,
+};
 
 use super::access::{Access, TokenError};
 use super::dpop::{self, NonceGenerator, ProofRejection, UsedProofs};
@@ -424,7 +426,7 @@ impl Authenticate for ResourceServer {
             let principal = access.principal();
             request.extensions.insert(TokenExpiry(access.expires()));
             request.extensions.insert(access);
-            Ok(Some(principal))
+            Ok(Authenticated::As(principal))
         })
     }
 

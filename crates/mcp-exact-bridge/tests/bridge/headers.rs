@@ -6,7 +6,7 @@ use ::http::request::Parts;
 use ::http::{HeaderName, HeaderValue};
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{
-    AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+    AuthFuture, Authenticate, Authenticated, HttpListener, HttpServerOptions,
 };
 use mcp_exact::{Client, Cx, Error, Revision, Server, revisions};
 use mcp_exact_bridge::{Bridge, Options};
@@ -24,7 +24,7 @@ impl Authenticate for HeaderRecorder {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         let headers = format!("{:?}", request.headers);
         self.0.lock().expect("a lock").push(headers);
-        Box::pin(async { Ok(None) })
+        Box::pin(async { Ok(Authenticated::Anonymous) })
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ::http::request::Parts;
 use mcp_exact::transport::http::client::{HttpEndpoint, HttpTransport};
 use mcp_exact::transport::http::server::{
-    AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+    AuthFuture, Authenticate, Authenticated, HttpListener, HttpServerOptions,
 };
 use mcp_exact::transport::{ClientHandle, ClientHandler, ConnectError};
 use mcp_exact::{
@@ -136,7 +136,7 @@ struct OnePrincipal;
 
 impl Authenticate for OnePrincipal {
     fn authenticate<'a>(&'a self, _: &'a mut Parts) -> AuthFuture<'a> {
-        Box::pin(async { Ok(Some(Principal("everybody".to_owned()))) })
+        Box::pin(async { Ok(Authenticated::As(Principal("everybody".to_owned()))) })
     }
 }
 

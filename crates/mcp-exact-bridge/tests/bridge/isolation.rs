@@ -22,7 +22,7 @@ impl Authenticate for ByHeader {
     fn authenticate<'a>(&'a self, request: &'a mut ::http::request::Parts) -> AuthFuture<'a> {
         let name = request.headers.get("x-principal");
         let name = name.and_then(|name| name.to_str().ok()).map(str::to_owned);
-        Box::pin(async move { Ok::<_, AuthError>(name.map(Principal)) })
+        Box::pin(async move { Ok::<_, AuthError>(name.map(Principal).into()) })
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
-use mcp_exact::transport::http::server::{AuthError, AuthFuture, Authenticate};
+use mcp_exact::transport::http::server::{AuthError, AuthFuture, Authenticate, Authenticated};
 use mcp_exact_bridge::Bridge;
 
 /// Media type of the Prometheus text format.
@@ -58,7 +58,7 @@ impl Authenticate for Operations {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         match &self.clients {
             Some(clients) => clients.authenticate(request),
-            None => Box::pin(async { Ok(None) }),
+            None => Box::pin(async { Ok(Authenticated::Anonymous) }),
         }
     }
 

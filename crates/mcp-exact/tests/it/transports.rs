@@ -336,7 +336,7 @@ impl Authenticate for ByHeader {
         let name = request.headers.get("x-user");
         let name = name.and_then(|name| name.to_str().ok());
         let principal = name.map(|name| Principal(name.to_owned()));
-        Box::pin(std::future::ready(Ok(principal)))
+        Box::pin(std::future::ready(Ok(principal.into())))
     }
 }
 

@@ -32,7 +32,7 @@ impl Authenticate for Bearer {
         let name = request.headers.get("authorization");
         let name = name.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let principal = name.map(|name| Principal(name.to_owned()));
-        Box::pin(std::future::ready(Ok(principal)))
+        Box::pin(std::future::ready(Ok(principal.into())))
     }
 }
 

@@ -7,7 +7,7 @@ use mcp_exact_session::Principal;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call, stateless_call};
 use mcp_exact_transport::ServerHandle;
 use mcp_exact_transport::http::server::{
-    Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, ListenOptions,
+    Allowed, AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions, ListenOptions,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -383,7 +383,7 @@ impl Authenticate for Tokens {
                 .and_then(|value| value.to_str().ok())
             {
                 Some("Bearer locked") => Err(AuthError::forbidden()),
-                Some(token) => Ok(Some(Principal(token.to_owned()))),
+                Some(token) => Ok(Authenticated::As(Principal(token.to_owned()))),
                 None => {
                     let challenge = http::HeaderValue::from_static("Bearer realm=\"test\"");
                     Err(AuthError::unauthorized(challenge))

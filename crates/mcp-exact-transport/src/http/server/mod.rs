@@ -28,7 +28,7 @@ pub use listen::{HttpListener, ListenOptions, RemoteAddress};
 pub use metrics::HttpMetrics;
 pub(crate) use options::ResponseHeaders;
 pub use options::{
-    Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes,
+    Allowed, AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions, RequiredScopes,
     SessionAdmission, TokenExpiry,
 };
 pub use response::ResponseBody;

@@ -18,13 +18,39 @@ use mcp_exact_session::{Principal, Seal};
 use crate::event_log::{EventLog, MemoryEventLog};
 use crate::store::{ChangeBus, SessionStore};
 
-/// Future of an authentication, which completes with the principal.
+/// Client of a request, as far as its authentication knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authenticated {
+    /// The client is anonymous, and may use the server all the same.
+    Anonymous,
+    /// The client has proved that it is this principal, or acts for it.
+    As(Principal),
+}
+
+impl From<Option<Principal>> for Authenticated {
+    /// Returns [`Anonymous`](Self::Anonymous) for `None`.
+    fn from(principal: Option<Principal>) -> Self {
+        principal.map_or(Self::Anonymous, Self::As)
+    }
+}
+
+impl Authenticated {
+    /// Returns the principal; `None` for an anonymous client.
+    pub fn principal(self) -> Option<Principal> {
+        match self {
+            Self::Anonymous => None,
+            Self::As(principal) => Some(principal),
+        }
+    }
+}
+
+/// Future of an authentication, which completes with the client of the request.
 pub type AuthFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<Principal>, AuthError>> + Send + 'a>>;
+    Pin<Box<dyn Future<Output = Result<Authenticated, AuthError>> + Send + 'a>>;
 
 /// Authentication of the requests of clients; every request is authenticated after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Returns the principal of the client, or rejects the request; `None` is an anonymous client.
+    /// Returns the client of the request, or rejects the request.
     ///
     /// Handlers receive the changed request: implementations should remove credentials that handlers must not see, and
     /// can add information for handlers to the extensions. A [`TokenExpiry`] among the extensions ends the event

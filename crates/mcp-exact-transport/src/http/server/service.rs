@@ -26,7 +26,7 @@ use super::body::EventStream;
 use super::bus::{self, Announcer};
 use super::endpoints::Hooks;
 use super::metrics::{Counters, HttpMetrics};
-use super::options::{AuthError, HttpServerOptions, ResponseHeaders, TokenExpiry};
+use super::options::{AuthError, Authenticated, HttpServerOptions, ResponseHeaders, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse};
 use super::session::Sessions;
 use super::shares::Shares;
@@ -433,9 +433,9 @@ impl Inner {
         let Some(authenticate) = &self.options.authenticate else {
             return Ok(None);
         };
-        authenticate
-            .authenticate(Arc::make_mut(parts))
-            .await
+        let authenticated = authenticate.authenticate(Arc::make_mut(parts)).await;
+        authenticated
+            .map(Authenticated::principal)
             .map_err(not_authorized)
     }
 

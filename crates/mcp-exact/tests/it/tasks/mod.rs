@@ -477,7 +477,7 @@ async fn tasks_belong_to_their_principal() {
                 .get("x-user")
                 .and_then(|name| name.to_str().ok());
             let principal = name.map(|name| Principal(name.to_owned()));
-            Box::pin(std::future::ready(Ok(principal)))
+            Box::pin(std::future::ready(Ok(principal.into())))
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{
-    AuthError, AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+    AuthError, AuthFuture, Authenticate, Authenticated, HttpListener, HttpServerOptions,
 };
 use mcp_exact::{Client, ListedDefinition, Principal, Resource, ResourceTemplate, Tool};
 
@@ -16,7 +16,7 @@ struct HeaderAuthenticator;
 impl Authenticate for HeaderAuthenticator {
     fn authenticate<'a>(&'a self, _: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let principal = Principal("ada".to_owned());
-        Box::pin(std::future::ready(Ok(Some(principal))))
+        Box::pin(std::future::ready(Ok(Authenticated::As(principal))))
     }
 
     fn authorize(

@@ -14,7 +14,7 @@ impl Authenticate for HeaderAsPrincipal {
     fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let name = request.headers.get("authorization");
         let name = name.and_then(|name| name.to_str().ok());
-        Box::pin(async move { Ok(name.map(|name| Principal(name.to_owned()))) })
+        Box::pin(async move { Ok(name.map(|name| Principal(name.to_owned())).into()) })
     }
 }
 
