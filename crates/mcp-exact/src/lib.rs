@@ -171,6 +171,8 @@ pub use ok::Ok;
 pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
+#[cfg(feature = "http-server")]
+pub use server::{BearerToken, CheckToken, TokenGrant};
 pub use server::{
     Caller, ListedDefinition, Partial, Prompts, Resources, Server, ServerBuilder, Tools,
 };

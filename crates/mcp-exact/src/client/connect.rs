@@ -210,6 +210,48 @@ impl Connect {
         self
     }
 
+    /// Sends a bearer token with every HTTP request, as [`header`](Self::header) does.
+    ///
+    /// ```no_run
+    /// # async fn example() -> mcp_exact::Result {
+    /// use mcp_exact::Client;
+    ///
+    /// let token = std::env::var("NOTES_TOKEN")?;
+    /// let client = Client::connect("https://mcp.example.com/mcp").bearer(&token).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "http-client")]
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// Sends a header with every HTTP request, to the origin of the server only, and not in logs. The headers of the protocol,
+    /// such as `Mcp-Session-Id`, are those of the client itself.
+    ///
+    /// Name or value that are invalid, and a connection that is not over HTTP, are [`ClientError::Config`].
+    #[cfg(feature = "http-client")]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        let invalid = |reason: &str| ClientError::Config(format!("the header {name:?} {reason}"));
+        let parsed = (
+            name.parse::<http::HeaderName>(),
+            value.parse::<http::HeaderValue>(),
+        );
+        let endpoint = match (self.endpoint.take(), parsed) {
+            (None, _) if self.dial.is_err() => return self,
+            (None, _) => Err(invalid("is for connections over HTTP; remove it")),
+            (Some(_), (Err(_), _)) => Err(invalid("is no name of a header")),
+            (Some(_), (_, Err(_))) => Err(invalid("cannot have this value")),
+            (Some(endpoint), (Ok(name), Ok(mut value))) => {
+                value.set_sensitive(true);
+                Ok(endpoint.header(name, value))
+            }
+        };
+        self.endpoint = endpoint.as_ref().ok().cloned();
+        self.dial = endpoint.map(dial_http);
+        self
+    }
+
     /// Reuses the negotiation result of an earlier connection to the same server ([`Client::negotiation`]), which saves
     /// a probe request.
     pub fn with_cached_negotiation(mut self, negotiation: CachedNegotiation) -> Self {

@@ -80,8 +80,11 @@ pub struct ServerBuilder {
     repairs: RepairReports,
     /// Capabilities that the application declares itself.
     additional_capabilities: JsonObject,
+    /// Authenticator of clients over HTTP.
+    #[cfg(feature = "http-server")]
+    pub(super) bearer: Option<super::tokens::BearerAuthenticator>,
     /// Problems that were found before [`build`](Self::build) was called.
-    problems: Vec<Problem>,
+    pub(super) problems: Vec<Problem>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -115,6 +118,8 @@ impl ServerBuilder {
             notification_handlers: NotificationHandlers::default(),
             repairs: RepairReports::default(),
             additional_capabilities: JsonObject::new(),
+            #[cfg(feature = "http-server")]
+            bearer: None,
             problems: Vec::new(),
         }
     }
@@ -291,7 +296,7 @@ impl ServerBuilder {
     /// have different types. With a prefix, tools and prompts are named `prefix_name`. Layers of the other builder
     /// apply to its own tools and run inside the layers of this builder.
     ///
-    /// A visibility rule or a declared capability of the other builder is a [`Problem`], because these settings concern
+    /// A visibility rule, a declared capability or a bearer token of the other builder is a [`Problem`], because these settings concern
     /// the complete server. Other settings, such as limits and keys, are not transferred.
     pub fn merge(mut self, prefix: Option<&str>, other: Self) -> Self {
         let twice = self.states.merge(&other.states).into_iter();
@@ -300,7 +305,11 @@ impl ServerBuilder {
             .extend(twice.map(|state| Problem::SecondState { state }));
         let rule = other.visibility.has_rules().then_some("visible");
         let capability = (!other.additional_capabilities.is_empty()).then_some("capability");
-        let settings = rule.into_iter().chain(capability);
+        #[cfg(feature = "http-server")]
+        let tokens = other.bearer.is_some().then_some("bearer_tokens");
+        #[cfg(not(feature = "http-server"))]
+        let tokens = None;
+        let settings = rule.into_iter().chain(capability).chain(tokens);
         self.problems
             .extend(settings.map(|setting| Problem::Merge { setting }));
         self.start_hooks.extend(other.start_hooks);
@@ -603,6 +612,8 @@ impl ServerBuilder {
             shutdown_hooks: self.shutdown_hooks,
             notification_handlers: self.notification_handlers,
             repairs: self.repairs,
+            #[cfg(feature = "http-server")]
+            bearer: self.bearer.map(Arc::new),
         })))
     }
 
@@ -639,41 +650,6 @@ impl ServerBuilder {
 }
 
 impl Catalogue {
-    /// Adds the entries of another catalogue, with a prefix for the names of tools and prompts.
-    fn merge_builder(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
-        let prefixed = |name: &str| match prefix {
-            Some(prefix) => format!("{prefix}_{name}"),
-            None => name.to_owned(),
-        };
-        for entry in other.tools.into_iter().filter_map(Arc::into_inner) {
-            let name = prefixed(entry.tool.name());
-            self.add_tool(entry.with_name(name)?)?;
-        }
-        for entry in other.prompts.into_iter().filter_map(Arc::into_inner) {
-            let name = prefixed(entry.prompt.name());
-            self.add_prompt(entry.with_name(name)?)?;
-        }
-        for entry in other.resources.into_iter().filter_map(Arc::into_inner) {
-            self.add_resource(entry)?;
-        }
-        for entry in other.templates.into_iter().filter_map(Arc::into_inner) {
-            self.add_template(entry)?;
-        }
-        for entry in other.methods.into_iter().filter_map(Arc::into_inner) {
-            self.add_method(entry)?;
-        }
-        if let Some(entry) = other.raw_handler.and_then(Arc::into_inner) {
-            self.set_raw(entry)?;
-        }
-        for mut entry in other.completions.into_iter().filter_map(Arc::into_inner) {
-            if let Reference::Prompt(name) = &entry.reference {
-                entry.reference = Reference::Prompt(prefixed(name));
-            }
-            self.completions.push(Arc::new(entry));
-        }
-        Ok(())
-    }
-
     /// Returns a problem for each completion whose prompt, template or argument is not registered.
     fn unregistered_completion_targets(&self) -> Vec<Problem> {
         let mut problems = Vec::new();

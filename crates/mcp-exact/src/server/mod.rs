@@ -7,6 +7,7 @@ mod catalogue;
 mod complete;
 mod conversation;
 mod dispatch;
+mod merge;
 mod page;
 mod runner;
 mod runtime;
@@ -14,6 +15,8 @@ mod runtime;
 mod scopes;
 mod serve;
 mod tasks;
+#[cfg(feature = "http-server")]
+mod tokens;
 mod visibility;
 
 use std::fmt;
@@ -26,6 +29,8 @@ pub(crate) use dispatch::Answer;
 pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
 pub(crate) use tasks::ServerTasks;
+#[cfg(feature = "http-server")]
+pub use tokens::{BearerToken, CheckToken, TokenGrant};
 pub(crate) use visibility::call_rule;
 pub use visibility::{Caller, ListedDefinition};
 
@@ -87,6 +92,9 @@ struct ServerInner {
     notification_handlers: NotificationHandlers,
     /// Reports of repaired messages of clients.
     repairs: RepairReports,
+    /// Authenticator of clients over HTTP.
+    #[cfg(feature = "http-server")]
+    bearer: Option<Arc<tokens::BearerAuthenticator>>,
 }
 
 impl fmt::Debug for Server {

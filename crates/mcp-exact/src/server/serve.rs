@@ -79,7 +79,8 @@ impl Server {
 
     /// Returns a `tower` service for Streamable HTTP and HTTP+SSE, which an application can mount.
     ///
-    /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and
+    /// With [bearer tokens](crate::ServerBuilder::bearer_tokens) or
+    /// [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and
     /// prompts that have a [`scope`](crate::Tool::scope), subscriptions to such resources, and completions of such
     /// prompts and templates require this scope: messages without the scope are rejected with status 403 before they
     /// reach the handler. Requests about the task of such a tool are answered with an error if the scope was not
@@ -92,6 +93,11 @@ impl Server {
     ) -> transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
         let server = self.clone();
+        if options.authenticate.is_none()
+            && let Some(bearer) = &self.0.bearer
+        {
+            options.authenticate = Some(Arc::clone(bearer) as _);
+        }
         if options.required_scopes.is_none() {
             options.required_scopes =
                 Some(Arc::new(move |message| server.required_scopes(message)));

@@ -19,5 +19,6 @@ mod recording;
 mod runtime;
 mod server;
 mod tasks;
+mod tokens;
 mod transports;
 mod typed;

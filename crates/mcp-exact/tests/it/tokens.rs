@@ -1,0 +1,119 @@
+//! Bearer tokens on both sides of HTTP.
+
+use std::time::{Duration, SystemTime};
+
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::{
+    BearerToken, Client, ClientError, Headers, Principal, Server, ServerBuilder, TokenGrant, Tool,
+};
+
+/// Serves a server on a free port; returns its URL. The task ends with the runtime of the test.
+async fn serve(builder: ServerBuilder) -> String {
+    let server = builder
+        .tool(
+            "who",
+            |Principal(name): Principal, headers: Headers| async move {
+                // The token is removed before handlers see the request.
+                assert_eq!(headers.get("authorization"), None);
+                name
+            },
+        )
+        .tool(Tool::new("write").scope("notes:write"), || async {
+            "written"
+        })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.http(HttpServerOptions::default());
+    tokio::spawn(listener.serve(service, std::future::pending()));
+    format!("http://{address}/mcp")
+}
+
+/// A request needs one of the tokens, and a tool with a scope a token that grants it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn listed_tokens_grant_principal_and_scopes() {
+    let admin = TokenGrant::new("admin").scopes(["notes:write"]);
+    let builder = Server::builder("test", "1")
+        .bearer_tokens(["c2VjcmV0"])
+        .bearer_tokens([BearerToken::new("YWRtaW4", admin)]);
+    let url = serve(builder).await;
+
+    for client in [
+        Client::connect(&url),
+        Client::connect(&url).bearer("b3RoZXI"),
+        Client::connect(&url).bearer(""),
+        Client::connect(&url).header("authorization", "Basic c2VjcmV0"),
+    ] {
+        let error = client.await.expect_err("no token").to_string();
+        assert!(error.contains("not authorized"), "{error}");
+    }
+
+    let guest = Client::connect(&url).bearer("c2VjcmV0");
+    let guest = guest.await.expect("a client");
+    let name: String = guest.call("who", &()).await.expect("a name");
+    assert!(name.starts_with("token-") && name.len() == 18, "{name}");
+    let refused = guest.call_tool("write", &()).await;
+    let refused = refused.expect_err("no scope").to_string();
+    assert!(refused.contains("not authorized"), "{refused}");
+
+    let admin = Client::connect(&url).bearer("YWRtaW4");
+    let admin = admin.await.expect("a client");
+    let name: String = admin.call("who", &()).await.expect("a name");
+    assert_eq!(name, "admin");
+    let written: String = admin.call("write", &()).await.expect("a scope");
+    assert_eq!(written, "written");
+}
+
+/// The application checks tokens itself; an expired grant is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applications_check_tokens() {
+    let builder = Server::builder("test", "1").check_tokens(async |token: String| {
+        let grant = TokenGrant::new(token.clone()).scopes(["notes:write"]);
+        let past = SystemTime::now() - Duration::from_secs(1);
+        match &*token {
+            "ada" => Some(grant),
+            "late" => Some(grant.expires_at(past)),
+            _ => None,
+        }
+    });
+    let url = serve(builder).await;
+    for token in ["late", "bob"] {
+        let error = Client::connect(&url).bearer(token).await;
+        let error = error.expect_err("no grant").to_string();
+        assert!(error.contains("not authorized"), "{error}");
+    }
+    let client = Client::connect(&url).bearer("ada");
+    let client = client.await.expect("a client");
+    let name: String = client.call("who", &()).await.expect("a name");
+    assert_eq!(name, "ada");
+    let written: String = client.call("write", &()).await.expect("a scope");
+    assert_eq!(written, "written");
+}
+
+/// A token that no client can send, or that another builder would lose, is a problem of the server; headers need HTTP.
+#[tokio::test]
+async fn unusable_tokens_are_refused() {
+    for token in ["", "two words", "ümlaut"] {
+        let builder = Server::builder("test", "1").bearer_tokens([token]);
+        let error = builder.build().expect_err("unusable").to_string();
+        assert!(error.contains("bearer token"), "{error}");
+    }
+    let inner = Server::builder("inner", "1").bearer_tokens(["c2VjcmV0"]);
+    let merged = Server::builder("test", "1").merge(None, inner).build();
+    let error = merged.expect_err("lost").to_string();
+    assert!(error.contains("`bearer_tokens`"), "{error}");
+
+    let server = Server::builder("test", "1").build().expect("a server");
+    for connect in [
+        Client::in_memory(&server).bearer("c2VjcmV0"),
+        Client::connect("http://127.0.0.1:1/mcp").header("a b", "c"),
+        Client::connect("http://127.0.0.1:1/mcp").header("a", "b\nc"),
+    ] {
+        let error = connect.await.expect_err("unusable");
+        assert!(matches!(error, ClientError::Config(_)), "{error:?}");
+    }
+    // What is shown contains no token.
+    let token = BearerToken::from("c2VjcmV0");
+    assert!(!format!("{token:?}").contains("c2VjcmV0"));
+}
