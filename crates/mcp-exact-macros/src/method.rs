@@ -51,7 +51,7 @@ pub(crate) enum Parameter {
 }
 
 /// Names of the types that are extractors.
-const EXTRACTORS: [&str; 12] = [
+const EXTRACTORS: [&str; 13] = [
     "Access",
     "Cx",
     "State",
@@ -64,6 +64,7 @@ const EXTRACTORS: [&str; 12] = [
     "Call",
     "Partial",
     "JsonObject",
+    "Server",
 ];
 
 impl Method {

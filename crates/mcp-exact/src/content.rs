@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use mcp_exact_wire::Writer;
 
-use crate::link::{Encode, Json, JsonObject};
+use crate::link::{Encode, Json, JsonObject, RawJson};
 
 /// Role of a message or of an audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,7 +156,7 @@ impl Content {
 
     /// Sets an entry of the block's `_meta`.
     #[must_use]
-    pub fn meta(self, key: &str, value: impl Into<Json>) -> Self {
+    pub fn meta(self, key: &str, value: impl Into<RawJson>) -> Self {
         let mut object = self.into_object();
         set_meta(&mut object, key, value.into());
         Self(Block::Object(object))

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::content::{Role, to_json_number};
-use crate::link::{Json, JsonObject, Revision};
+use crate::link::{Json, JsonObject, RawJson, Revision};
 use crate::outgoing;
 use crate::schema::Subschemas;
 use crate::task::Tasks;
@@ -134,7 +134,7 @@ macro_rules! common_setters {
 
                 /// Sets an entry of `_meta` (from 2025-06-18 on).
                 #[must_use]
-                pub fn meta(mut self, key: &str, value: impl Into<Json>) -> Self {
+                pub fn meta(mut self, key: &str, value: impl Into<RawJson>) -> Self {
                     self.common.meta.insert(key, value.into());
                     self
                 }

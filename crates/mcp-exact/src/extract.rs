@@ -16,31 +16,37 @@ use crate::decode::{self, Mismatch};
 use crate::error::Error;
 use crate::link::{JsonObject, JsonRef, ObjectRef, Principal, Request, Revision};
 use crate::schema::{self, InputSchema};
+use crate::server::Server;
 
 /// One call of a handler, from which extractors obtain their values.
 #[derive(Clone)]
 pub struct Call(Cx);
 
-/// Arguments, URI and states of one call.
+/// Arguments, URI and server of one call.
 pub(crate) struct CallInput {
     /// Arguments of the call.
     arguments: Arguments,
     /// URI of the resource that is read.
     uri: Option<String>,
-    /// States of the server.
-    states: States,
+    /// Server that answers the call.
+    server: Server,
     /// Copy of the arguments for handlers that read the arguments without decoding.
     copied_arguments: OnceLock<JsonObject>,
 }
 
 impl CallInput {
-    pub(crate) fn new(arguments: Arguments, uri: Option<String>, states: States) -> Self {
+    pub(crate) fn new(arguments: Arguments, uri: Option<String>, server: Server) -> Self {
         Self {
             arguments,
             uri,
-            states,
+            server,
             copied_arguments: OnceLock::new(),
         }
+    }
+
+    /// Returns the server that answers the call.
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Returns the URI of the resource that is read; `None` for tools and prompts.
@@ -120,7 +126,7 @@ impl Call {
 
     /// Returns the state of the type `S`, if the server has one.
     pub fn state<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
-        self.0.input().states.get()
+        self.0.input().server.states().get()
     }
 }
 
@@ -312,6 +318,13 @@ impl FromCall for JsonObject {
 
     fn declare_requirements(signature: &mut Signature) {
         signature.takes_any_arguments();
+    }
+}
+
+/// Server that answers the call; see [`Cx::server`].
+impl FromCall for Server {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().server())
     }
 }
 

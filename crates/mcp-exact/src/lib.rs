@@ -158,9 +158,9 @@ pub use layer::ToolService;
 #[cfg(feature = "client")]
 pub use link::CachedNegotiation;
 pub use link::{
-    CacheHint, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle, Limits, MessageBudget,
-    NegotiationError, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
-    SendError, Tolerance, TraceContext, TypedRequest, revisions,
+    CacheHint, Encode, Home, JsonObject, Level, Lifecycle, Limits, MessageBudget, NegotiationError,
+    PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
+    Tolerance, TraceContext, TypedRequest, revisions,
 };
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::content::{Content, Role, encode_base64};
 use crate::error::{BoxError, Error};
-use crate::link::{self, Encode, JsonObject};
+use crate::link::{self, Encode, JsonObject, RawJson};
 use crate::schema;
 
 /// Result of a handler that becomes a reply of the kind `O`.
@@ -89,14 +89,14 @@ impl ToolResult {
     /// Sets the structured content. If the result has no content block when it is sent, a text block with the same JSON
     /// is added.
     #[must_use]
-    pub fn structured(mut self, value: impl Into<link::Json>) -> Self {
+    pub fn structured(mut self, value: impl Into<RawJson>) -> Self {
         self.structured = Some(value.into());
         self
     }
 
     /// Sets an entry of the result's `_meta`.
     #[must_use]
-    pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
+    pub fn meta(mut self, key: &str, value: impl Into<RawJson>) -> Self {
         self.meta
             .get_or_insert_with(JsonObject::new)
             .insert(key, value.into());
@@ -389,7 +389,7 @@ impl Contents {
 
     /// Sets an entry of `_meta` of the item that was added last.
     #[must_use]
-    pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
+    pub fn meta(mut self, key: &str, value: impl Into<RawJson>) -> Self {
         if let Some(item) = self.items.last_mut() {
             item.meta.insert(key, value.into());
         }

@@ -18,7 +18,7 @@ use super::reconnect::{ConnectionEvent, Reconnect};
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{
-    CachedNegotiation, Identity, Json, Level, Limits, MessageBudget, Revision, Tolerance,
+    CachedNegotiation, Identity, Level, Limits, MessageBudget, RawJson, Revision, Tolerance,
 };
 use crate::notification::Notification;
 use crate::repairs::RepairedMessage;
@@ -36,7 +36,7 @@ pub struct LogMessage {
     /// Name of the logger.
     pub logger: Option<String>,
     /// Data of the message, any JSON value.
-    pub data: Json,
+    pub data: RawJson,
 }
 
 /// Change that a server has announced.
@@ -482,7 +482,7 @@ impl Connect {
     /// Declares a capability in the form of the newest revision, in place of the capability of this name that is
     /// derived from the handlers. An example is `sampling` with `tools`, if the handler of
     /// [`on_sample`](Self::on_sample) passes tools to its model.
-    pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn capability(mut self, name: &str, value: impl Into<RawJson>) -> Self {
         self.handlers.declared_capabilities.insert(name, value);
         self
     }

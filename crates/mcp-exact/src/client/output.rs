@@ -12,7 +12,7 @@ use super::typed::LazyItems;
 use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
-use crate::link::{Json, JsonObject};
+use crate::link::{Json, JsonObject, RawJson};
 
 /// Bytes of an image, an audio clip or a binary resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl ToolOutput {
     }
 
     /// Returns the structured content (from 2025-06-18 on).
-    pub fn structured(&self) -> Option<Json> {
+    pub fn structured(&self) -> Option<RawJson> {
         self.object.get("structuredContent")
     }
 

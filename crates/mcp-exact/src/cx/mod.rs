@@ -30,11 +30,12 @@ pub use token::Cancelled;
 use crate::error::RequestEnded;
 use crate::extract::CallInput;
 use crate::link::{
-    Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, Request,
-    RequestLink, Revision, SendError, TraceContext, TypedRequest,
+    Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, RawJson,
+    Request, RequestLink, Revision, SendError, TraceContext, TypedRequest,
 };
 use crate::outgoing;
 use crate::replay::HandlerRun;
+use crate::server::Server;
 use crate::task::{CallTask, TaskError};
 
 /// Number type that progress is measured in; implemented for every primitive number.
@@ -286,6 +287,30 @@ impl Cx {
         self.0.has_ended.load(Ordering::Acquire) || self.0.request.token().is_cancelled()
     }
 
+    /// Returns the server that answers the request, by which a handler changes the lists of tools, resources and prompts, or
+    /// announces that a resource was updated. [`Server`] is an extractor as well.
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, Cx, Server};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = Server::builder("demo", "1.0.0")
+    ///     .tool("learn", |cx: Cx| async move {
+    ///         cx.server().tools().insert("greet", || async { "hello" })?;
+    ///         mcp_exact::Ok("learnt")
+    ///     })
+    ///     .build()?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let _: String = client.call("learn", &()).await?;
+    /// let greeting: String = client.call("greet", &()).await?;
+    /// assert_eq!(greeting, "hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn server(&self) -> Server {
+        self.0.input.server().clone()
+    }
+
     /// Returns the revision of the request. Handlers rarely need the revision, because results are converted to it.
     pub fn revision(&self) -> Revision {
         self.0.request.revision()
@@ -422,7 +447,7 @@ impl Cx {
         &self,
         level: Level,
         logger: Option<&str>,
-        data: impl Into<Json>,
+        data: impl Into<RawJson>,
     ) -> Result<(), RequestEnded> {
         self.check_not_ended()?;
         if self.is_replaying() || self.is_task() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use crate::content::{Content, Role, to_json_number};
-use crate::link::{Json, JsonObject};
+use crate::link::{Json, JsonObject, RawJson};
 
 /// Method of sampling requests.
 const SAMPLING_METHOD: &str = "sampling/createMessage";
@@ -69,7 +69,7 @@ impl Sample {
 
     /// Sets a member of the parameters by its name in revision 2026-07-28, such as `modelPreferences` or `tools`.
     #[must_use]
-    pub fn set_param(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn set_param(mut self, name: &str, value: impl Into<RawJson>) -> Self {
         self.params.insert(name, value);
         self
     }

@@ -24,6 +24,7 @@ pub(crate) use sender::RequestLink;
 #[cfg(feature = "client")]
 pub use session::CachedNegotiation;
 pub use session::Home;
+pub use session::Json as RawJson;
 pub(crate) use session::code::INVALID_PARAMS;
 pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{

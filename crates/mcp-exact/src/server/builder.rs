@@ -19,8 +19,8 @@ use crate::extract::{Call, States};
 use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
 use crate::layer::{self, LayerFn, ToolService};
 use crate::link::{
-    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
-    Settings, Tolerance, tasks_extension,
+    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Revision,
+    ServerConfig, Settings, Tolerance, tasks_extension,
 };
 use crate::notification::{Notification, NotificationHandlers};
 use crate::repairs::{RepairReports, RepairedMessage};
@@ -376,7 +376,7 @@ impl ServerBuilder {
     }
 
     /// Sets a member of the server's description of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
-    pub fn identity(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn identity(mut self, name: &str, value: impl Into<RawJson>) -> Self {
         self.config.identity.additional_members.insert(name, value);
         self
     }
@@ -471,7 +471,7 @@ impl ServerBuilder {
 
     /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
     /// extensions, in the form of the newest revision.
-    pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn capability(mut self, name: &str, value: impl Into<RawJson>) -> Self {
         self.additional_capabilities.insert(name, value);
         self
     }

@@ -451,7 +451,7 @@ impl Server {
 
     /// Returns the input of a handler for a call.
     pub(super) fn call_input(&self, arguments: Arguments, uri: Option<String>) -> CallInput {
-        CallInput::new(arguments, uri, self.0.states.clone())
+        CallInput::new(arguments, uri, self.clone())
     }
 
     /// Creates the context of a request; for a retry, with the record of earlier runs. `version` is the version that

@@ -139,6 +139,11 @@ impl Server {
         Self::builder(name, version).raw(handler)
     }
 
+    /// Returns the states that handlers receive.
+    pub(crate) fn states(&self) -> &States {
+        &self.0.states
+    }
+
     /// Returns the declared capabilities, as a `ServerCapabilities` object of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
         self.0.settings.capabilities()
