@@ -300,7 +300,12 @@ fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
         (true, false) => None,
         (false, _) => Some(quote!(.#name(#flag))),
     });
-    (register, quote!(#made #description #(#texts)* #(#flags)*))
+    let definition = quote!(#made #description #(#texts)* #(#flags)*);
+    let definition = match &options.with {
+        Some(with) => quote!(#krate::change_definition(#definition, #with)),
+        None => definition,
+    };
+    (register, definition)
 }
 
 /// Returns the name of the builder method and the expression of the definition for a resource, or for a resource

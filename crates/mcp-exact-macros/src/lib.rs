@@ -20,13 +20,17 @@ use quote::quote;
 /// One of these attributes registers a method:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
-///   `version`, `cooperative`, `task`, `task_required`, `schema_references`, `blocking` and `local`;
-/// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `blocking` and `local`;
-/// - `#[prompt]` with `name`, `title`, `description`, `scope`, `blocking` and `local`;
+///   `version`, `cooperative`, `task`, `task_required`, `schema_references`, `icon`, `with`, `blocking` and `local`;
+/// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `icon`, `with`, `blocking` and
+///   `local`;
+/// - `#[prompt]` with `name`, `title`, `description`, `scope`, `icon`, `with`, `blocking` and `local`;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
+/// `icon` is the URI of an image. `with` is a function that changes the definition, for what has no option:
+/// `with = |resource| resource.priority(0.5).meta("example.com/shelf", 3)`.
+///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
-/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and
+/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`, `Server` and
 /// `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
 /// All other parameters are arguments. A parameter whose type is an application type with one of these names is an
 /// argument if it has the attribute `#[argument]`. The documentation of an argument becomes its description;

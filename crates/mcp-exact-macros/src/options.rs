@@ -5,7 +5,9 @@
 use proc_macro2::{Span, TokenStream};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser as _;
-use syn::{Attribute, Error, Ident, LitBool, LitStr, Meta, Path, Result, Token, parenthesized};
+use syn::{
+    Attribute, Error, Expr, Ident, LitBool, LitStr, Meta, Path, Result, Token, parenthesized,
+};
 
 /// Options of `#[server]`.
 #[derive(Default)]
@@ -122,6 +124,8 @@ impl MethodKind {
                 "task",
                 "task_required",
                 "schema_references",
+                "icon",
+                "with",
                 "blocking",
                 "local",
             ],
@@ -131,10 +135,21 @@ impl MethodKind {
                 "description",
                 "mime_type",
                 "scope",
+                "icon",
+                "with",
                 "blocking",
                 "local",
             ],
-            Self::Prompt => &["name", "title", "description", "scope", "blocking", "local"],
+            Self::Prompt => &[
+                "name",
+                "title",
+                "description",
+                "scope",
+                "icon",
+                "with",
+                "blocking",
+                "local",
+            ],
             Self::Complete => &["prompt", "template", "argument", "blocking", "local"],
         }
     }
@@ -151,6 +166,8 @@ pub(crate) struct MethodOptions {
     pub(crate) texts: Vec<(Ident, LitStr)>,
     /// Options with a boolean value, in order.
     pub(crate) flags: Vec<(Ident, LitBool)>,
+    /// Function that changes the definition.
+    pub(crate) with: Option<Expr>,
 }
 
 impl MethodOptions {
@@ -166,6 +183,7 @@ impl MethodOptions {
             uri: None,
             texts: Vec::new(),
             flags: Vec::new(),
+            with: None,
         };
         match &attribute.meta {
             Meta::Path(_) => {}
@@ -213,7 +231,8 @@ impl MethodOptions {
                 .iter()
                 .map(|(name, _)| name)
                 .chain(self.flags.iter().map(|(name, _)| name));
-            if there.any(|there| *there == name) {
+            let is_there = there.any(|there| *there == name);
+            if is_there || (name == "with" && self.with.is_some()) {
                 return Err(meta.error(format!("`{name}` is given twice; remove one of the two")));
             }
             let is_flag = matches!(
@@ -229,7 +248,9 @@ impl MethodOptions {
                     | "blocking"
                     | "local"
             );
-            if is_flag && meta.input.peek(Token![=]) {
+            if name == "with" {
+                self.with = Some(meta.value()?.parse()?);
+            } else if is_flag && meta.input.peek(Token![=]) {
                 self.flags.push((name, meta.value()?.parse()?));
             } else if is_flag {
                 let flag = LitBool::new(true, name.span());

@@ -22,6 +22,12 @@ pub struct Icon {
     pub sizes: Vec<String>,
 }
 
+impl From<&str> for Icon {
+    fn from(src: &str) -> Self {
+        Self::new(src)
+    }
+}
+
 impl Icon {
     /// Creates an icon from its URI.
     pub fn new(src: impl Into<String>) -> Self {
@@ -127,7 +133,8 @@ macro_rules! common_setters {
 
                 /// Adds an icon (from 2025-11-25 on).
                 #[must_use]
-                pub fn icon(mut self, icon: Icon) -> Self {
+                pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+                    let icon = icon.into();
                     self.common.icons.push(icon);
                     self
                 }
@@ -357,6 +364,37 @@ impl Tool {
     }
 }
 
+/// Defines the methods that resources and resource templates share.
+macro_rules! annotation_setters {
+    ($($kind:ident)*) => {
+        $(
+            impl $kind {
+            /// Sets the audience: who reads the resource, or those of the template.
+            #[must_use]
+            pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+                let names: Vec<String> = audience
+                    .into_iter()
+                    .map(|role| role.name().to_owned())
+                    .collect();
+                self.annotations
+                    .insert("audience", Json::from_encode(&names));
+                self
+            }
+
+            /// Sets how important the resource is, or those of the template are, from 0 to 1. Values outside of this range are clamped.
+            #[must_use]
+            pub fn priority(mut self, priority: f64) -> Self {
+                self.annotations
+                    .insert("priority", to_json_number(priority.clamp(0.0, 1.0)));
+                self
+            }
+            }
+        )*
+    };
+}
+
+annotation_setters!(Resource ResourceTemplate);
+
 /// Definition of a resource with a fixed URI (section `server/resources`, "Resource").
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resource {
@@ -402,26 +440,6 @@ impl Resource {
         self
     }
 
-    /// Sets the audience of the resource.
-    #[must_use]
-    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
-        let names: Vec<String> = audience
-            .into_iter()
-            .map(|role| role.name().to_owned())
-            .collect();
-        self.annotations
-            .insert("audience", Json::from_encode(&names));
-        self
-    }
-
-    /// Sets how important the resource is, from 0 to 1. Values outside of this range are clamped.
-    #[must_use]
-    pub fn priority(mut self, priority: f64) -> Self {
-        self.annotations
-            .insert("priority", to_json_number(priority.clamp(0.0, 1.0)));
-        self
-    }
-
     /// Returns the URI.
     pub fn uri(&self) -> &str {
         &self.uri
@@ -456,6 +474,8 @@ pub struct ResourceTemplate {
     common: CommonMembers,
     template: String,
     mime_type: Option<String>,
+    /// Value of `annotations`.
+    annotations: JsonObject,
 }
 
 impl ResourceTemplate {
@@ -466,7 +486,7 @@ impl ResourceTemplate {
         Self {
             common: CommonMembers::with_name(template.clone()),
             template,
-            mime_type: None,
+            ..Self::default()
         }
     }
 
@@ -499,6 +519,9 @@ impl ResourceTemplate {
         object.insert("uriTemplate", Json::string(&self.template));
         if let Some(mime_type) = &self.mime_type {
             object.insert("mimeType", Json::string(mime_type));
+        }
+        if !self.annotations.is_empty() {
+            object.insert("annotations", self.annotations.clone());
         }
         object
     }

@@ -186,3 +186,9 @@ fn local_job_sender() -> &'static Result<tokio::sync::mpsc::UnboundedSender<Loca
         Ok(sender)
     })
 }
+
+/// Changes a definition by the option `with` of an attribute.
+#[doc(hidden)]
+pub fn change_definition<T>(definition: T, change: impl FnOnce(T) -> T) -> T {
+    change(definition)
+}

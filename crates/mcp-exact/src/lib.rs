@@ -152,7 +152,7 @@ pub use host::{
 #[cfg(feature = "local")]
 pub use into_server::local;
 #[doc(hidden)]
-pub use into_server::{Argument, check_argument, check_reply};
+pub use into_server::{Argument, change_definition, check_argument, check_reply};
 pub use into_server::{IntoServer, blocking};
 pub use layer::ToolService;
 #[cfg(feature = "client")]

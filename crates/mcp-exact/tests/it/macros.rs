@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::{
     Client, Completions, Contents, Cx, Error, Form, IntoServer, Json, Partial, PromptResult,
-    Result, Server, State, schemars, serde, server,
+    Result, Role, Server, State, schemars, serde, server,
 };
 
 use crate::common::{count_from, object};
@@ -560,4 +560,42 @@ fn tools_may_refer_to_named_types() {
         assert_eq!(schema["properties"]["to"]["type"], "object", "{schema}");
         assert_eq!(schema.get("$defs"), None, "{schema}");
     }
+}
+
+/// Server whose definitions have icons and annotations, and whose tool changes the lists.
+struct Shelf;
+
+#[server]
+impl Shelf {
+    /// Adds a tool.
+    #[tool(icon = "https://example.com/plus.png", with = |tool| tool.meta("example.com/shelf", 3))]
+    async fn learn(server: Server) -> Result<String> {
+        server.tools().insert("greet", || async { "hello" })?;
+        mcp_exact::Ok("learnt".to_owned())
+    }
+
+    #[resource("note:///{name}", with = |note| note.priority(0.5).audience([Role::User]))]
+    async fn note(name: String) -> String {
+        name
+    }
+}
+
+/// Options of attributes reach the definitions, and handlers reach their server.
+#[tokio::test]
+async fn handlers_reach_their_server() {
+    let server = Shelf.into_server().expect("a server");
+    let client = Client::in_memory(&server).await.expect("a client");
+    let tools = client.tools().all().await.expect("tools");
+    let learn = tools[0].object().to_string();
+    let icon = r#""icons":[{"src":"https://example.com/plus.png"}]"#;
+    let meta = r#""_meta":{"example.com/shelf":3}"#;
+    assert!(learn.contains(icon) && learn.contains(meta), "{learn}");
+    let templates = client.resource_templates().all().await;
+    let note = templates.expect("templates")[0].object().to_string();
+    let annotations = r#""annotations":{"priority":0.5,"audience":["user"]}"#;
+    assert!(note.contains(annotations), "{note}");
+
+    let _: String = client.call("learn", &()).await.expect("a text");
+    let greeting: String = client.call("greet", &()).await.expect("a text");
+    assert_eq!(greeting, "hello");
 }
