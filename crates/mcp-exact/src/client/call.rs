@@ -15,7 +15,8 @@ use super::reconnect::CloseReason;
 use super::recover::{Failure, RequestParts, SharedProgress, callback, is_loss, recover};
 use super::{Client, ClientError, into_result};
 use crate::link::{
-    Json, JsonObject, Level, Outcome, PendingRequest, Progress, SendError, TraceContext,
+    Json, JsonObject, Level, Lifecycle, Outcome, PendingRequest, Progress, SendError, TraceContext,
+    lifecycle_of,
 };
 use crate::panics::contain_panic;
 use crate::params::request_label;
@@ -217,6 +218,16 @@ impl Request {
     }
 }
 
+/// Sets the log level of a session that has another one (up to 2025-11-25). A server without log messages is not asked.
+async fn set_session_log_level(client: Client, level: Level) -> Result<(), ClientError> {
+    let has_session = lifecycle_of(client.revision()) == Lifecycle::Initialize;
+    let is_set = client.link().log_level() == Some(level);
+    if has_session && !is_set && client.capabilities().get("logging").is_some() {
+        client.set_log_level(level).await?;
+    }
+    Ok(())
+}
+
 /// Future of a call to a server, created by [`Client::call`], [`Client::call_tool`], [`Client::read`],
 /// [`Client::prompt`] and the completions. The call is sent when the future is first polled; the output is the result,
 /// decoded as `T`.
@@ -275,7 +286,8 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.timeout(limit))
     }
 
-    /// Requests log messages about the call, from this level up (from 2026-07-28 on).
+    /// Requests log messages about the call, from this level up. Up to 2025-11-25, sessions have one level: the client sets it
+    /// before the call, and it holds until another one is set ([`Client::set_log_level`]).
     pub fn log_level(self, level: Level) -> Self {
         self.map_request(|request| request.log_level(level))
     }
@@ -332,6 +344,9 @@ impl<T: 'static> IntoFuture for ClientCall<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
+            if let Some(level) = request.options.log_level {
+                set_session_log_level(Client::for_link(&request.link), level).await?;
+            }
             let Some(tool) = self.tool else {
                 return (self.decode_result)(request.await?);
             };
