@@ -259,6 +259,14 @@ impl JsonObject {
         self.0.parse()
     }
 
+    /// Decodes the object as a generated type, exactly.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the object does not match the type; the JSON pointer of the error is relative to this object.
+    pub fn decode_as<T: Decode>(&self) -> Result<T, DecodeError> {
+        self.0.decode_as()
+    }
+
     /// Returns a reader at the start of the object, which does not check skipped values again.
     pub fn reader(&self) -> Reader<'_> {
         Reader::of_checked(self.text())
@@ -377,6 +385,15 @@ impl TryFrom<serde_json::Value> for JsonObject {
             serde_json::Value::Array(_) => Kind::Array,
         };
         Err(NotAnObject(kind))
+    }
+}
+
+/// Fails for what `serde_json` cannot represent: numbers beyond the range of `f64`, and lone surrogates.
+impl TryFrom<JsonObject> for serde_json::Map<String, serde_json::Value> {
+    type Error = serde_json::Error;
+
+    fn try_from(object: JsonObject) -> serde_json::Result<Self> {
+        object.parse()
     }
 }
 
