@@ -141,13 +141,14 @@ fn expand_registration(method: &Method, krate: &Path) -> TokenStream {
         _ => expand_definition(method, krate),
     };
     let check = expand_result_check(method, krate);
+    let forms = &method.forms;
     quote! {
         #(#cfgs)*
         let #builder = {
             #arguments
             #argument_checks
             #check
-            #builder.#register(#what, #handler)
+            #builder.#register(#what, #handler)#(.form::<#forms>())*
         };
     }
 }

@@ -6,6 +6,7 @@
 //! Use this crate through `mcp-exact`, which contains documentation and examples.
 
 mod expand;
+mod forms;
 mod method;
 mod options;
 

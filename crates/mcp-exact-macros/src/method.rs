@@ -9,11 +9,14 @@ use syn::{
     PathArguments, Receiver, Result, ReturnType, Type, TypePath,
 };
 
+use crate::forms::forms_of;
 use crate::options::{MethodKind, MethodOptions};
 
 /// A registered method.
 pub(crate) struct Method {
     /// Options of the attribute.
+    /// Types of the forms that the method asks for.
+    pub(crate) forms: Vec<Type>,
     pub(crate) options: MethodOptions,
     /// Name of the method.
     pub(crate) ident: Ident,
@@ -118,6 +121,7 @@ impl Method {
                 .filter(|one| one.path().is_ident("cfg"))
                 .cloned()
                 .collect(),
+            forms: forms_of(item.block.to_token_stream(), generics),
             options,
         };
         method.check_arguments()?;

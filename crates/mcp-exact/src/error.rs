@@ -362,6 +362,14 @@ pub enum Problem {
         /// Name of the tool.
         name: String,
     },
+    /// A type that handlers ask for is no form that clients can display.
+    #[error("the form `{name}` cannot be asked: {reason}")]
+    Form {
+        /// Name of the type.
+        name: &'static str,
+        /// Description of the problem, with a hint how to fix it.
+        reason: String,
+    },
     /// The configuration of the session is invalid.
     #[error("{0}")]
     Config(String),

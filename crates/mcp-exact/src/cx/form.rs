@@ -27,7 +27,7 @@ pub enum FormError {
 }
 
 /// Returns the form schema of a type, derived from its JSON Schema.
-pub(super) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormError> {
+pub(crate) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormError> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err(FormError::NotAStruct);
     }

@@ -21,6 +21,7 @@ use std::task::{Poll, Waker};
 pub use ask::{InputRequestError, InputRequestErrorKind};
 pub use elicit::{Elicit, ElicitUrl, Elicited};
 pub use form::FormError;
+pub(crate) use form::form_of_object;
 pub use once::OnceError;
 pub use roots::{Root, RootsRequest};
 pub use sample::{Sample, Sampled, SamplingRequest};

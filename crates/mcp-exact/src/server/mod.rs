@@ -7,6 +7,7 @@ mod catalogue;
 mod complete;
 mod conversation;
 mod dispatch;
+mod forms;
 mod merge;
 mod page;
 mod runner;

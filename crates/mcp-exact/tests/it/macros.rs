@@ -599,3 +599,49 @@ async fn handlers_reach_their_server() {
     let greeting: String = client.call("greet", &()).await.expect("a text");
     assert_eq!(greeting, "hello");
 }
+
+/// Form that no client can display, because a field is a struct.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "the form is never asked")]
+struct Order {
+    confirm: Confirm,
+}
+
+/// Server that asks for forms.
+struct Shop;
+
+#[server]
+impl Shop {
+    #[tool]
+    async fn buy(cx: Cx) -> Result<bool> {
+        if cx.elicit::<Confirm>("Sure?").await?.accepted().is_none() {
+            return Ok(false);
+        }
+        Ok(cx.elicit::<Order>("What?").await?.accepted().is_some())
+    }
+
+    /// The type in the method has no name outside of it.
+    #[tool]
+    async fn local(cx: Cx) -> Result<bool> {
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[allow(dead_code, reason = "the form is never filled in")]
+        struct Color {
+            name: String,
+        }
+        Ok(cx.elicit::<Color>("Which?").await?.accepted().is_some())
+    }
+}
+
+/// A form that cannot be asked is a problem of the server, not of its first call.
+#[test]
+fn forms_are_checked_early() {
+    let error = Shop.into_server().expect_err("no form");
+    let [problem] = error.problems() else {
+        panic!("{error}");
+    };
+    let problem = problem.to_string();
+    assert!(
+        problem.contains("Order") && problem.contains(r#"field "confirm" cannot be in a form"#),
+        "{problem}"
+    );
+}
