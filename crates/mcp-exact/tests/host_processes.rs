@@ -8,6 +8,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[cfg(unix)]
+#[path = "host_processes/reconnect.rs"]
+mod reconnect;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server};
@@ -25,9 +29,15 @@ struct Text {
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some("serve") {
-        return serve(&arguments.next().unwrap_or_default());
+        let kind = arguments.next().unwrap_or_default();
+        #[cfg(unix)]
+        if let Some(address) = arguments.next() {
+            return reconnect::serve_http(&address, arguments.next().as_deref());
+        }
+        return serve(&kind);
     }
-    let trials = vec![
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "signals are those of Unix"))]
+    let mut trials = vec![
         Trial::test("configurations_start_servers", || {
             run(configurations_start_servers())
         }),
@@ -38,6 +48,8 @@ fn main() -> ExitCode {
             run(policies_decide_by_server())
         }),
     ];
+    #[cfg(unix)]
+    trials.extend(reconnect::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -51,7 +63,7 @@ fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs a server over stdio in a role: `steady`, `silent`, `crashing` or `hanging`.
+/// Runs a server over stdio in a role: `steady`, `silent`, `crashing`, `hanging` or `reborn`.
 fn serve(kind: &str) -> ExitCode {
     if kind == "silent" {
         loop {
@@ -63,6 +75,8 @@ fn serve(kind: &str) -> ExitCode {
     let builder = match kind {
         "crashing" => builder.tool("work", || async { crash_process() }),
         "hanging" => builder.tool("work", std::future::pending::<()>),
+        #[cfg(unix)]
+        "reborn" => reconnect::builder(),
         _ => builder.tool("work", || async {
             let directory = std::env::current_dir().unwrap_or_default();
             let variable = std::env::var("GREETING").unwrap_or_default();
