@@ -5,6 +5,8 @@
 
 mod readme;
 
+#[doc = include_str!("../../../docs/book/src/agents.md")]
+mod agents {}
 #[doc = include_str!("../../../docs/book/src/clients.md")]
 mod clients {}
 #[doc = include_str!("../../../docs/book/src/convert.md")]

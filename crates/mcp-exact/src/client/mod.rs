@@ -475,7 +475,8 @@ impl Client {
     /// [`ClientError::Send`] if neither the negotiated revision nor the client defines the notification, or a required
     /// capability is missing; [`ClientError::Disconnected`] if the connection is gone.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), ClientError> {
-        Ok(self.0.notify(method, params)?)
+        let sent = self.0.notify(method, params);
+        sent.map_err(|error| self.0.send_error(error))
     }
 
     /// Returns the time at which the connection ended; `None` while the connection is open.

@@ -1,6 +1,7 @@
 //! Servers, clients and hosts by the public interface: in memory, over standard streams and over HTTP, with clients of
 //! every revision. One program, because each test program is linked with the whole crate.
 
+mod agent;
 mod build;
 mod cache;
 mod client;
