@@ -51,6 +51,16 @@ pub enum OAuthError {
         /// URL in the challenge, or the first well-known URL.
         url: String,
     },
+    /// The server demands a token, and names no authorization server: it publishes no metadata, and is none itself, as servers of
+    /// 2025-03-26 can be.
+    #[error(
+        "the server at `{url}` demands authorization (HTTP status 401) and names no authorization server{}",
+        OAuthRemedy::Header
+    )]
+    NotNamed {
+        /// URL of the server's endpoint.
+        url: String,
+    },
     /// The metadata describes another resource (RFC 9728, section 3.3).
     #[error(
         "the resource metadata at `{url}` is about `{resource}`, not about `{endpoint}`; connect to the URL that the metadata names, or have the server corrected"
@@ -262,6 +272,8 @@ pub enum OAuthRemedy {
     AllowPrivateAddresses,
     /// `OAuth::fallback`.
     Fallback,
+    /// The header `Authorization` with a token of the user.
+    Header,
     /// `OAuth::assume_pkce` with this issuer.
     AssumePkce(String),
     /// `OAuth::registered`.
@@ -279,6 +291,9 @@ impl fmt::Display for OAuthRemedy {
             Self::Fallback => {
                 f.write_str(" (one of 2025-03-26 has none: `OAuth::fallback` uses it)")
             }
+            Self::Header => f.write_str(
+                "; a token that you have goes into the header `Authorization`, instead of `OAuth::new`",
+            ),
             Self::AssumePkce(issuer) => write!(f, ", call `OAuth::assume_pkce({issuer:?})`"),
             Self::Register => f.write_str(", and configure its id with `OAuth::registered`"),
             Self::Issuer(issuer) => {
@@ -306,6 +321,7 @@ impl OAuthError {
                 is_private: true, ..
             } => Some(OAuthRemedy::AllowPrivateAddresses),
             Self::NoResourceMetadata { .. } => Some(OAuthRemedy::Fallback),
+            Self::NotNamed { .. } => Some(OAuthRemedy::Header),
             Self::NoPkce { issuer } => Some(OAuthRemedy::AssumePkce(issuer.clone())),
             Self::NoClientId { .. } | Self::Registration { .. } => Some(OAuthRemedy::Register),
             Self::OtherIssuer { issuer, .. } => Some(OAuthRemedy::Issuer(issuer.clone())),
@@ -387,6 +403,7 @@ mod tests {
         for error in [
             OAuthError::Insecure { url: text() },
             OAuthError::NoResourceMetadata { url: text() },
+            OAuthError::NotNamed { url: text() },
             OAuthError::NoPkce { issuer: text() },
             OAuthError::NoClientId {
                 issuer: text(),

@@ -59,6 +59,13 @@ struct RegistrationResponse {
     error_description: Option<String>,
 }
 
+/// Returns true if a body is an error of a registration endpoint (RFC 7591, section 3.2.2).
+pub(crate) fn is_registration_error(body: &[u8]) -> bool {
+    let answer = serde_json::from_slice::<RegistrationResponse>(body).ok();
+    let error = answer.and_then(|answer| answer.error).unwrap_or_default();
+    error.starts_with("invalid_") || error == "unapproved_software_statement"
+}
+
 /// Parses the response to a registration request. The client metadata in the response replaces the requested metadata.
 pub(crate) fn parse_registration(
     url: &str,
