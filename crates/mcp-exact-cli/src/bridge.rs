@@ -18,7 +18,6 @@ mod telemetry;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,8 +40,8 @@ use self::reload::ConfigReloader;
 use self::sessions::OpenedStores;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on};
-use crate::output::{Painter, Style, without_control_characters};
-use crate::terminal::stderr;
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
 
 /// The arguments of `mcp-exact bridge`.
 #[derive(Args)]
@@ -282,11 +281,11 @@ async fn serve_http(
     let service = bridge.http(options);
     let listener = listener.options(setup.listen_options());
     let address = listener.local_addr()?;
-    let _ = writeln!(
-        stderr(),
-        "listening at http://{address}/mcp, {}",
-        format_servers(bridge)
-    );
+    print_to_stderr(&text!(
+        "listening at http://{}/mcp, {}",
+        address,
+        Untrusted(&format_servers(bridge))
+    ));
     let ends_on_hangup = setup.arguments.config.is_none();
     let shutdown = async move {
         wait_for_shutdown_signal(ends_on_hangup).await;
@@ -464,7 +463,7 @@ impl<'a> Setup<'a> {
             )
             .await
         };
-        bridge.map_err(|error| anyhow!("{}", without_control_characters(&error.to_string())))
+        bridge.map_err(|error| anyhow!("{error}"))
     }
 }
 
@@ -610,8 +609,7 @@ impl ReportedLosses {
         let count = reported.entry(key).or_default();
         *count += 1;
         if *count == 1 {
-            let words = Painter::stderr().paint(Style::Yellow, "lost");
-            out.line(&format!("{words}: {}", without_control_characters(&line)));
+            out.line(&text!("lost: {}", Untrusted(&line)));
         }
     }
 
@@ -619,8 +617,7 @@ impl ReportedLosses {
     fn report_repeated(&self, out: &log::Stderr) {
         let repeated: u64 = self.lock().values().map(|count| count - 1).sum();
         if repeated > 0 {
-            let words = Painter::stderr().paint(Style::Yellow, "lost");
-            out.line(&format!("{words}: the same again, {repeated} times"));
+            out.line(&text!("lost: the same again, {} times", repeated));
         }
     }
 }

@@ -14,9 +14,11 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::message::{self, Direction, MessageContext, Part};
-use crate::output::{Painter, Style, is_standard_stream, without_control_characters};
+use crate::output::{Painter, Style, is_standard_stream};
 use crate::registry::{Entry, Registry};
-use crate::terminal::{stderr, stdout};
+use crate::subject::SubjectOptions;
+use crate::terminal::{print_to_stderr, stdout};
+use crate::text::{Text, Untrusted, text};
 use crate::verdict::{Checker, Finding, Verdict};
 use crate::{Outcome, print_error};
 
@@ -37,25 +39,11 @@ Exit code: 0 all valid, 1 something is invalid (with --unknown also: not defined
 read.
 
 With --jsonl, each line of standard input is an object {\"revision\", \"type\", \"json\"}: `json` is the document as a \
-string, and without `type` (or with null) it is a message, for which `direction` and `method` may be given. Each line gets \
-one line as its answer: {\"accepted\", \"violations\": [{\"pointer\", \"kind\", \"message\"}], \"encoded\", \"count\"}, or \
+string; `direction`, `method` and `part` mean what the options mean. Each line gets one line as its answer: {\"accepted\", \"violations\": [{\"pointer\", \"kind\", \"message\"}], \"encoded\", \"count\"}, or \
 {\"error\", \"line\"} if it is not such an object. Verdicts are in the answers; the exit code is 0.")]
 pub struct Arguments {
-    /// The revision to check against, such as 2025-06-18.
-    #[arg(long, short, value_name = "R", required_unless_present_any = ["jsonl", "log"])]
-    revision: Option<String>,
-    /// The definition that the documents are values of; without it they are JSON-RPC messages.
-    #[arg(long = "type", short = 't', value_name = "T", conflicts_with_all = ["direction", "method", "part"])]
-    definition: Option<String>,
-    /// Sender of the messages; without it only their envelopes are checked.
-    #[arg(long, short, value_enum)]
-    direction: Option<Direction>,
-    /// Method of the part with --part, or of the requests that responses answer.
-    #[arg(long, short, value_name = "M")]
-    method: Option<String>,
-    /// Which part of a message the documents are.
-    #[arg(long, value_enum, value_name = "P", requires = "method")]
-    part: Option<Part>,
+    #[command(flatten)]
+    subject: SubjectOptions,
     /// List members that the revision does not define, such as misspelt ones; they are allowed, and exit with code 1.
     #[arg(long)]
     unknown: bool,
@@ -123,23 +111,26 @@ struct ErrorLine<'a> {
 /// Checks the files, or with `--log` the recordings.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let registry = Registry::new();
-    let id = arguments.revision.as_deref().unwrap_or_default();
     if !arguments.log.is_empty() {
         return log::run(arguments);
     }
+    let Some(id) = &arguments.subject.revision else {
+        bail!("which revision? say it with --revision, such as --revision 2025-06-18");
+    };
     let entry = registry.revision(id)?;
-    let method = arguments.method.as_deref();
+    let given = &arguments.subject;
+    let method = given.method.as_deref();
     if let Some(method) = method {
         message::check_method(entry, method)?;
     }
-    let subject = match (&arguments.definition, arguments.part, method) {
+    let subject = match (&given.definition, given.part, method) {
         (Some(name), ..) => {
             entry.check_name(name)?;
             Subject::Definition(name)
         }
-        (None, Some(part), Some(method)) => Subject::Part(part, method, arguments.direction),
+        (None, Some(part), Some(method)) => Subject::Part(part, method, given.direction),
         (None, ..) => Subject::Message(MessageContext {
-            direction: arguments.direction,
+            direction: given.direction,
             answered: method,
         }),
     };
@@ -216,7 +207,7 @@ fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io:
         let error = &words;
         print_line(&ErrorLine { file: name, error })
     } else {
-        print_error(&words);
+        print_error(&text!("{}", Untrusted(&words)));
         Ok(())
     }
 }
@@ -237,9 +228,7 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
 
 /// Prints one line of JSON.
 pub fn print_line(line: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    stdout().lock().write_all(&text)
+    stdout().json(line)
 }
 
 /// Prints a verdict as text; with `--print`, also prints the encoded value.
@@ -261,50 +250,49 @@ fn print_verdict(
     };
     let text = format_verdict(name, verdict, unknown, bytes, painter);
     if !arguments.print {
-        return stdout().lock().write_all(text.as_bytes());
+        return stdout().line(&text);
     }
-    stderr().lock().write_all(text.as_bytes())?;
+    print_to_stderr(&text);
     match &verdict.encoded {
-        Some(encoded) => writeln!(stdout().lock(), "{encoded}"),
+        Some(encoded) => writeln!(stdout().lock().document(), "{encoded}"),
         None => Ok(()),
     }
 }
 
-/// Formats a verdict as text: one line for the file and one for each finding.
+/// Formats a verdict as lines: one for the file and one for each finding.
 fn format_verdict(
     name: &str,
     verdict: &Verdict,
     unknown: &[Finding],
     bytes: &[u8],
     painter: Painter,
-) -> String {
+) -> Text {
     let accepted = match (verdict.is_accepted(), unknown) {
         (true, []) => painter.paint(Style::Green, "valid"),
         (true, _) => painter.paint(Style::Yellow, "valid, with unknown members"),
         (false, _) => painter.paint(Style::Red, "invalid"),
     };
-    let mut text = format!("{name}: {accepted}");
+    let mut text = text!("{}: {}", Untrusted(name), accepted);
     if let Some(note) = verdict.scope.note() {
-        text.push_str("; ");
-        text.push_str(note);
+        text.push(&text!("; {}", note));
     }
-    text.push('\n');
     for finding in verdict.findings.iter().chain(unknown) {
         let pointer = match finding.pointer.as_str() {
             "" => "(whole document)",
             pointer => pointer,
         };
         let place = finding.offset.map(|offset| format_location(bytes, offset));
-        text.push_str(&format!(
-            "  {pointer}: {} ({}{})\n",
-            without_control_characters(&finding.message),
+        text.push(&text!(
+            "\n  {}: {} ({}{})",
+            Untrusted(pointer),
+            Untrusted(&finding.message),
             finding.kind,
-            place.unwrap_or_default()
+            Untrusted(&place.unwrap_or_default())
         ));
     }
     if verdict.count > verdict.findings.len() {
         let more = verdict.count - verdict.findings.len();
-        text.push_str(&format!("  and {more} more\n"));
+        text.push(&text!("\n  and {} more", more));
     }
     text
 }

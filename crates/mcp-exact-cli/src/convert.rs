@@ -8,11 +8,12 @@ mod job;
 mod jsonl;
 mod message;
 mod names;
+mod recording;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use mcp_exact_convert::Loss;
 use mcp_exact_wire::{Decode, JsonObject, RequestId, from_str};
@@ -20,44 +21,39 @@ use serde::Serialize;
 
 use crate::check::{check_standard_input_once, print_line, read_file};
 use crate::jsonl::decode_utf8;
-use crate::message::Direction;
-use crate::terminal::{stderr, stdout};
+use crate::subject::{OptionNames, SubjectOptions};
+use crate::terminal::{print_to_stderr, stdout};
+use crate::text::{Untrusted, text};
 use crate::{Outcome, print_error};
-use job::{Answer, InvalidOptions, Job, JobOptions, Kind};
+use job::{Answer, InvalidOptions, Job, JobOptions};
 
 /// The arguments of `mcp-exact convert`.
 #[derive(Args)]
 #[command(after_help = "\
-What the documents are: values of a definition with --type; with --kind and --method the params of a request or a \
+What the documents are: values of a definition with --type; with --part and --method the params of a request or a \
 notification, a result or an error object; otherwise whole JSON-RPC messages, for which --method says what the \
 responses among them answer. --direction is only needed where both sides send a method and the revisions differ in it.
 
+A recording of --log has a message on each line, as `mcp-exact check --log` reads it; each message that can be converted is \
+printed as a line of the same form, and the handshake names the new revision.
+
 Exit code: 0 all converted, 1 something was refused, 2 wrong usage or a file that cannot be read.
 
-With --jsonl, each line of standard input is an object {\"from\", \"to\", \"type\", \"json\"}: `json` is the document as a \
-string; `method`, `direction`, `kind`, `strict`, `keep_newer`, `id`, `meta` and `uri` mean what the flags mean, `id` and \
+With --jsonl, each line of standard input is an object {\"revision\", \"to\", \"type\", \"json\"}: `json` is the document as \
+a string; `method`, `direction`, `part`, `strict`, `keep_newer`, `id`, `meta` and `uri` mean what the options mean, `id` and \
 `meta` being JSON. Each line gets one line as its answer: {\"json\", \"losses\": [{\"pointer\", \"kind\", \"reason\"}], \
 \"error\"}, where `json` is a string, or null with an `error`; a `note` is added when neither revision knows the method. The \
 exit code is 0.")]
 pub struct Arguments {
-    /// The revision of the documents, such as 2025-06-18.
-    #[arg(long, value_name = "R", required_unless_present = "jsonl")]
-    from: Option<String>,
     /// The revision to convert to.
     #[arg(long, value_name = "R", required_unless_present = "jsonl")]
     to: Option<String>,
-    /// The definition that the documents are values of.
-    #[arg(long = "type", value_name = "T")]
-    definition: Option<String>,
-    /// The method of the documents; of results and errors, that of the request that they answer.
-    #[arg(long, value_name = "M")]
-    method: Option<String>,
-    /// Sender of the messages; without it, the side that sends the method.
-    #[arg(long, value_enum, value_name = "D")]
-    direction: Option<Direction>,
-    /// Which part of a message the documents are.
-    #[arg(long, value_enum, value_name = "K")]
-    kind: Option<Kind>,
+    #[command(flatten)]
+    subject: SubjectOptions,
+    /// Convert recordings of conversations; `-` is standard input. Without --revision, what client and server have negotiated
+    /// counts.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["definition", "direction", "method", "part", "id", "uri", "files"])]
+    log: Vec<PathBuf>,
     /// Refuse documents that cannot be converted without loss.
     #[arg(long)]
     strict: bool,
@@ -77,10 +73,10 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Convert lines from standard input, each with its revisions, a type and a document.
-    #[arg(long, conflicts_with_all = ["from", "to", "definition", "method", "direction", "kind", "strict", "keep_newer", "id", "meta", "uri", "json", "files"])]
+    #[arg(long, conflicts_with_all = ["revision", "to", "definition", "method", "direction", "part", "log", "strict", "keep_newer", "id", "meta", "uri", "json", "files"])]
     jsonl: bool,
     /// The files to convert; `-` is standard input.
-    #[arg(value_name = "FILE", required_unless_present = "jsonl")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["jsonl", "log"])]
     files: Vec<PathBuf>,
 }
 
@@ -99,13 +95,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.jsonl {
         return jsonl::run();
     }
-    let job = arguments
-        .job_options()
-        .validate()
-        .map_err(|unfit| match unfit {
-            InvalidOptions::Name(unknown) => unknown.into(),
-            InvalidOptions::Contradiction(problem) => anyhow!(problem),
-        })?;
+    if !arguments.log.is_empty() {
+        return recording::run(arguments);
+    }
+    let Some(revision) = &arguments.subject.revision else {
+        bail!("from which revision? say it with --revision, such as --revision 2025-06-18");
+    };
+    let job = arguments.job(revision)?;
     check_standard_input_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
     for file in &arguments.files {
@@ -120,21 +116,31 @@ fn decode_document<T: Decode>(text: &str) -> Result<T, String> {
 }
 
 impl Arguments {
-    /// Returns the options of the conversion that the arguments specify.
-    fn job_options(&self) -> JobOptions<'_> {
-        JobOptions {
-            from: self.from.as_deref().unwrap_or_default(),
+    /// Returns the conversion of documents of the revision `from` that the arguments specify.
+    fn job<'a>(&'a self, from: &'a str) -> anyhow::Result<Job<'a>> {
+        let subject = &self.subject;
+        let options = JobOptions {
+            from,
             to: self.to.as_deref().unwrap_or_default(),
-            definition: self.definition.as_deref(),
-            method: self.method.as_deref(),
-            direction: self.direction,
-            kind: self.kind,
+            definition: subject.definition.as_deref(),
+            method: subject.method.as_deref(),
+            direction: subject.direction,
+            kind: subject.part,
             strict: self.strict,
             keep_newer: self.keep_newer,
             id: self.id.as_ref(),
             meta: self.meta.as_ref(),
             uri: self.uri.as_deref(),
-        }
+            names: if self.log.is_empty() {
+                OptionNames::Options
+            } else {
+                OptionNames::Recording
+            },
+        };
+        options.validate().map_err(|unfit| match unfit {
+            InvalidOptions::Name(unknown) => unknown.into(),
+            InvalidOptions::Contradiction(problem) => anyhow!(problem),
+        })
     }
 }
 
@@ -157,7 +163,7 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
         Err(error) => {
             let words = format!("cannot read {name}: {error}");
             if !arguments.json {
-                print_error(&words);
+                print_error(&text!("{}", Untrusted(&words)));
                 return Ok(Outcome::Unreadable);
             }
             (Answer::failed(words), Outcome::Unreadable)
@@ -172,18 +178,21 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     Ok(outcome)
 }
 
-/// Prints the losses to standard error, and then the document to standard output, so that somebody who reads both
-/// streams sees the losses first.
-fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
-    let mut text = String::new();
+/// Prints the losses and the error to standard error.
+fn print_losses(name: &str, answer: &Answer) {
     let losses = answer.losses.iter().map(Loss::to_string);
     let note = answer.note.iter().map(|note| format!("note: {note}"));
     for words in losses.chain(note).chain(answer.error.clone()) {
-        text.push_str(&format!("{name}: {words}\n"));
+        print_to_stderr(&text!("{}: {}", Untrusted(name), Untrusted(&words)));
     }
-    stderr().lock().write_all(text.as_bytes())?;
+}
+
+/// Prints the losses, and then the document to standard output, so that somebody who reads both streams sees the losses
+/// first.
+fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
+    print_losses(name, answer);
     match &answer.json {
-        Some(json) => writeln!(stdout().lock(), "{json}"),
+        Some(json) => writeln!(stdout().lock().document(), "{json}"),
         None => Ok(()),
     }
 }

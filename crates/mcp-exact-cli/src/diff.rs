@@ -3,7 +3,6 @@
 //! The model crate compares and renders the embedded representations; no schema is read.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +14,7 @@ use mcp_exact_model::{Ir, diff, diff_with_descriptions, render};
 use crate::registry::Registry;
 use crate::revisions::COMPILED;
 use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 use crate::{Outcome, output};
 
 /// The arguments of `mcp-exact diff`.
@@ -104,9 +104,9 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
     output::write(file, render::html(&revisions, &options)?.as_bytes())?;
     // If the page is written to standard output, no message is printed there.
     if !output::is_standard_stream(file) {
-        let mut out = stdout().lock();
+        let file = file.display().to_string();
         let count = revisions.len();
-        writeln!(out, "{}: {count} revisions", file.display())?;
+        stdout().line(&text!("{}: {} revisions", Untrusted(&file), count))?;
     }
     Ok(())
 }
@@ -126,9 +126,7 @@ fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Resul
     } else {
         render::text(&differences, output::wants_colour(out.is_terminal()))
     };
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    Ok(out.text(&Text::of_program(text))?)
 }
 
 /// Returns the current date in UTC, or the date of SOURCE_DATE_EPOCH if that variable is set, for reproducible builds.

@@ -2,7 +2,6 @@
 //! the arguments.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use clap_mangen::Man;
 use crate::Outcome;
 use crate::output;
 use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact completions`.
 #[derive(Args)]
@@ -39,9 +39,7 @@ pub struct Manual {
 pub fn completions(arguments: &Completions, mut program: Command) -> anyhow::Result<Outcome> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "mcp-exact", &mut text);
-    let mut out = stdout().lock();
-    out.write_all(&text)?;
-    out.flush()?;
+    print(text)?;
     Ok(Outcome::Valid)
 }
 
@@ -50,7 +48,7 @@ pub fn manual(arguments: &Manual, program: Command) -> anyhow::Result<Outcome> {
     let Some(folder) = &arguments.folder else {
         let mut text = Vec::new();
         Man::new(program).render(&mut text)?;
-        stdout().lock().write_all(&text)?;
+        print(text)?;
         return Ok(Outcome::Valid);
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
@@ -66,7 +64,13 @@ pub fn manual(arguments: &Manual, program: Command) -> anyhow::Result<Outcome> {
         Man::new(command).render(&mut text)?;
         output::write(&folder.join(format!("{name}.1")), &text)?;
     }
-    let mut out = stdout().lock();
-    writeln!(out, "{}: {count} pages", folder.display())?;
+    let folder = folder.display().to_string();
+    stdout().line(&text!("{}: {} pages", Untrusted(&folder), count))?;
     Ok(Outcome::Valid)
+}
+
+/// Prints what was generated of the program's arguments.
+fn print(text: Vec<u8>) -> anyhow::Result<()> {
+    let text = String::from_utf8(text).context("the text is no UTF-8")?;
+    Ok(stdout().text(&Text::of_program(text))?)
 }

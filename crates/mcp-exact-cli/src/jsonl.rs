@@ -11,9 +11,10 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
-use crate::message::{self, Direction, MessageContext};
+use crate::message::{self, Direction, MessageContext, Part};
 use crate::registry::Registry;
 use crate::terminal::stdout;
+use crate::text::escape_json;
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 /// Size of the input buffer, in bytes.
@@ -26,7 +27,7 @@ const EXPECTED_OBJECT: &str = r#"{"revision", "type", "json"}"#;
 #[serde(deny_unknown_fields)]
 struct InputLine<'a> {
     /// Revision against which the document is checked.
-    #[serde(borrow)]
+    #[serde(borrow, alias = "from")]
     revision: Cow<'a, str>,
     /// Name of the definition of which the document is a value; `None` for a message.
     #[serde(borrow, rename = "type", default)]
@@ -34,9 +35,12 @@ struct InputLine<'a> {
     /// Sender of the message, if specified.
     #[serde(default)]
     direction: Option<Direction>,
-    /// Method of the request that the document answers, if it is a response.
+    /// Method of the part, or of the request that the document answers, if it is a response.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
+    /// Part of a message that the document is; `None` for a complete message.
+    #[serde(default, alias = "kind")]
+    part: Option<Part>,
     /// Text of the document.
     #[serde(borrow)]
     json: Cow<'a, str>,
@@ -78,7 +82,7 @@ pub fn answer_lines(
     answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let input = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
-    let output = BufWriter::with_capacity(BUFFER_BYTES, stdout().lock());
+    let output = BufWriter::with_capacity(BUFFER_BYTES, stdout().lock().document());
     answer_all(input, output, answer)?;
     Ok(Outcome::Valid)
 }
@@ -106,7 +110,7 @@ fn answer_all<R: io::Read>(
         text.clear();
         answer(number, line.trim_ascii(), &mut text)?;
         text.push(b'\n');
-        output.write_all(&text)?;
+        output.write_all(escape_json(&String::from_utf8_lossy(&text)).as_bytes())?;
     }
     output.flush()?;
     Ok(())
@@ -147,18 +151,32 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         .revision(&question.revision)
         .map_err(|unknown| unknown.problem)?;
     let bytes = question.json.as_bytes();
+    let checker = Checker::new(entry);
     match (&question.definition, question.direction) {
         (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
+        (Some(_), None) if question.part.is_some() => {
+            Err("`part` is for messages; leave it or `type` out".to_owned())
+        }
         (Some(name), None) => {
             entry.check_name(name).map_err(|unknown| unknown.problem)?;
-            Ok(Checker::new(entry).check_named(name, bytes))
+            Ok(checker.check_named(name, bytes))
+        }
+        (None, direction) if question.part.is_some() => {
+            let (Some(part), Some(method)) = (question.part, question.method.as_deref()) else {
+                return Err(
+                    "a part of a message has a type by its method; say which with `method`"
+                        .to_owned(),
+                );
+            };
+            message::check_method(entry, method).map_err(|unknown| unknown.problem)?;
+            Ok(message::check_part(checker, part, method, direction, bytes))
         }
         (None, direction) => {
             let known = MessageContext {
                 direction,
                 answered: question.method.as_deref(),
             };
-            Ok(message::check(Checker::new(entry), known, bytes))
+            Ok(message::check(checker, known, bytes))
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `mcp-exact revisions`: prints the compiled revisions, as a table or one JSON array.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 
 use clap::Args;
 use mcp_exact_revisions::{Side, Status};
@@ -11,6 +10,7 @@ use crate::Outcome;
 use crate::registry::CompiledRevision;
 use crate::revisions::COMPILED;
 use crate::terminal::stdout;
+use crate::text::{Text, text};
 
 /// The arguments of `mcp-exact revisions`.
 #[derive(Args)]
@@ -64,30 +64,33 @@ fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
 /// Prints the compiled revisions as a table or as JSON.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let rows: Vec<Row> = COMPILED.iter().map(Row::from).collect();
-    let mut out = stdout().lock();
     if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
-        writeln!(out)?;
+        stdout().pretty_json(&rows)?;
     } else {
-        print_table(&mut out, &rows)?;
+        stdout().text(&format_rows(&rows))?;
     }
-    out.flush()?;
     Ok(Outcome::Valid)
 }
 
-/// Prints the rows as a table with fixed column widths.
-fn print_table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<12}{:<9}{:>11}{:>10}{:>15}",
-        "revision", "status", "definitions", "requests", "notifications"
-    )?;
+/// Formats the rows as a table with fixed column widths.
+fn format_rows(rows: &[Row]) -> Text {
+    let mut table = text!(
+        "{:<12}{:<9}{:>11}{:>10}{:>15}\n",
+        "revision",
+        "status",
+        "definitions",
+        "requests",
+        "notifications"
+    );
     for row in rows {
-        writeln!(
-            out,
-            "{:<12}{:<9}{:>11}{:>10}{:>15}",
-            row.revision, row.status, row.definitions, row.requests, row.notifications
-        )?;
+        table.push(&text!(
+            "{:<12}{:<9}{:>11}{:>10}{:>15}\n",
+            row.revision,
+            row.status,
+            row.definitions,
+            row.requests,
+            row.notifications
+        ));
     }
-    Ok(())
+    table
 }

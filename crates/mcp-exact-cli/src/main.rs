@@ -16,6 +16,7 @@ mod generate;
 mod inspection;
 mod interrupt;
 mod jsonl;
+mod last_words;
 mod list;
 mod message;
 mod names;
@@ -41,19 +42,24 @@ mod server_address;
 #[cfg(feature = "sessions")]
 mod sessions;
 mod show;
+mod subject;
 mod terminal;
+mod text;
 mod value;
 mod verdict;
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::terminal::stderr;
+use crate::last_words::LastWordsError;
+use crate::registry::UnknownName;
+use crate::terminal::print_to_stderr;
+use crate::text::{Text, Untrusted, text};
 
 /// Checks, converts and inspects messages of the Model Context Protocol, in every revision.
 #[derive(Parser)]
@@ -98,6 +104,9 @@ enum Command {
     /// Get a prompt.
     #[cfg(feature = "client")]
     Prompt(client::prompt::Arguments),
+    /// Call tools, read resources and get prompts in one connection, from a prompt or a script.
+    #[cfg(feature = "client")]
+    Session(client::session::Arguments),
     /// Print the notifications of a server.
     #[cfg(feature = "client")]
     Listen(client::listen::Arguments),
@@ -130,8 +139,54 @@ enum Outcome {
     Unreadable,
 }
 
+/// Headings of the commands in the help, each with its commands.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Use a server",
+        &["inspect", "call", "read", "prompt", "session", "listen"],
+    ),
+    ("Examine a server", &["doctor", "proxy", "replay"]),
+    (
+        "Work with messages and revisions",
+        &["check", "convert", "revisions", "diff", "show"],
+    ),
+    (
+        "Run and install",
+        &["bridge", "sessions", "completions", "man"],
+    ),
+];
+
+/// Returns the command line, whose help has the commands in groups.
+fn command_line() -> clap::Command {
+    let command = Arguments::command();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        template.push_str(&format!("\n{heading}:\n"));
+        for name in names {
+            // Commands of features that this program was built without are left out.
+            if let Some(found) = command.find_subcommand(name) {
+                let about = found
+                    .get_about()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                template.push_str(&format!("  {name:<12} {about}\n"));
+            }
+        }
+    }
+    template.push_str("\nOptions:\n{options}{after-help}");
+    command.help_template(template)
+}
+
+/// Parses the command line; ends the program with its help, or with a message about wrong usage.
+fn parse_arguments() -> Arguments {
+    let parsed = command_line().try_get_matches();
+    parsed
+        .and_then(|matches| Arguments::from_arg_matches(&matches))
+        .unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = parse_arguments();
     let ended = match &arguments.command {
         Command::Revisions(arguments) => list::run(arguments),
         Command::Check(arguments) if arguments.jsonl => jsonl::run(),
@@ -147,6 +202,8 @@ fn main() -> ExitCode {
         Command::Read(arguments) => client::read::run(arguments),
         #[cfg(feature = "client")]
         Command::Prompt(arguments) => client::prompt::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Session(arguments) => client::session::run(arguments),
         #[cfg(feature = "client")]
         Command::Listen(arguments) => client::listen::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
@@ -168,7 +225,7 @@ fn main() -> ExitCode {
         Err(error) => match error.downcast_ref::<interrupt::Interrupted>() {
             Some(interrupted) => ExitCode::from(interrupted.exit_code()),
             None => {
-                print_error(&format!("{error:#}"));
+                print_error(&describe(&error));
                 ExitCode::from(2)
             }
         },
@@ -186,20 +243,77 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Time limit for printing an error message.
 const PRINT_TIMEOUT: Duration = Duration::from_millis(1500);
 
+/// Describes an error on one line, and lists the known names below an unknown one.
+fn describe(error: &anyhow::Error) -> Text {
+    let words = format!("{error:#}");
+    if let Some(UnknownName { known_names, .. }) = error.downcast_ref()
+        && let Some(problem) = words.strip_suffix(&format!("; {known_names}"))
+    {
+        let known_names = Untrusted(known_names).indented();
+        return text!("{}\n  {}", Untrusted(problem), known_names);
+    }
+    if let Some(LastWordsError { problem, words }) = error.downcast_ref() {
+        let words = Untrusted(words).indented();
+        return text!("{}:\n  {}", Untrusted(problem), words);
+    }
+    text!("{}", Untrusted(&words))
+}
+
 /// Prints an error message to standard error; failures to print are ignored. The program does not wait for a pipe that
 /// nobody reads.
-fn print_error(words: &str) {
-    let line = format!("error: {words}\n");
+fn print_error(words: &Text) {
+    let line = text!("error: {}", words);
     if cfg!(target_family = "wasm") {
-        let _ = stderr().write_all(line.as_bytes());
-        return;
+        return print_to_stderr(&line);
     }
     let (done, is_done) = mpsc::channel();
     let print = move || {
-        let _ = stderr().write_all(line.as_bytes());
+        print_to_stderr(&line);
         let _ = done.send(());
     };
     if thread::Builder::new().spawn(print).is_ok() {
         let _ = is_done.recv_timeout(PRINT_TIMEOUT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command is in one group of the help, and options of commands that share a name mean the same.
+    #[test]
+    fn commands_are_grouped() {
+        let command = Arguments::command();
+        let grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        for found in command.get_subcommands() {
+            let count = grouped
+                .iter()
+                .filter(|name| **name == found.get_name())
+                .count();
+            assert_eq!(count, 1, "{}", found.get_name());
+        }
+        command_line().debug_assert();
+        let options = |name: &str| {
+            let found = command.find_subcommand(name).expect("a command");
+            let options = found.get_arguments().filter_map(|option| option.get_long());
+            options.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (check, convert) = (options("check"), options("convert"));
+        for option in [
+            "revision",
+            "part",
+            "method",
+            "direction",
+            "type",
+            "log",
+            "jsonl",
+        ] {
+            let has = |options: &[String]| options.iter().any(|found| found == option);
+            assert!(has(&check) && has(&convert), "{option}");
+        }
     }
 }

@@ -196,8 +196,9 @@ pub fn result_definition(entry: &Entry, method: &str) -> Option<String> {
     found?.result.clone()
 }
 
-/// Parts of a message that can be checked alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// Parts of a message that can be checked or converted alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Part {
     /// The params of a request.
     Request,

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::terminal::{stderr, stdout};
+use crate::text::{Shown, Text, Untrusted, text};
 
 /// Styles of text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Painter {
     }
 
     /// Returns the text in a style.
-    pub fn paint(self, style: Style, text: &str) -> String {
+    pub fn paint(self, style: Style, text: impl Shown) -> Text {
         let code = match style {
             Style::Bold => "1",
             Style::Faint => "2",
@@ -56,22 +57,11 @@ impl Painter {
             Style::Yellow => "33",
         };
         if self.0 {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+            text!("\u{1b}[{}m{}\u{1b}[0m", code, text)
         } else {
-            text.to_owned()
+            text!("{}", text)
         }
     }
-}
-
-/// Replaces control characters other than line feeds and tabs in text of a peer by U+FFFD, because they could affect
-/// the terminal.
-pub fn without_control_characters(text: &str) -> String {
-    let shown = |letter: char| match letter {
-        '\n' | '\t' => letter,
-        letter if letter.is_control() => '\u{fffd}',
-        letter => letter,
-    };
-    text.chars().map(shown).collect()
 }
 
 /// Returns true if the path is `-`, which means standard input or standard output.
@@ -79,10 +69,10 @@ pub fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Writes text to a file; the path `-` means standard output.
+/// Writes a document to a file; the path `-` means standard output.
 pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     if is_standard_stream(file) {
-        let mut out = stdout().lock();
+        let mut out = stdout().lock().document();
         out.write_all(text)?;
         return Ok(out.flush()?);
     }
@@ -93,7 +83,7 @@ pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
 /// standard output.
 pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     if is_standard_stream(file) {
-        return Ok(Box::new(stdout()));
+        return Ok(Box::new(stdout().document()));
     }
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -110,7 +100,7 @@ pub fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
 }
 
 /// Formats rows as a table with aligned columns; the last column is truncated to the width of a terminal.
-pub fn format_table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String {
+pub fn format_table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> Text {
     let count = heading.len();
     let width = |text: &str| text.chars().count();
     let mut widths: Vec<usize> = heading.iter().map(|text| width(text)).collect();
@@ -140,11 +130,10 @@ pub fn format_table(heading: &[&str], rows: &[Vec<String>], painter: Painter) ->
         line.trim_end().to_owned()
     };
     let heading: Vec<String> = heading.iter().map(|text| (*text).to_owned()).collect();
-    let mut text = painter.paint(Style::Bold, &line(&heading));
-    text.push('\n');
+    let mut text = Text::default();
+    text.push_line(&painter.paint(Style::Bold, Untrusted(&line(&heading))));
     for row in rows {
-        text.push_str(&line(row));
-        text.push('\n');
+        text.push_line(&text!("{}", Untrusted(&line(row))));
     }
     text
 }
@@ -156,7 +145,7 @@ const MAX_LINE_WIDTH: usize = 118;
 
 /// Returns the first line of a text, truncated to `room` characters with an ellipsis.
 fn truncate_text(text: &str, room: usize) -> String {
-    let text = without_control_characters(text.lines().next().unwrap_or_default());
+    let text = Untrusted(text.lines().next().unwrap_or_default()).to_string();
     match text.char_indices().nth(room) {
         Some(_) => {
             let kept: String = text.chars().take(room.saturating_sub(1)).collect();
@@ -177,15 +166,16 @@ mod tests {
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         let text = format_table(&["name", "words"], &rows, Painter(false));
         assert_eq!(
-            text,
-            "name       words\na          one\nlong name  \u{fffd}[31m\n"
+            text.as_str(),
+            "name       words\na          one\nlong name  \\u{1b}[31m\n"
         );
     }
 
     /// A painter without colours returns the text unchanged.
     #[test]
     fn text_is_unchanged_without_colour() {
-        assert_eq!(Painter(false).paint(Style::Red, "x"), "x");
-        assert_eq!(Painter(true).paint(Style::Red, "x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Painter(false).paint(Style::Red, "x").as_str(), "x");
+        let red = Painter(true).paint(Style::Red, "x");
+        assert_eq!(red.as_str(), "\u{1b}[31mx\u{1b}[0m");
     }
 }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::last_words::LastWords;
 use crate::queue::{self, Received, Receiver};
+use crate::terminal;
 
 /// Maximum length of a line from a server, in bytes; a longer line is read in pieces.
 const MAX_LINE_BYTES: u64 = 32 << 20;
@@ -19,6 +21,8 @@ const MAX_LINE_BYTES: u64 = 32 << 20;
 const CLOSE_WAIT: Duration = Duration::from_millis(700);
 /// Time that a server has to exit after SIGTERM.
 const TERMINATE_WAIT: Duration = Duration::from_millis(600);
+/// Time between the end of a server's output and its exit.
+const EXIT_WAIT: Duration = Duration::from_millis(200);
 /// Interval at which the exit of a server is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -32,9 +36,22 @@ pub struct RunningServer {
     child: Mutex<Child>,
     /// Standard input of the server; `None` after it was closed.
     input: Mutex<Option<ChildStdin>>,
+    /// Lines that the server wrote last to standard error.
+    words: LastWords,
     /// Id of the first process and of its group.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
     id: u32,
+}
+
+/// What becomes of the standard error of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerStderr {
+    /// It is that of this process; on a terminal, its lines are shown.
+    Inherited,
+    /// Its lines are shown.
+    Shown,
+    /// Its last lines are kept.
+    Kept,
 }
 
 /// Locks a mutex, also after a thread has panicked while it held the lock.
@@ -44,14 +61,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl RunningServer {
     /// Starts a server in a process group of its own; returns it and its standard output.
-    pub fn start(command: &[OsString], stderr: Stdio) -> anyhow::Result<(Arc<Self>, ChildStdout)> {
+    pub fn start(
+        command: &[OsString],
+        stderr: ServerStderr,
+    ) -> anyhow::Result<(Arc<Self>, ChildStdout)> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let mut command = Command::new(program);
+        let is_inherited = stderr == ServerStderr::Inherited && !terminal::stderr().is_terminal();
         command
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(stderr);
+            .stderr(if is_inherited {
+                Stdio::inherit()
+            } else {
+                Stdio::piped()
+            });
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         // The lock is held until the server is among those that a signal ends.
@@ -61,8 +86,13 @@ impl RunningServer {
         let mut child =
             child.with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let output = child.stdout.take().context("the server has no output")?;
+        let words = LastWords::default();
+        if let Some(piped) = child.stderr.take() {
+            words.read(piped, stderr != ServerStderr::Kept);
+        }
         let server = Arc::new(Self {
             input: Mutex::new(child.stdin.take()),
+            words,
             id: child.id(),
             child: Mutex::new(child),
         });
@@ -209,13 +239,8 @@ pub enum ServerOutput {
 }
 
 impl Process {
-    /// Starts a server; if `shows_stderr` is true, the server inherits standard error of this process.
-    pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
-        let stderr = if shows_stderr {
-            Stdio::inherit()
-        } else {
-            Stdio::null()
-        };
+    /// Starts a server.
+    pub fn start(command: &[OsString], stderr: ServerStderr) -> anyhow::Result<Self> {
         let (server, output) = RunningServer::start(command, stderr)?;
         let (sender, lines) = queue::bounded();
         thread::spawn(move || {
@@ -254,6 +279,16 @@ impl Process {
                 Received::End => return ServerOutput::End,
             }
         }
+    }
+
+    /// Returns the lines that a server which has exited wrote last to standard error.
+    pub fn last_words(&self) -> Vec<String> {
+        self.server.words.lines()
+    }
+
+    /// Returns the exit status of the server, if it has exited.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        self.server.wait(EXIT_WAIT)
     }
 
     /// Ends the server, as [`RunningServer::end`] does.

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -20,11 +20,12 @@ use crate::check::log_words;
 use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
-use crate::output::{Painter, Style, create, without_control_characters};
-use crate::process::RunningServer;
+use crate::output::{Painter, Style, create};
+use crate::process::{RunningServer, ServerStderr};
 use crate::queue::{self, Received, Receiver, Sender};
 use crate::registry::Registry;
-use crate::terminal::{raw_stdout, stderr};
+use crate::terminal::{print_to_stderr, raw_stdout, stderr};
+use crate::text::{Text, Untrusted, text};
 use crate::{Outcome, recording};
 
 /// The arguments of `mcp-exact proxy`.
@@ -121,7 +122,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         violating_messages: 0,
     };
     interrupt::end_processes_on_signals()?;
-    let (server, output) = RunningServer::start(&arguments.command, Stdio::inherit())?;
+    let (server, output) = RunningServer::start(&arguments.command, ServerStderr::Inherited)?;
     let input = ServerInput(Arc::clone(&server));
     let (sender, passed) = queue::bounded();
     let of_server = MessageSink {
@@ -212,7 +213,7 @@ static IS_FINISHED: AtomicBool = AtomicBool::new(false);
 /// Creates a file that the command line specifies; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
     match path {
-        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(stderr()))),
+        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(stderr().document()))),
         Some(path) => create(path).map(Some),
         None => Ok(None),
     }
@@ -300,7 +301,7 @@ impl Watcher {
         self.violating_messages += usize::from(!observed.breaches.is_empty());
         let painter = Painter::stderr();
         if self.is_tracing {
-            let _ = stderr().write_all(format_trace(&observed, &text, painter).as_bytes());
+            print_to_stderr(&format_trace(&observed, &text, painter));
         }
         if observed.breaches.is_empty() {
             return;
@@ -308,12 +309,13 @@ impl Watcher {
         match &mut self.report {
             Some(report) => {
                 let words = log_words(&observed, Painter(false));
+                let words = words.as_str();
                 let _ = writeln!(report, "{words}").and_then(|()| report.flush());
             }
             None if self.is_tracing => {}
             None => {
                 let words = log_words(&observed, painter);
-                let _ = writeln!(stderr(), "mcp-exact: {words}");
+                print_to_stderr(&text!("mcp-exact: {}", words));
             }
         }
     }
@@ -334,25 +336,24 @@ pub fn trace_observer() -> impl FnMut(Side, &[u8]) + Send + 'static {
         };
         let text = String::from_utf8_lossy(message.trim_ascii());
         let observed = conversation.observe(Some(from), &text);
-        let lines = format_trace(&observed, &text, Painter::stderr());
-        let _ = stderr().write_all(lines.as_bytes());
+        print_to_stderr(&format_trace(&observed, &text, Painter::stderr()));
     }
 }
 
 /// Formats a message for `--trace`: direction, revision, description, text, and violations.
-pub fn format_trace(observed: &CheckedMessage, text: &str, painter: Painter) -> String {
+pub fn format_trace(observed: &CheckedMessage, text: &str, painter: Painter) -> Text {
     let revision = observed.revision.unwrap_or("-");
-    let mut lines = format!(
-        "{} {} {}  {}\n",
+    let mut lines = text!(
+        "{} {} {}  {}",
         painter.paint(Style::Bold, observed.from.arrow()),
         painter.paint(Style::Faint, revision),
-        painter.paint(Style::Bold, &without_control_characters(&observed.label)),
-        without_control_characters(text.trim()),
+        painter.paint(Style::Bold, Untrusted(&observed.label)),
+        Untrusted(text.trim()),
     );
     for breach in &observed.breaches {
-        let words = painter.paint(Style::Red, &without_control_characters(&breach.to_line()));
+        let words = painter.paint(Style::Red, Untrusted(&breach.to_line()));
         let rule = painter.paint(Style::Faint, breach.rule.id);
-        lines.push_str(&format!("    {words} ({rule})\n"));
+        lines.push(&text!("\n    {} ({})", words, rule));
     }
     lines
 }

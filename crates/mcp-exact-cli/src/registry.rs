@@ -94,11 +94,13 @@ impl CompiledRevision {
     }
 }
 
-impl From<UnknownName> for anyhow::Error {
-    fn from(unknown: UnknownName) -> Self {
-        anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known_names)
+impl std::fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.problem, self.known_names)
     }
 }
+
+impl std::error::Error for UnknownName {}
 
 impl Registry {
     /// Creates a registry of the compiled revisions.
@@ -205,7 +207,7 @@ pub fn format_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
             0 => {}
             1..100 => list.push_str(", "),
             _ => {
-                list.push_str(",\n  ");
+                list.push_str(",\n");
                 width = 0;
             }
         }

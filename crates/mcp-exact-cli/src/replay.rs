@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,9 +15,10 @@ use crate::conversation::{Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
 use crate::output::{Painter, Style};
-use crate::process::{Process, ServerOutput};
+use crate::process::{Process, ServerOutput, ServerStderr};
 use crate::recording::Entry;
 use crate::terminal::stdout;
+use crate::text::{Untrusted, text};
 use crate::value::Value;
 
 /// The arguments of `mcp-exact replay`.
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // The conversation determines the sender of a bare message.
     let mut senders = Conversation::new(None, options);
     let mut player = Player {
-        server: Process::start(&arguments.command, true)?,
+        server: Process::start(&arguments.command, ServerStderr::Inherited)?,
         conversation: Conversation::new(None, options),
         limit: Duration::from_secs(arguments.timeout),
         ignored: &arguments.ignore,
@@ -81,11 +81,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ..
     } = player;
     server.end(Duration::from_secs(5));
-    let mut out = stdout().lock();
-    writeln!(
-        out,
-        "{compared} responses compared, {differing_responses} different, {violating_messages} messages with findings"
-    )?;
+    stdout().line(&text!(
+        "{} responses compared, {} different, {} messages with findings",
+        compared,
+        differing_responses,
+        violating_messages
+    ))?;
     Ok(match differing_responses + violating_messages {
         0 => Outcome::Valid,
         _ => Outcome::Invalid,
@@ -225,13 +226,13 @@ impl Player<'_> {
         if !found.is_empty() {
             self.differing_responses += 1;
             let painter = Painter::stdout();
-            let mut out = stdout().lock();
-            writeln!(out, "response {id}")?;
+            let mut out = stdout();
+            out.line(&text!("response {}", Untrusted(id)))?;
             for (pointer, before, after) in found {
-                let (before, after) = (format!("- {before}"), format!("+ {after}"));
-                let before = painter.paint(Style::Red, &before);
-                let after = painter.paint(Style::Green, &after);
-                writeln!(out, "  {pointer}\n    {before}\n    {after}")?;
+                let before = painter.paint(Style::Red, text!("- {}", Untrusted(&before)));
+                let after = painter.paint(Style::Green, text!("+ {}", Untrusted(&after)));
+                let pointer = Untrusted(&pointer);
+                out.line(&text!("  {}\n    {}\n    {}", pointer, before, after))?;
             }
         }
         Ok(())
@@ -263,7 +264,7 @@ impl Player<'_> {
         let observed = self.conversation.observe(Some(Direction::Server), &text);
         if !observed.breaches.is_empty() {
             self.violating_messages += 1;
-            writeln!(stdout(), "{}", log_words(&observed, Painter::stdout()))?;
+            stdout().line(&log_words(&observed, Painter::stdout()))?;
         }
         let Ok(json) = mcp_exact_wire::from_str::<Json>(&text) else {
             return Ok(());

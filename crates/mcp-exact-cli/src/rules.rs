@@ -12,6 +12,8 @@ pub enum Level {
     Must,
     /// SHOULD or SHOULD NOT.
     Should,
+    /// No rule of the specification: what widely used hosts do not accept.
+    Note,
 }
 
 /// Rule of the specification that messages can violate.
@@ -132,8 +134,14 @@ rules! {
         "Servers that support resources MUST declare the resources capability"
     CAPABILITY_PROMPTS "PROMPT.capability-declared" Must "server/prompts" "server/prompts"
         "Servers that support prompts MUST declare the prompts capability"
-    LIST_ANSWERED "TOOL.list-answered" Must "" "server/tools"
+    TOOLS_ANSWERED "TOOL.list-answered" Must "" "server/tools"
         "Servers that declare the tools capability MUST respond to tools/list requests"
+    RESOURCES_ANSWERED "RES.list-answered" Must "" "server/resources"
+        "Servers that declare the resources capability MUST respond to resources/list requests"
+    PROMPTS_ANSWERED "PROMPT.list-answered" Must "" "server/prompts"
+        "Servers that declare the prompts capability MUST respond to prompts/list requests"
+    PORTABLE_SCHEMA "HOST.portable-schema" Note "server/tools" "server/tools"
+        "Hosts give schemas of tools to models of several vendors, and widely used ones refuse some shapes, or a whole server because of them."
     TOOL_OUTPUT "TOOL.output-matches-schema" Must "server/tools" "server/tools"
         "Servers MUST provide structured results that conform to this schema."
     TOOL_NAMES "TOOL.names-unique" Should "server/tools" "server/tools"

@@ -1,6 +1,7 @@
 //! Address of a server on the command line: its URL, or the command that starts it.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use anyhow::bail;
 
@@ -8,32 +9,64 @@ use anyhow::bail;
 ///
 /// # Errors
 /// Returns an error if arguments follow the URL: an option after a command would be an argument of the server, so an
-/// option after a URL is probably a mistake.
+/// option after a URL is probably a mistake. Also if the only word is no program, but looks like a URL without its scheme, or
+/// like a whole command.
 pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
     let Some((first, further)) = server.split_first() else {
         bail!("there is no server; name its URL, or the command that starts it");
     };
-    let Some(url) = first
-        .to_str()
-        .filter(|text| text.starts_with("http://") || text.starts_with("https://"))
-    else {
+    let text = first.to_str().unwrap_or_default();
+    let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
+    if !lower.starts_with("http://") && !lower.starts_with("https://") {
+        if further.is_empty() && !Path::new(first).exists() {
+            refuse_mistake(text)?;
+        }
         return Ok(None);
-    };
+    }
     if let Some(argument) = further.first() {
         let argument = argument.to_string_lossy();
         bail!("`{argument}` follows the URL of the server; put options before the URL");
     }
-    Ok(Some(url))
+    Ok(Some(text))
+}
+
+/// Returns an error that says what to write instead of a word that cannot be a command.
+fn refuse_mistake(word: &str) -> anyhow::Result<()> {
+    let (authority, _) = word.split_once('/').unwrap_or((word, ""));
+    if let Some((host, port)) = authority.rsplit_once(':') {
+        let is_host = !host.is_empty() && host.chars().all(|letter| !letter.is_whitespace());
+        if is_host && port.parse::<u16>().is_ok() {
+            bail!("`{word}` is no command; a URL begins with its scheme: http://{word}");
+        }
+    }
+    for scheme in ["ws://", "wss://", "file://"] {
+        if word.starts_with(scheme) {
+            bail!(
+                "`{word}` is no URL of HTTP; write http:// or https://, or the command that starts the server"
+            );
+        }
+    }
+    if word.trim().contains(char::is_whitespace) {
+        bail!(
+            "there is no program `{word}`; write the command and its arguments as words of their own, without quotes around \
+             them: {}",
+            word.trim()
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn server(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
     /// Arguments after a URL are an error; a command may have any arguments.
     #[test]
     fn options_after_a_url_are_refused() {
-        let server = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let command = server(&["node", "server.js", "--json"]);
         assert_eq!(parse_url(&command).expect("a command has arguments"), None);
         let address = server(&["http://127.0.0.1/mcp"]);
@@ -48,5 +81,42 @@ mod tests {
             "`--json` follows the URL of the server; put options before the URL"
         );
         assert!(parse_url(&[]).is_err());
+    }
+
+    /// What is neither a URL nor a command is refused with what to write instead.
+    #[test]
+    fn mistakes_are_named() {
+        for (word, expected) in [
+            (
+                "localhost:18101/mcp",
+                "a URL begins with its scheme: http://localhost:18101/mcp",
+            ),
+            (
+                "127.0.0.1:80",
+                "a URL begins with its scheme: http://127.0.0.1:80",
+            ),
+            (
+                "[::1]:80/mcp",
+                "a URL begins with its scheme: http://[::1]:80/mcp",
+            ),
+            (
+                "ws://a/mcp",
+                "write http:// or https://, or the command that starts the server",
+            ),
+            (
+                "node server.js",
+                "without quotes around them: node server.js",
+            ),
+        ] {
+            let error = parse_url(&server(&[word])).expect_err(word);
+            assert!(error.to_string().ends_with(expected), "{error}");
+        }
+        for command in [&["node"][..], &["./a:b"], &["npx", "a:1"], &["C:\\a"]] {
+            assert_eq!(
+                parse_url(&server(command)).expect("a command"),
+                None,
+                "{command:?}"
+            );
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The commands access the data of `mcp-exact-redis` directly, without connecting to a server.
 
-use std::io::{self, Write};
+use std::io::{self, Stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::client::block_on;
-use crate::output::without_control_characters;
-use crate::terminal::stdout;
+use crate::terminal::{Stream, stdout};
+use crate::text::{Text, Untrusted, text};
 
 /// Environment variable with the URL of Redis; an argument would be visible to other users.
 const URL_VARIABLE: &str = "MCP_EXACT_REDIS";
@@ -136,7 +136,7 @@ impl ConnectionArguments {
 /// Prints all sessions, or those of one principal.
 async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
-    let mut out = stdout().lock();
+    let mut out = stdout();
     let mut written = Ok(());
     let visit = |entry: SessionEntry| {
         let is_wanted = arguments.principal.is_none() || arguments.principal == entry.principal;
@@ -146,12 +146,11 @@ async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     };
     sessions.visit(visit).await?;
     written?;
-    out.flush()?;
     Ok(Outcome::Valid)
 }
 
 /// Prints a session as one line of text or JSON.
-fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io::Result<()> {
+fn print_entry(out: &mut Stream<Stdout>, entry: &SessionEntry, is_json: bool) -> io::Result<()> {
     let expires = entry.expires.as_secs();
     if is_json {
         let line = json!({
@@ -163,23 +162,23 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
             "subscriptions": entry.subscriptions,
             "expiresInSeconds": expires,
         });
-        return writeln!(out, "{line}");
+        return out.json(&line);
     }
-    let expires = humantime::format_duration(Duration::from_secs(expires));
-    write!(
-        out,
+    let expires = humantime::format_duration(Duration::from_secs(expires)).to_string();
+    let mut line = text!(
         "{}  {}  {}",
-        without_control_characters(&entry.id),
-        entry.revision,
-        without_control_characters(&entry.client)
-    )?;
+        Untrusted(&entry.id),
+        Untrusted(&entry.revision.to_string()),
+        Untrusted(&entry.client)
+    );
     if let Some(principal) = &entry.principal {
-        write!(out, "  principal {}", without_control_characters(principal))?;
+        line.push(&text!("  principal {}", Untrusted(principal)));
     }
     if entry.subscriptions > 0 {
-        write!(out, "  {} subscribed", entry.subscriptions)?;
+        line.push(&text!("  {} subscribed", entry.subscriptions));
     }
-    writeln!(out, "  expires in {expires}")
+    line.push(&text!("  expires in {}", Untrusted(&expires)));
+    out.line(&line)
 }
 
 /// Ends the sessions with the given ids, or all sessions of a principal.
@@ -202,16 +201,15 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
             unknown.push(id);
         }
     }
-    let mut out = stdout().lock();
+    let mut out = stdout();
     if arguments.json {
-        writeln!(out, "{}", json!({ "ended": ended, "unknown": unknown }))?;
+        out.json(&json!({ "ended": ended, "unknown": unknown }))?;
     } else {
-        writeln!(out, "{ended} ended")?;
+        out.line(&text!("{} ended", ended))?;
         for id in &unknown {
-            writeln!(out, "unknown: {}", without_control_characters(id))?;
+            out.line(&text!("unknown: {}", Untrusted(id)))?;
         }
     }
-    out.flush()?;
     Ok(if unknown.is_empty() {
         Outcome::Valid
     } else {
@@ -222,7 +220,6 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
 /// Prints the numbers of sessions, streams and processes, as text or JSON.
 async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     let stats = arguments.connection.open()?.stats().await?;
-    let mut out = stdout().lock();
     if arguments.json {
         let line = json!({
             "sessions": stats.sessions,
@@ -232,24 +229,28 @@ async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
             "busMessages": stats.bus_messages,
             "redisBytes": stats.memory,
         });
-        writeln!(out, "{line}")?;
+        stdout().json(&line)?;
     } else {
-        print_stats(&mut out, &stats)?;
+        stdout().text(&format_stats(&stats))?;
     }
-    out.flush()?;
     Ok(Outcome::Valid)
 }
 
-/// Prints the numbers as lines of text.
-fn print_stats(out: &mut impl Write, stats: &SessionStats) -> io::Result<()> {
+/// Formats the numbers as lines of text.
+fn format_stats(stats: &SessionStats) -> Text {
     let total: usize = stats.sessions.values().sum();
-    writeln!(out, "{total:>12} sessions")?;
+    let mut lines = text!("{:>12} sessions\n", total);
     for (revision, count) in &stats.sessions {
-        writeln!(out, "{count:>12}   of {revision}")?;
+        let revision = revision.to_string();
+        lines.push(&text!("{:>12}   of {}\n", *count, Untrusted(&revision)));
     }
-    writeln!(out, "{:>12} ended, until their records expire", stats.ended)?;
-    writeln!(out, "{:>12} streams with events", stats.streams)?;
-    writeln!(out, "{:>12} processes", stats.processes)?;
-    writeln!(out, "{:>12} messages on the bus", stats.bus_messages)?;
-    writeln!(out, "{:>12} bytes of Redis in all", stats.memory)
+    lines.push(&text!(
+        "{:>12} ended, until their records expire\n",
+        stats.ended
+    ));
+    lines.push(&text!("{:>12} streams with events\n", stats.streams));
+    lines.push(&text!("{:>12} processes\n", stats.processes));
+    lines.push(&text!("{:>12} messages on the bus\n", stats.bus_messages));
+    lines.push(&text!("{:>12} bytes of Redis in all\n", stats.memory));
+    lines
 }

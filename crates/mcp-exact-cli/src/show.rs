@@ -1,7 +1,6 @@
 //! `mcp-exact show`: prints a type or a method of a revision with its documentation, and its later changes.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -14,6 +13,7 @@ use crate::output::{Painter, Style};
 use crate::registry::{CompiledRevision, Registry};
 use crate::revisions::COMPILED;
 use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact show`.
 #[derive(Args)]
@@ -84,7 +84,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             method,
             definitions,
         };
-        return print_text(&(serde_json::to_string_pretty(&shown)? + "\n"));
+        stdout().pretty_json(&shown)?;
+        return Ok(Outcome::Valid);
     }
     let painter = Painter::stdout();
     let mut text = String::new();
@@ -95,14 +96,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         add_definition(&mut text, ir, definition, painter);
     }
     add_changes(&mut text, ir, name, painter)?;
-    print_text(&text)
+    print_text(text)
 }
 
-/// Prints a text to standard output.
-fn print_text(text: &str) -> anyhow::Result<Outcome> {
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+/// Prints a text, which is of the schemas in this program, to standard output.
+fn print_text(text: String) -> anyhow::Result<Outcome> {
+    stdout().text(&Text::of_program(text))?;
     Ok(Outcome::Valid)
 }
 
@@ -158,12 +157,13 @@ fn print_names(
             .collect(),
     };
     if arguments.json {
-        return print_text(&(serde_json::to_string_pretty(&names)? + "\n"));
+        stdout().pretty_json(&names)?;
+        return Ok(Outcome::Valid);
     }
     let painter = Painter::stdout();
     let mut text = format!(
         "{}\n",
-        painter.paint(Style::Bold, &format!("Methods of {}", ir.revision))
+        painter.paint(Style::Bold, text!("Methods of {}", Untrusted(&ir.revision)))
     );
     for method in &ir.methods {
         _ = writeln!(
@@ -176,12 +176,12 @@ fn print_names(
     _ = writeln!(
         text,
         "{}",
-        painter.paint(Style::Bold, &format!("Types of {}", ir.revision))
+        painter.paint(Style::Bold, text!("Types of {}", Untrusted(&ir.revision)))
     );
     for name in names.types {
         _ = writeln!(text, "  {name}");
     }
-    print_text(&text)
+    print_text(text)
 }
 
 /// Describes which sides send a method.
@@ -213,7 +213,7 @@ fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     } else {
         "notification"
     };
-    let name = painter.paint(Style::Bold, &method.method);
+    let name = painter.paint(Style::Bold, Untrusted(&method.method));
     _ = writeln!(
         text,
         "{name} ({kind}, {}, revision {})",
@@ -240,7 +240,7 @@ fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
 
 /// Appends a definition with its description and its members.
 fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
-    let name = painter.paint(Style::Bold, &definition.name);
+    let name = painter.paint(Style::Bold, Untrusted(&definition.name));
     _ = writeln!(text, "{name} (revision {})", ir.revision);
     add_description(text, definition.description.as_deref(), "  ");
     match &definition.shape {
@@ -248,7 +248,7 @@ fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: 
             for member in members {
                 let optional = if member.required { "" } else { "?" };
                 let value = render::member_words(ir, &member.value);
-                let name = painter.paint(Style::Green, &member.name);
+                let name = painter.paint(Style::Green, Untrusted(&member.name));
                 _ = writeln!(text, "  {name}{optional}: {value}");
                 add_description(text, member.description.as_deref(), "      ");
             }

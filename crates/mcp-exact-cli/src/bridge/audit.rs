@@ -42,7 +42,7 @@ pub fn open_log(
 ) -> anyhow::Result<((CallObserver, RepairObserver), LineLog)> {
     let is_stderr = path == Path::new("-");
     let out: Box<dyn Write + Send> = if is_stderr {
-        Box::new(stderr())
+        Box::new(stderr().document())
     } else {
         let mut options = OpenOptions::new();
         let file = private(options.append(true).create(true)).open(path);

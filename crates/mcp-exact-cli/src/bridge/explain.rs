@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +19,8 @@ use super::matrix::Matrix;
 use super::{Losses, ReportedLossKind, Setup, format_servers};
 use crate::Outcome;
 use crate::client::{Settings, add_hint};
-use crate::output::without_control_characters;
 use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact bridge explain`.
 #[derive(Debug, Args)]
@@ -109,18 +108,22 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect(std::future::ready(None)).await?;
-    let mut out = stdout().lock();
-    writeln!(out, "{}", format_servers(&bridge))?;
+    let mut out = stdout();
+    out.line(&text!("{}", Untrusted(&format_servers(&bridge))))?;
     let mut outcome = Outcome::Valid;
     for revision in offered.into_iter().rev() {
         let offers = format_offers(&bridge, revision).await?;
         let lost = std::mem::take(&mut *lost.lock().unwrap_or_else(PoisonError::into_inner));
-        writeln!(out, "\nclient of {revision}: {offers}")?;
+        out.line(&text!(
+            "\nclient of {}: {}",
+            revision.as_str(),
+            Untrusted(&offers)
+        ))?;
         if let Some(client) = mcp_exact_revisions::find(revision.as_str()) {
-            write_changes(&mut out, &bridge, client)?;
+            out.text(&format_changes(&bridge, client))?;
         }
         if lost.is_empty() {
-            writeln!(out, "  nothing is lost in the lists")?;
+            out.line(&"  nothing is lost in the lists".into())?;
             continue;
         }
         outcome = Outcome::Invalid;
@@ -130,32 +133,30 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
                 Some(only) if subjects.len() == 1 => format!(" ({only})"),
                 Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
             };
-            writeln!(
-                out,
-                "  lost: {method}{of}: {}",
-                without_control_characters(&member)
-            )?;
+            out.line(&text!(
+                "  lost: {}{}: {}",
+                Untrusted(&method),
+                Untrusted(&of),
+                Untrusted(&member)
+            ))?;
         }
     }
     Ok(outcome)
 }
 
-/// Writes the features of each server that work, change, or can be lost in calls, for a client of one revision.
-fn write_changes(
-    out: &mut impl Write,
-    bridge: &Bridge,
-    client: &RevisionSpec,
-) -> anyhow::Result<()> {
+/// Formats the features of each server that work, change, or can be lost in calls, for a client of one revision.
+fn format_changes(bridge: &Bridge, client: &RevisionSpec) -> Text {
+    let mut changes = Text::default();
     for (name, info) in bridge.servers() {
         let Some(info) = info else {
             continue;
         };
         if let Some(server) = mcp_exact_revisions::find(info.revision.as_str()) {
             let matrix = Matrix::for_server(&name, client, server, &info.capabilities);
-            write!(out, "{matrix}")?;
+            changes.push(&matrix.to_text());
         }
     }
-    Ok(())
+    changes
 }
 
 /// Prints the features that work, change or are lost for clients of each revision with any server of the revision
@@ -175,15 +176,15 @@ fn explain_revision(
         .revisions;
     let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
     let server = spec(server).context("the revision of the server is not known")?;
-    let mut out = stdout().lock();
+    let mut out = stdout();
     let mut outcome = Outcome::Valid;
-    writeln!(out, "server of {}", server.id())?;
+    out.line(&text!("server of {}", server.id()))?;
     for client in offered.into_iter().rev().filter_map(spec) {
         let matrix = Matrix::new(client, server);
         if !matrix.lost_features.is_empty() {
             outcome = Outcome::Invalid;
         }
-        write!(out, "\nclient of {}\n{matrix}", client.id())?;
+        out.text(&text!("\nclient of {}\n{}", client.id(), matrix.to_text()))?;
     }
     Ok(outcome)
 }

@@ -1,14 +1,13 @@
 //! `mcp-exact bridge --limits`: the limits that hold with the settings, in total, for one client and for one object, and what the
 //! gateway needs at most.
 
-use std::io::Write as _;
-
 use mcp_exact::transport::event_log::MemoryEventLogLimits;
 use mcp_exact::transport::http::server::{HttpServerOptions, ListenOptions};
 
 use super::Setup;
 use crate::output::{Painter, format_table};
 use crate::terminal::stdout;
+use crate::text::{Untrusted, text};
 
 /// Copies of a message that exist at the same time: as received, as read, as converted, and as sent.
 const COPIES: usize = 4;
@@ -233,19 +232,17 @@ impl Limits {
         let heading = ["limit", "total", "one client", "each", "memory", "set by"];
         let rows: Vec<Vec<String>> = rows.collect();
         let mut out = stdout();
-        write!(out, "{}", format_table(&heading, &rows, Painter::stdout()))?;
-        writeln!(
-            out,
+        out.text(&format_table(&heading, &rows, Painter::stdout()))?;
+        out.line(&text!(
             "\nat most: {} of memory, {} processes of servers, {} sockets",
-            bytes(self.memory()),
+            Untrusted(&bytes(self.memory())),
             self.processes,
             self.sockets
-        )?;
-        writeln!(
-            out,
+        ))?;
+        out.line(&text!(
             "besides: answers that clients do not read, up to {} for each connection, and the memory of the processes",
-            bytes(self.answer)
-        )
+            Untrusted(&bytes(self.answer))
+        ))
     }
 }
 

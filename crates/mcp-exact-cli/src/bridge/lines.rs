@@ -6,7 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::terminal::stderr;
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
 
 /// Maximum number of lines that wait to be written.
 pub(super) const MAX_WAITING_LINES: usize = 10_000;
@@ -110,9 +111,13 @@ impl Drop for LineLog {
             && let Some(name) = &self.name
         {
             let seconds = self.within.as_secs();
-            let line = format!("the log {name} has not taken its last lines in {seconds} seconds");
+            let line = text!(
+                "the log {} has not taken its last lines in {} seconds",
+                Untrusted(name),
+                seconds
+            );
             // Standard error may take nothing, either.
-            thread::spawn(move || writeln!(stderr(), "{line}"));
+            thread::spawn(move || print_to_stderr(&line));
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -133,7 +138,9 @@ impl LineLog {
             if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
                 && let Some(name) = &of_log
             {
-                let _ = writeln!(stderr(), "the log {name} cannot be written: {error}");
+                let (name, error) = (Untrusted(name), error.to_string());
+                let error = Untrusted(&error);
+                print_to_stderr(&text!("the log {} cannot be written: {}", name, error));
             }
         };
         let write = move || {

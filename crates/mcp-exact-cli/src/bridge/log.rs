@@ -18,6 +18,7 @@ use super::lines::{LineLog, LineQueue};
 #[cfg(feature = "telemetry")]
 use super::telemetry;
 use crate::terminal::stderr;
+use crate::text::{Text, Untrusted, text};
 
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
@@ -28,14 +29,16 @@ pub struct Stderr(Arc<LineQueue>);
 
 impl Stderr {
     /// Adds a line, without its line break.
-    pub fn line(&self, line: &str) {
+    pub fn line(&self, line: &Text) {
         self.0.add_line(format!("{line}\n"));
     }
 }
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.add_line(String::from_utf8_lossy(bytes).into_owned());
+        // An event is one line, whatever its fields have.
+        let event = String::from_utf8_lossy(bytes);
+        self.line(&text!("{}", Untrusted(event.trim_end_matches('\n'))));
         Ok(bytes.len())
     }
 
@@ -71,7 +74,7 @@ impl LogAndTraces {
             _ => default_filter(),
         };
         let left_out = |count| format!("{count} lines are left out: nobody has read them\n");
-        let lines = LineLog::start(Box::new(stderr()), None, END_TIMEOUT, left_out)?;
+        let lines = LineLog::start(Box::new(stderr().document()), None, END_TIMEOUT, left_out)?;
         let stderr = Stderr(Arc::clone(&lines.queue));
         let log = tracing_subscriber::fmt::layer()
             .with_writer(move || stderr.clone())

@@ -3,6 +3,8 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
 
+use crate::text::{Text, Untrusted, text};
+
 /// Feature that revisions may lack, and the side that sends the messages with the feature.
 struct Feature {
     /// Function that returns true if a revision defines the feature.
@@ -208,12 +210,14 @@ fn lifecycle_changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'stat
     changes
 }
 
-impl std::fmt::Display for Matrix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { server_name, .. } = self;
-        writeln!(f, "  {server_name}works: {}", self.working.join(", "))?;
+impl Matrix {
+    /// Formats the features as lines of text.
+    pub fn to_text(&self) -> Text {
+        let name = Untrusted(&self.server_name);
+        let working = self.working.join(", ");
+        let mut lines = text!("  {}works: {}\n", name, Untrusted(&working));
         for change in &self.changes {
-            writeln!(f, "  {server_name}changes: {change}")?;
+            lines.push(&text!("  {}changes: {}\n", name, Untrusted(change)));
         }
         let lost = if self.has_calls_only {
             "calls can lose"
@@ -221,11 +225,11 @@ impl std::fmt::Display for Matrix {
             "lost"
         };
         for loss in &self.lost_features {
-            writeln!(f, "  {server_name}{lost}: {loss}")?;
+            lines.push(&text!("  {}{}: {}\n", name, lost, Untrusted(loss)));
         }
         if self.changes.is_empty() && self.lost_features.is_empty() && !self.has_calls_only {
-            writeln!(f, "  messages pass as they came")?;
+            lines.push(&"  messages pass as they came\n".into());
         }
-        Ok(())
+        lines
     }
 }

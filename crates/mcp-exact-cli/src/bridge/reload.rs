@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
 
 use super::config::{Config, ConfiguredServer};
-use crate::output::without_control_characters;
+use crate::text::{Untrusted, text};
 
 /// Interval at which the configuration file is read.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl ConfigReloader {
                     format!("the configuration was not reloaded, nothing has changed: {error:#}")
                 }
             };
-            self.stderr.line(&without_control_characters(&words));
+            self.stderr.line(&text!("{}", Untrusted(&words)));
         }
     }
 

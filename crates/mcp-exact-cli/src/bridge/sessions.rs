@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::config::Sessions;
-use crate::terminal::stderr;
+#[cfg(feature = "sessions")]
+use crate::terminal::print_to_stderr;
+#[cfg(feature = "sessions")]
+use crate::text::{Untrusted, text};
 
 /// Number of writes between two removals of expired files.
 const WRITES_PER_SWEEP: u64 = 1024;
@@ -62,9 +65,11 @@ impl OpenedStores {
             #[cfg(feature = "sessions")]
             Self::Redis(redis) => {
                 if let Err(error) = redis.end().await {
-                    use std::io::Write as _;
-                    let words = "[sessions] redis: the lease was not ended";
-                    let _ = writeln!(stderr(), "{words}: {error}");
+                    let error = error.to_string();
+                    print_to_stderr(&text!(
+                        "[sessions] redis: the lease was not ended: {}",
+                        Untrusted(&error)
+                    ));
                 }
             }
         }

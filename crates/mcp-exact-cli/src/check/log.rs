@@ -1,6 +1,6 @@
 //! `mcp-exact check --log`: checks recordings of conversations, each message in the context of the earlier messages.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::{Arguments, check_standard_input_once, print_line, read_file};
 use crate::conversation::{Breach, CheckedMessage, Conversation, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style, without_control_characters};
+use crate::output::{Painter, Style};
 use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 use crate::{Outcome, print_error};
 
 /// Output line of `--json` for a message with a violation.
@@ -56,7 +57,7 @@ impl<'a> BreachLine<'a> {
 /// Checks the recordings.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     check_standard_input_once(&arguments.log)?;
-    let revision = match &arguments.revision {
+    let revision = match &arguments.subject.revision {
         Some(id) => Some(Registry::new().revision(id)?.revision.id()),
         None => None,
     };
@@ -77,7 +78,10 @@ fn check_file(
     let bytes = match read_file(file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            print_error(&format!("cannot read {name}: {error}"));
+            print_error(&text!(
+                "{}",
+                Untrusted(&format!("cannot read {name}: {error}"))
+            ));
             return Ok(Outcome::Unreadable);
         }
     };
@@ -87,7 +91,7 @@ fn check_file(
     };
     let mut conversation = Conversation::new(revision, options);
     let (mut messages, mut wrong) = (0, 0);
-    let mut out = stdout().lock();
+    let mut out = stdout();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -110,24 +114,30 @@ fn check_file(
                 breaches: observed.breaches.iter().map(BreachLine::new).collect(),
             })?;
         } else {
-            writeln!(
-                out,
-                "{name}:{}: {}",
+            out.line(&text!(
+                "{}:{}: {}",
+                Untrusted(&name),
                 index + 1,
                 format_verdict(&observed, Painter::stdout())
-            )?;
+            ))?;
         }
     }
     if !arguments.json {
         let waiting =
             [Direction::Client, Direction::Server].map(|side| conversation.pending_count(side));
         let revision = conversation.negotiated().unwrap_or("no handshake");
-        let mut summary = format!("{name}: {messages} messages, {wrong} with findings, {revision}");
+        let mut summary = text!(
+            "{}: {} messages, {} with findings, {}",
+            Untrusted(&name),
+            messages,
+            wrong,
+            revision
+        );
         let waiting: usize = waiting.iter().sum();
         if waiting > 0 {
-            summary.push_str(&format!(", {waiting} requests without response"));
+            summary.push(&text!(", {} requests without response", waiting));
         }
-        writeln!(out, "{summary}")?;
+        out.line(&summary)?;
     }
     Ok(match wrong {
         0 => Outcome::Valid,
@@ -136,17 +146,13 @@ fn check_file(
 }
 
 /// Formats a message and its violations as text, one line per violation.
-pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> String {
-    let label = format!(
-        "{} {}",
-        observed.from.name(),
-        painter.paint(Style::Bold, &without_control_characters(&observed.label))
-    );
-    let mut text = label;
+pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> Text {
+    let label = painter.paint(Style::Bold, Untrusted(&observed.label));
+    let mut text = text!("{} {}", observed.from.name(), label);
     for breach in &observed.breaches {
         let rule = painter.paint(Style::Faint, breach.rule.id);
-        let words = painter.paint(Style::Red, &without_control_characters(&breach.to_line()));
-        text.push_str(&format!("\n  {words} ({rule})"));
+        let words = painter.paint(Style::Red, Untrusted(&breach.to_line()));
+        text.push(&text!("\n  {} ({})", words, rule));
     }
     text
 }

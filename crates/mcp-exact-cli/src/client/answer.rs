@@ -4,7 +4,7 @@
 //! request is declined.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 
 use anyhow::{anyhow, bail};
 use mcp_exact::{
@@ -14,8 +14,10 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::parse_assignment;
-use crate::output::{Painter, Style, without_control_characters};
-use crate::terminal::stderr;
+use crate::names::suggest;
+use crate::output::{Painter, Style};
+use crate::terminal::{print_to_stderr, stderr};
+use crate::text::{Text, Untrusted, text};
 
 /// Responder to input requests: takes values from the command line, and asks the user on the terminal for all other
 /// values.
@@ -46,7 +48,7 @@ impl Answers {
             Ok((name.to_owned(), value.to_owned()))
         });
         Ok(Self {
-            server: without_control_characters(server),
+            server: server.to_owned(),
             assigned_values: assigned_values.collect::<anyhow::Result<_>>()?,
             terminal: Mutex::new(()),
         })
@@ -73,7 +75,7 @@ impl Answers {
                 Field::Value(value) => drop(values.insert(name.clone(), value)),
                 Field::Skip => {}
                 Field::Decline => {
-                    print_line_to_terminal("  declined");
+                    print_to_stderr(&"  declined".into());
                     return form.decline();
                 }
             }
@@ -87,17 +89,19 @@ impl Answers {
         let _turn = self.terminal.lock().await;
         self.print_question(visit.message());
         let painter = Painter::stderr();
-        let host = painter.paint(Style::Bold, visit.host());
-        print_line_to_terminal(&format!(
-            "  It wants you to visit a page of {host}:\n\n{}\n",
-            visit.url()
+        print_to_stderr(&text!(
+            "  It wants you to visit a page of {}:\n\n{}\n",
+            painter.paint(Style::Bold, Untrusted(visit.host())),
+            Untrusted(visit.url())
         ));
         for warning in visit.warnings() {
-            print_line_to_terminal(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
+            let warning = warning.to_string();
+            let warning = text!("  Careful: {}.", Untrusted(&warning));
+            print_to_stderr(&painter.paint(Style::Red, warning));
         }
         let question =
             "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
-        match prompt_user(question).await.as_deref() {
+        match prompt_user(&question.into()).await.as_deref() {
             Some("y" | "Y" | "yes") => VisitAnswer::Accept,
             Some(_) => VisitAnswer::Decline,
             None => VisitAnswer::Cancel,
@@ -106,11 +110,9 @@ impl Answers {
 
     /// Prints the message of an input request.
     fn print_question(&self, message: &str) {
-        let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
-        print_line_to_terminal(&format!(
-            "{heading}: {}",
-            without_control_characters(message)
-        ));
+        let heading = text!("{} asks", Untrusted(&self.server));
+        let heading = Painter::stderr().paint(Style::Bold, heading);
+        print_to_stderr(&text!("{}: {}", heading, Untrusted(message).indented()));
     }
 
     /// Returns the value of a field from the command line, or prompts for the value until the user enters a valid one.
@@ -119,35 +121,39 @@ impl Answers {
             return match parse_value(field, assigned_values) {
                 Ok(value) => Field::Value(value),
                 Err(error) => {
-                    print_line_to_terminal(&format!("  {name}: {error}"));
+                    let error = error.to_string();
+                    print_to_stderr(&text!("  {}: {}", Untrusted(name), Untrusted(&error)));
                     Field::Decline
                 }
             };
         }
         let title = field["title"].as_str().unwrap_or(name);
-        let mut question = format!("  {}", without_control_characters(title));
+        let mut question = text!("  {}", Untrusted(title));
         if let Some(description) = field["description"].as_str() {
-            question.push_str(&format!(" ({})", without_control_characters(description)));
+            question.push(&text!(" ({})", Untrusted(description)));
         }
         let choices = allowed_values(field);
         if !choices.is_empty() {
-            question.push_str(&format!(" [{}]", choices.join(" | ")));
+            question.push(&text!(" [{}]", Untrusted(&choices.join(" | "))));
         } else if let Some(kind) = field["type"].as_str() {
-            question.push_str(&format!(" [{kind}]"));
+            question.push(&text!(" [{}]", Untrusted(kind)));
         }
         let default = field.get("default");
         if let Some(default) = default {
-            question.push_str(&format!(" default {default}"));
+            question.push(&text!(" default {}", Untrusted(&default.to_string())));
         }
-        question.push_str(": ");
+        question.push(&": ".into());
         loop {
             let Some(text) = prompt_user(&question).await else {
                 return match (default, is_required) {
                     (Some(default), _) => Field::Value(default.clone()),
                     (None, false) => Field::Skip,
                     (None, true) => {
-                        print_line_to_terminal(&format!(
-                            "  {name} is required; --answer {name}=VALUE answers it"
+                        let name = Untrusted(name);
+                        print_to_stderr(&text!(
+                            "  {} is required; --answer {}=VALUE answers it",
+                            name,
+                            name
                         ));
                         Field::Decline
                     }
@@ -158,14 +164,14 @@ impl Answers {
                     (Some(default), _) => return Field::Value(default.clone()),
                     (None, false) => return Field::Skip,
                     (None, true) => {
-                        print_line_to_terminal("    it is required; end of input declines");
+                        print_to_stderr(&"    it is required; end of input declines".into());
                         continue;
                     }
                 }
             }
             match parse_value(field, &text) {
                 Ok(value) => return Field::Value(value),
-                Err(error) => print_line_to_terminal(&format!("    {error}")),
+                Err(error) => print_to_stderr(&text!("    {}", Untrusted(&error.to_string()))),
             }
         }
     }
@@ -173,39 +179,31 @@ impl Answers {
     /// Responds to a sampling request with the value of `--answer sampling=TEXT`, or with text that the user enters.
     pub async fn answer_sampling(&self, request: SampleRequest) -> SampleReply {
         let _turn = self.terminal.lock().await;
-        let heading = format!("{} asks a model", self.server);
-        let heading = Painter::stderr().paint(Style::Bold, &heading);
-        print_line_to_terminal(&format!(
-            "{heading}: {}",
-            without_control_characters(&request.text())
-        ));
+        let heading = text!("{} asks a model", Untrusted(&self.server));
+        let heading = Painter::stderr().paint(Style::Bold, heading);
+        let question = request.text();
+        print_to_stderr(&text!("{}: {}", heading, Untrusted(&question).indented()));
         match self.assigned_values.get("sampling").cloned() {
             Some(text) => SampleReply::message("person", Content::text(text)),
-            None => match prompt_user("  Answer as the model (end of input refuses): ").await {
-                Some(text) => SampleReply::message("person", Content::text(text)),
-                None => {
-                    print_line_to_terminal("  refused; --answer sampling=TEXT answers it");
-                    SampleReply::refuse("the user refused the request")
+            None => {
+                match prompt_user(&"  Answer as the model (end of input refuses): ".into()).await {
+                    Some(text) => SampleReply::message("person", Content::text(text)),
+                    None => {
+                        print_to_stderr(&"  refused; --answer sampling=TEXT answers it".into());
+                        SampleReply::refuse("the user refused the request")
+                    }
                 }
-            },
+            }
         }
     }
 }
 
-/// Prints a line to standard error, which is normally the terminal.
-pub(super) fn print_line_to_terminal(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
-}
-
 /// Prompts the user for a line; returns `None` at the end of input, or if standard input is not a terminal.
-async fn prompt_user(question: &str) -> Option<String> {
+async fn prompt_user(question: &Text) -> Option<String> {
     if !io::stdin().is_terminal() {
         return None;
     }
-    let mut stderr = stderr();
-    let _ = stderr
-        .write_all(question.as_bytes())
-        .and_then(|()| stderr.flush());
+    let _ = stderr().text(question);
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
@@ -216,7 +214,7 @@ async fn prompt_user(question: &str) -> Option<String> {
 }
 
 /// Returns the allowed values of a field, which are empty if its schema does not restrict them.
-fn allowed_values(field: &Value) -> Vec<String> {
+pub fn allowed_values(field: &Value) -> Vec<String> {
     let field = match field.get("items") {
         Some(items) => items,
         None => field,
@@ -227,12 +225,39 @@ fn allowed_values(field: &Value) -> Vec<String> {
     plain_values
         .chain(titled)
         .filter_map(Value::as_str)
-        .map(without_control_characters)
+        .map(str::to_owned)
         .collect()
 }
 
-/// Parses text as a value of the JSON type that a schema specifies.
+/// Parses text as a value of the JSON type that a schema specifies: of a union, the first type that takes it, and text last.
 pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
+    let variants = field["anyOf"].as_array().or(field["oneOf"].as_array());
+    if let Some(variants) = variants.filter(|_| field.get("type").is_none()) {
+        let is_null = |variant: &&Value| variant["type"] == "null";
+        let is_text = |variant: &&Value| variant["type"] == "string";
+        if text == "null" && variants.iter().any(|variant| is_null(&variant)) {
+            return Ok(Value::Null);
+        }
+        let (texts, others): (Vec<&Value>, Vec<&Value>) = variants
+            .iter()
+            .filter(|variant| !is_null(variant))
+            .partition(is_text);
+        let mut parsed = others
+            .iter()
+            .chain(&texts)
+            .map(|variant| parse_value(variant, text));
+        let first = parsed.next().unwrap_or_else(|| Ok(Value::from(text)));
+        return match first {
+            Ok(value) => Ok(value),
+            Err(error) => parsed.find_map(Result::ok).ok_or(error),
+        };
+    }
+    let may_be_null = field["type"]
+        .as_array()
+        .is_some_and(|kinds| kinds.contains(&"null".into()));
+    if may_be_null && text == "null" {
+        return Ok(Value::Null);
+    }
     let kind = match &field["type"] {
         Value::String(kind) => kind.as_str(),
         // The variants of a nullable type include null.
@@ -261,10 +286,14 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         },
         "array" => match parsed() {
             Ok(value) if value.is_array() => Ok(value),
-            _ => Ok(text
+            _ if text.is_empty() => Ok(Value::Array(Vec::new())),
+            _ => text
                 .split(',')
-                .map(|item| Value::from(item.trim()))
-                .collect()),
+                .map(|item| match field.get("items") {
+                    Some(items) => parse_value(items, item.trim()),
+                    None => Ok(Value::from(item.trim())),
+                })
+                .collect(),
         },
         "object" => match parsed() {
             Ok(value) if value.is_object() => Ok(value),
@@ -275,11 +304,19 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// Parses assignments `NAME=VALUE` to an object; the schema of each property determines the type of its value.
-pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
+/// Parses assignments `NAME=VALUE` to an object; the schema of each property determines the type of its value. Names that the
+/// schema does not have are refused unless `is_any_allowed` is true.
+pub fn parse_assignments(
+    schema: &Value,
+    assignments: &[String],
+    is_any_allowed: bool,
+) -> anyhow::Result<JsonObject> {
     let mut object = Map::new();
     for text in assignments {
         let (name, value) = parse_assignment(text)?;
+        if !is_any_allowed {
+            check_name(schema, name)?;
+        }
         let field = &schema["properties"][name];
         let value = parse_value(field, value).map_err(|error| anyhow!("{name}: {error}"))?;
         if object.insert(name.to_owned(), value).is_some() {
@@ -289,6 +326,25 @@ pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Resu
         }
     }
     JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is no object"))
+}
+
+/// Returns an error with similar names if a schema does not have a property.
+fn check_name(schema: &Value, name: &str) -> anyhow::Result<()> {
+    let is_open = match &schema["additionalProperties"] {
+        Value::Bool(is_open) => *is_open,
+        other => !other.is_null(),
+    };
+    // A schema without properties says nothing about their names.
+    let Some(properties) = schema["properties"].as_object() else {
+        return Ok(());
+    };
+    if properties.contains_key(name) || is_open || schema.get("patternProperties").is_some() {
+        return Ok(());
+    }
+    let known = properties.keys().map(String::as_str);
+    let mut problem = format!("there is no argument `{name}`");
+    suggest(&mut problem, name, known);
+    bail!("{problem}; --any-argument sends it all the same")
 }
 
 #[cfg(test)]
@@ -312,6 +368,22 @@ mod tests {
             check(json!({"type": "array"}), "a, b"),
             Some(json!(["a", "b"]))
         );
+        let numbers = json!({"type": "array", "items": {"type": "integer"}});
+        assert_eq!(check(numbers.clone(), "1, 2"), Some(json!([1, 2])));
+        assert_eq!(check(numbers.clone(), "1,x"), None);
+        assert_eq!(check(numbers.clone(), ""), Some(json!([])));
+        let union = json!({"anyOf": [{"type": "null"}, numbers]});
+        assert_eq!(check(union.clone(), "1,2"), Some(json!([1, 2])));
+        assert_eq!(check(union, "null"), Some(json!(null)));
+        let nullable = json!({"type": ["array", "null"], "items": {"type": "boolean"}});
+        assert_eq!(
+            check(nullable.clone(), "yes,no"),
+            Some(json!([true, false]))
+        );
+        assert_eq!(check(nullable, "null"), Some(json!(null)));
+        let either = json!({"oneOf": [{"type": "string"}, {"type": "number"}]});
+        assert_eq!(check(either.clone(), "1"), Some(json!(1)));
+        assert_eq!(check(either, "x"), Some(json!("x")));
         assert_eq!(
             check(json!({"type": "object"}), "{\"a\":1}"),
             Some(json!({"a": 1}))
@@ -324,12 +396,27 @@ mod tests {
     #[test]
     fn repeated_assignments_are_refused() {
         let given = ["a=1", "b=2", "a=3"].map(str::to_owned);
-        let error = parse_assignments(&json!({}), &given).expect_err("it is given twice");
+        let error = parse_assignments(&json!({}), &given, true).expect_err("it is given twice");
         assert_eq!(
             error.to_string(),
             r#"`a` is given twice; a list is one value: `a=a,b` or `a=["a","b"]`"#
         );
-        assert!(parse_assignments(&json!({}), &given[..2]).is_ok());
+        assert!(parse_assignments(&json!({}), &given[..2], true).is_ok());
+    }
+
+    /// An argument that the schema does not have is refused, with similar names.
+    #[test]
+    fn unknown_arguments_are_refused() {
+        let schema = json!({"type": "object", "properties": {"message": {"type": "string"}}});
+        let given = ["mesage=x".to_owned()];
+        let error = parse_assignments(&schema, &given, false).expect_err("it is unknown");
+        assert_eq!(
+            error.to_string(),
+            "there is no argument `mesage`; did you mean `message`?; --any-argument sends it all the same"
+        );
+        assert!(parse_assignments(&schema, &given, true).is_ok());
+        let open = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        assert!(parse_assignments(&open, &given, false).is_ok());
     }
 
     /// The allowed values are found in each form of enumeration: `enum`, `oneOf`, and `anyOf` of array items.

@@ -21,7 +21,8 @@ use mcp_exact::auth::client::{Browser, Headless, OAuth, OAuthError, OAuthRemedy,
 #[cfg(feature = "bridge")]
 use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint, HttpFuture};
 
-use super::answer::print_line_to_terminal;
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
 
 /// Environment variable with the secret of a registered client; an argument would be visible to other users.
 const CLIENT_SECRET_VARIABLE: &str = "MCP_EXACT_CLIENT_SECRET";
@@ -30,31 +31,36 @@ const CLIENT_SECRET_VARIABLE: &str = "MCP_EXACT_CLIENT_SECRET";
 #[derive(Debug, Clone, Args)]
 pub struct Authorization {
     /// Do not open a browser: print the URL to sign in at, and read the URL that the browser ends at.
-    #[arg(long)]
+    #[arg(long, help_heading = "Authorization")]
     headless: bool,
     /// The id that this program is registered with, instead of registering it. The variable MCP_EXACT_CLIENT_SECRET holds its
     /// secret, if it has one.
-    #[arg(long, value_name = "ID", requires = "issuer")]
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "issuer",
+        help_heading = "Authorization"
+    )]
     client_id: Option<String>,
     /// The authorization server to use, if the server names several.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = "Authorization")]
     issuer: Option<String>,
     /// Ask for a scope, besides those that the server names.
-    #[arg(long, value_name = "SCOPE")]
+    #[arg(long, value_name = "SCOPE", help_heading = "Authorization")]
     scope: Vec<String>,
     /// Take for granted that this authorization server supports PKCE, although its metadata does not say so, as that of Entra
     /// ID and Cognito.
-    #[arg(long, value_name = "ISSUER")]
+    #[arg(long, value_name = "ISSUER", help_heading = "Authorization")]
     assume_pkce: Vec<String>,
     /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the
     /// network can read the token.
-    #[arg(long)]
+    #[arg(long, help_heading = "Authorization")]
     allow_private_addresses: bool,
     /// Do not name the server in requests for tokens, which some authorization servers refuse (`invalid_target`).
-    #[arg(long)]
+    #[arg(long, help_heading = "Authorization")]
     no_resource_indicator: bool,
     /// Keep no token after this command.
-    #[arg(long)]
+    #[arg(long, help_heading = "Authorization")]
     forget: bool,
 }
 
@@ -110,6 +116,15 @@ impl Names {
                 name("client-id"),
                 name("issuer")
             ),
+            Some(OAuthRemedy::Header) => match self {
+                Self::Options => {
+                    "; if you have a token: --header 'Authorization: Bearer …'".to_owned()
+                }
+                #[cfg(feature = "bridge")]
+                Self::Keys => {
+                    "; if you have a token: headers = { Authorization = \"Bearer …\" }".to_owned()
+                }
+            },
             Some(OAuthRemedy::Issuer(issuer)) => {
                 format!(
                     "; if that is intended, write {issuer} for {}",
@@ -178,7 +193,8 @@ impl Authorization {
 /// Creates the user agent that opens the system browser.
 fn create_browser() -> Browser {
     Browser::default().open_with(|url| {
-        print_line_to_terminal(&format!("Sign in at {url}"));
+        let shown = url.to_string();
+        print_to_stderr(&text!("Sign in at {}", Untrusted(&shown)));
         open_browser(url).map_err(|error| format!("{error}; or add --headless"))
     })
 }

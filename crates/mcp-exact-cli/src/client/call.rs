@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use mcp_exact::{JsonObject, Progress, RawJson};
+use mcp_exact::{Client, Definition, JsonObject, Progress, RawJson};
 use serde_json::Value;
 
-use super::{Settings, add_hint, answer, print_line, run_with_server};
+use super::{Settings, add_hint, answer, run_with_server};
 use crate::Outcome;
 use crate::names::suggest;
-use crate::output::{Painter, Style, without_control_characters};
-use crate::terminal::stderr;
+use crate::output::{Painter, Style};
+use crate::terminal::{print_to_stderr, stderr, stdout};
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact call`.
 #[derive(Args)]
@@ -36,6 +37,9 @@ pub struct Arguments {
     /// Print the whole result as JSON.
     #[arg(long)]
     json: bool,
+    /// Send arguments that the schema of the tool does not have.
+    #[arg(long)]
+    any_argument: bool,
     #[command(flatten)]
     settings: Settings,
     /// The URL of the server, or the command that starts it with its arguments.
@@ -53,37 +57,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             None => {
                 let tools = client.tools().all().await.map_err(add_hint)?;
                 let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
-                    let mut problem = format!("the server has no tool `{}`", arguments.tool);
-                    let names: Vec<String> = tools
-                        .iter()
-                        .map(|tool| without_control_characters(&tool.name()))
-                        .collect();
-                    suggest(
-                        &mut problem,
-                        &arguments.tool,
-                        names.iter().map(String::as_str),
-                    );
-                    bail!(problem);
+                    return Err(suggest_tool(&arguments.tool, &tools, ""));
                 };
                 let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
                 let schema = schema.transpose()?.unwrap_or_default();
-                answer::parse_assignments(&schema, &arguments.values)?
+                answer::parse_assignments(&schema, &arguments.values, arguments.any_argument)?
             }
         };
-        let params = JsonObject::from_iter([
-            ("name", RawJson::string(&arguments.tool)),
-            ("arguments", values.into()),
-        ]);
-        let request = client.request("tools/call", Some(params));
-        let request = request
-            .idle_timeout(arguments.settings.request_timeout())
-            .on_progress(draw_progress_bar);
-        let result = request.await.map_err(add_hint);
-        clear_progress_bar();
-        let result: Value = result?.parse()?;
+        let result = call(&client, &arguments.settings, &arguments.tool, values).await?;
         client.close();
         if arguments.json {
-            print_line(&serde_json::to_string_pretty(&result)?)?
+            stdout().pretty_json(&result)?
         } else {
             print_result(&result)?
         }
@@ -93,6 +77,34 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Outcome::Valid
         })
     })
+}
+
+/// Calls a tool, and shows its progress.
+pub async fn call(
+    client: &Client,
+    settings: &Settings,
+    tool: &str,
+    arguments: JsonObject,
+) -> anyhow::Result<Value> {
+    let params = JsonObject::from_iter([
+        ("name", RawJson::string(tool)),
+        ("arguments", arguments.into()),
+    ]);
+    let request = client.request("tools/call", Some(params));
+    let request = request
+        .idle_timeout(settings.request_timeout())
+        .on_progress(show_progress);
+    let result = request.await.map_err(add_hint);
+    clear_progress_bar();
+    Ok(result?.parse()?)
+}
+
+/// Returns the error for a tool that the server does not have, with similar names.
+pub fn suggest_tool(name: &str, tools: &[Definition], hint: &str) -> anyhow::Error {
+    let mut problem = format!("the server has no tool `{name}`");
+    let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
+    suggest(&mut problem, name, names.iter().map(String::as_str));
+    anyhow!("{problem}{hint}")
 }
 
 /// Parses the JSON object of `--arguments`; `-` reads the text from standard input.
@@ -112,63 +124,77 @@ fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
 }
 
 /// Prints the content blocks of a tool result, or the structured content if there are no blocks.
-fn print_result(result: &Value) -> anyhow::Result<()> {
+pub fn print_result(result: &Value) -> anyhow::Result<()> {
     let painter = Painter::stdout();
     if result["isError"] == true {
-        let _ = writeln!(
-            stderr(),
-            "{}",
-            Painter::stderr().paint(Style::Red, "the tool failed")
-        );
+        print_to_stderr(&Painter::stderr().paint(Style::Red, "the tool failed"));
     }
     let blocks = result["content"].as_array().cloned().unwrap_or_default();
     for block in &blocks {
-        print_line(&format_block(block, painter))?;
+        // The text of a tool is what the user has asked for.
+        match block_text(block) {
+            Some(text) => writeln!(stdout().document(), "{text}")?,
+            None => stdout().line(&format_block(block, painter))?,
+        }
     }
     match result.get("structuredContent") {
-        Some(structured) if blocks.is_empty() => {
-            print_line(&serde_json::to_string_pretty(structured)?)?
-        }
+        Some(structured) if blocks.is_empty() => stdout().pretty_json(structured)?,
         _ => {}
     }
     Ok(())
 }
 
-/// Formats a content block as text: its text, or a description such as type and size.
-pub fn format_block(block: &Value, painter: Painter) -> String {
-    let word = |name: &str| without_control_characters(block[name].as_str().unwrap_or_default());
-    let faint = |words: String| painter.paint(Style::Faint, &words);
-    let size = |name: &str| block[name].as_str().map_or(0, |data| data.len() / 4 * 3);
-    match block["type"].as_str() {
-        Some("text") => word("text"),
-        Some(kind @ ("image" | "audio")) => faint(format!(
-            "[{kind} {}, about {} bytes; --json prints it]",
-            word("mimeType"),
-            size("data")
-        )),
-        Some("resource_link") => faint(format!("[resource {} {}]", word("uri"), word("name"))),
-        Some("resource") => match block["resource"]["text"].as_str() {
-            Some(text) => without_control_characters(text),
-            None => faint(format!(
-                "[resource {}]",
-                without_control_characters(block["resource"]["uri"].as_str().unwrap_or_default())
-            )),
-        },
-        _ => block.to_string(),
+/// Returns the text of a content block: of a text block, or of the resource in it.
+fn block_text(block: &Value) -> Option<&str> {
+    match block["type"].as_str()? {
+        "text" => block["text"].as_str(),
+        "resource" => block["resource"]["text"].as_str(),
+        _ => None,
     }
 }
 
-/// Draws the progress of a call on the terminal; does nothing if standard error is not a terminal.
-pub fn draw_progress_bar(progress: Progress) {
+/// Formats a content block: its text, of which each line but the first is indented, or a description such as type and size.
+pub fn format_block(block: &Value, painter: Painter) -> Text {
+    if let Some(text) = block_text(block) {
+        return Untrusted(text).indented();
+    }
+    let word = |name: &str| Untrusted(block[name].as_str().unwrap_or_default());
+    let faint = |words: Text| painter.paint(Style::Faint, words);
+    let size = |name: &str| block[name].as_str().map_or(0, |data| data.len() / 4 * 3);
+    match block["type"].as_str() {
+        Some("image" | "audio") => faint(text!(
+            "[{} {}, about {} bytes; --json prints it]",
+            word("type"),
+            word("mimeType"),
+            size("data")
+        )),
+        Some("resource_link") => faint(text!("[resource {} {}]", word("uri"), word("name"))),
+        Some("resource") => {
+            let uri = block["resource"]["uri"].as_str().unwrap_or_default();
+            faint(text!("[resource {}]", Untrusted(uri)))
+        }
+        _ => text!("{}", Untrusted(&block.to_string())),
+    }
+}
+
+/// Shows the progress of a call: as a bar on a terminal, and elsewhere as lines.
+pub fn show_progress(progress: Progress) {
     /// Width of the progress bar, in characters.
     const WIDTH: usize = 24;
     if !stderr().is_terminal() {
-        return;
+        let total = progress
+            .total
+            .map_or_else(String::new, |total| format!(" of {total}"));
+        let message = progress
+            .message
+            .map_or_else(String::new, |message| format!(": {message}"));
+        return print_to_stderr(&text!(
+            "progress: {}{}{}",
+            progress.done,
+            Untrusted(&total),
+            Untrusted(&message)
+        ));
     }
-    let message = progress
-        .message
-        .map(|message| without_control_characters(&message))
-        .unwrap_or_default();
     let words = match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
             let share = (progress.done / total).clamp(0.0, 1.0);
@@ -179,19 +205,20 @@ pub fn draw_progress_bar(progress: Progress) {
                 reason = "a share of a few characters"
             )]
             let filled = (share * WIDTH as f64).round() as usize;
-            format!(
+            text!(
                 "[{}{}] {:3.0} %",
-                "#".repeat(filled),
-                ".".repeat(WIDTH - filled),
+                Untrusted(&"#".repeat(filled)),
+                Untrusted(&".".repeat(WIDTH - filled)),
                 share * 100.0
             )
         }
-        None => format!("{} …", progress.done),
+        None => text!("{} …", progress.done),
     };
+    let message = progress.message.unwrap_or_default();
+    let message = Untrusted(&message);
     let mut stderr = stderr();
     let _ = stderr.clear_line();
-    let _ = write!(stderr, "{words} {message}");
-    let _ = stderr.flush();
+    let _ = stderr.text(&text!("{} {}", words, message));
 }
 
 /// Removes the progress bar from the terminal.

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
 
 use clap::Args;
 use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
 use mcp_exact_revisions::Lifecycle;
 use serde_json::{Value, json};
 
+use super::tap::SentLists;
 use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
-use crate::output::{Painter, Style, format_table, without_control_characters};
-use crate::terminal::{stderr, stdout};
+use crate::output::{Painter, Style, format_table};
+use crate::terminal::{print_to_stderr, stdout};
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact inspect`.
 #[derive(Args)]
@@ -37,21 +38,23 @@ pub struct Arguments {
 /// Prints the identity, tools, resources and prompts of the server.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     run_with_server(&arguments.settings, async {
+        if arguments.json {
+            arguments.settings.sent_lists.keep();
+        }
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         let description = ServerDescription::request_from(&client).await;
-        let text = if arguments.json {
-            serde_json::to_string_pretty(&description.to_json()?)? + "\n"
-        } else {
-            description.to_text()
-        };
         client.close();
         for (method, reason) in &description.failed {
             let word = Painter::stderr().paint(Style::Red, "not shown");
-            let reason = without_control_characters(reason);
-            let _ = writeln!(stderr(), "{word}: `{method}` failed: {reason}");
+            let reason = Untrusted(reason);
+            print_to_stderr(&text!("{}: `{}` failed: {}", word, *method, reason));
         }
-        stdout().lock().write_all(text.as_bytes())?;
+        if arguments.json {
+            stdout().pretty_json(&description.to_json(&arguments.settings.sent_lists)?)?;
+        } else {
+            stdout().text(&description.to_text())?;
+        }
         Ok(Outcome::Valid)
     })
 }
@@ -120,11 +123,13 @@ impl ServerDescription {
     }
 
     /// Returns the description as JSON.
-    fn to_json(&self) -> anyhow::Result<Value> {
-        let objects = |list: &[Definition]| -> anyhow::Result<Vec<Value>> {
-            let parsed = list
-                .iter()
-                .map(|definition| Ok(definition.object().parse()?));
+    fn to_json(&self, sent: &SentLists) -> anyhow::Result<Value> {
+        let list = |member: &str, list: &[Definition]| -> anyhow::Result<Vec<Value>> {
+            let parsed = list.iter().map(|definition| {
+                let mut entry = definition.object().parse()?;
+                sent.complete(member, &mut entry);
+                Ok(entry)
+            });
             parsed.collect()
         };
         let failed = self.failed.iter().map(|(method, reason)| (*method, reason));
@@ -135,48 +140,44 @@ impl ServerDescription {
             "serverInfo": self.info.as_ref().map(JsonObject::parse::<Value>).transpose()?,
             "capabilities": self.capabilities.parse::<Value>()?,
             "instructions": self.instructions,
-            "tools": objects(&self.tools)?,
-            "resources": objects(&self.resources)?,
-            "resourceTemplates": objects(&self.templates)?,
-            "prompts": objects(&self.prompts)?,
+            "tools": list("tools", &self.tools)?,
+            "resources": list("resources", &self.resources)?,
+            "resourceTemplates": list("resourceTemplates", &self.templates)?,
+            "prompts": list("prompts", &self.prompts)?,
             "failed": failed,
         }))
     }
 
     /// Returns the description as tables.
-    fn to_text(&self) -> String {
+    fn to_text(&self) -> Text {
         let painter = Painter::stdout();
         let info: Value = self
             .info
             .as_ref()
             .and_then(|info| info.parse().ok())
             .unwrap_or_default();
-        let word = |name: &str| without_control_characters(info[name].as_str().unwrap_or("?"));
-        let mut text = format!(
+        let word = |name: &str| Untrusted(info[name].as_str().unwrap_or("?"));
+        let mut text = text!(
             "{} {}\nrevision {}, {}\n",
-            painter.paint(Style::Bold, &word("name")),
+            painter.paint(Style::Bold, word("name")),
             word("version"),
-            self.revision,
+            Untrusted(&self.revision),
             self.lifecycle.map_or("unknown lifecycle", lifecycle_name),
         );
         let capabilities: Value = self.capabilities.parse().unwrap_or_default();
-        text.push_str(&format!(
+        text.push(&text!(
             "capabilities: {}\n",
-            format_capabilities(&capabilities)
+            Untrusted(&format_capabilities(&capabilities))
         ));
         if let Some(instructions) = &self.instructions {
-            text.push_str(&format!(
-                "instructions: {}\n",
-                without_control_characters(instructions)
-            ));
+            let instructions = Untrusted(instructions).indented();
+            text.push(&text!("instructions: {}\n", instructions));
         }
-        let mut part = |title: &str, heading: &[&str], rows: Vec<Vec<String>>| {
+        let mut part = |title: &'static str, heading: &[&str], rows: Vec<Vec<String>>| {
             if !rows.is_empty() {
-                let title = painter.paint(Style::Bold, &format!("{title} ({})", rows.len()));
-                text.push_str(&format!(
-                    "\n{title}\n{}",
-                    format_table(heading, &rows, Painter(false))
-                ));
+                let title = painter.paint(Style::Bold, text!("{} ({})", title, rows.len()));
+                let table = format_table(heading, &rows, Painter(false));
+                text.push(&text!("\n{}\n{}", title, table));
             }
         };
         let words = |definition: &Definition| {
@@ -233,18 +234,30 @@ async fn list_all(
     list: List,
     failed: &mut Vec<(&'static str, String)>,
 ) -> Vec<Definition> {
-    /// JSON-RPC error code of an unknown method.
-    const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {
         return Vec::new();
     }
     match list.all().await {
         Ok(all) => all,
-        Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => Vec::new(),
         Err(error) => {
-            failed.push((method, add_hint(error).to_string()));
+            note_failure(Err(error), method, failed);
             Vec::new()
         }
+    }
+}
+
+/// Adds the failure of a list, unless the server does not implement its method.
+fn note_failure(
+    read: Result<(), ClientError>,
+    method: &'static str,
+    failed: &mut Vec<(&'static str, String)>,
+) {
+    /// JSON-RPC error code of an unknown method.
+    const METHOD_NOT_FOUND: i64 = -32601;
+    match read {
+        Ok(()) => {}
+        Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => {}
+        Err(error) => failed.push((method, add_hint(error).to_string())),
     }
 }
 
@@ -267,12 +280,8 @@ fn format_capabilities(capabilities: &Value) -> String {
             .map(|(name, _)| name.as_str())
             .collect();
         match inner.as_slice() {
-            [] => without_control_characters(name),
-            inner => format!(
-                "{} ({})",
-                without_control_characters(name),
-                without_control_characters(&inner.join(", "))
-            ),
+            [] => name.clone(),
+            inner => format!("{name} ({})", inner.join(", ")),
         }
     };
     let all: Vec<String> = capabilities

@@ -7,10 +7,11 @@ use clap::{Args, ValueEnum};
 use mcp_exact::{ClientChange, JsonObject, RawJson};
 use tokio::sync::mpsc;
 
-use super::{Settings, add_hint, print_line, run_with_server};
+use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
 use crate::interrupt::Interrupted;
-use crate::output::without_control_characters;
+use crate::terminal::stdout;
+use crate::text::{Text, Untrusted, text};
 
 /// The arguments of `mcp-exact listen`.
 #[derive(Args)]
@@ -75,7 +76,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         } else {
             Some(client.subscribe(resources).await.map_err(add_hint)?)
         };
-        print_line(&format!("listening, revision {}", client.revision()))?;
+        let revision = client.revision().to_string();
+        stdout().line(&text!("listening, revision {}", Untrusted(&revision)))?;
         let end = async {
             match arguments.duration {
                 Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -90,7 +92,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 change = announced.recv() => match change {
                     Some(change) => {
                         left -= 1;
-                        print_line(&describe_change(&change))?;
+                        stdout().line(&describe_change(&change))?;
                     }
                     None => break,
                 },
@@ -107,15 +109,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Formats a change notification as a line of text.
-fn describe_change(change: &ClientChange) -> String {
+fn describe_change(change: &ClientChange) -> Text {
     match change {
-        ClientChange::Tools => "the list of tools has changed".to_owned(),
-        ClientChange::Prompts => "the list of prompts has changed".to_owned(),
-        ClientChange::Resources => "the list of resources has changed".to_owned(),
-        ClientChange::Resource(uri) => format!(
-            "the resource {} has changed",
-            without_control_characters(uri)
-        ),
-        _ => "something else has changed".to_owned(),
+        ClientChange::Tools => "the list of tools has changed".into(),
+        ClientChange::Prompts => "the list of prompts has changed".into(),
+        ClientChange::Resources => "the list of resources has changed".into(),
+        ClientChange::Resource(uri) => text!("the resource {} has changed", Untrusted(uri)),
+        _ => "something else has changed".into(),
     }
 }

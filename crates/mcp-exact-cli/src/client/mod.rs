@@ -12,11 +12,13 @@ pub mod listen;
 pub mod memory;
 pub mod prompt;
 pub mod read;
+pub mod session;
+mod tap;
 #[cfg(feature = "http")]
 mod trace;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,67 +29,80 @@ use mcp_exact::transport::ServerCommand;
 #[cfg(feature = "http")]
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
 use mcp_exact::{
-    Client, ClientError, Connect, LogMessage, MessageBudget, Repair, RepairRule, RepairedMessage,
-    Revision, Tolerance,
+    Client, ClientError, Connect, LogMessage, MessageBudget, NegotiationError, Repair, RepairRule,
+    RepairedMessage, Revision, Tolerance,
 };
 
 use self::memory::FileMemory;
 #[cfg(feature = "bridge")]
 use self::memory::RememberedUpstream;
+use self::tap::{OpenConnections, SentLists};
 use crate::interrupt::{self, Interrupted};
-use crate::output::{Painter, Style, without_control_characters};
+use crate::output::{Painter, Style};
 use crate::proxy;
 use crate::registry::Registry;
 use crate::server_address;
-use crate::terminal::{escape, stderr, stdout};
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
+use mcp_exact_revisions::Side;
 
 /// Connection to a server, and options of the client. Shared by all commands that talk to a server.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// Offer this revision only; without it all revisions, the newest first.
-    #[arg(long, short, value_name = "R", global = false)]
+    #[arg(
+        long,
+        short,
+        value_name = "R",
+        global = false,
+        help_heading = "Connection"
+    )]
     revision: Option<String>,
     /// Seconds to wait for the connection, and for each response, which each progress notification restarts; 60 without it.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection")]
     timeout: Option<u64>,
     /// Largest message of the server, in bytes; 32 MiB without it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     message_bytes: Option<usize>,
     /// Largest size of all messages of servers that arrive at the same time, in bytes; 256 MiB without it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     message_budget: Option<usize>,
     /// Most pages of a list of the server; 100 without it. A longer list ends with what was read.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     max_pages: Option<u64>,
     /// Refuse what breaks the schema of the protocol, instead of repairing it.
-    #[arg(long)]
+    #[arg(long, help_heading = "Connection")]
     strict: bool,
     /// Ask the server for its revisions, even if it was silent on that question in an earlier run.
-    #[arg(long)]
+    #[arg(long, help_heading = "Connection")]
     probe: bool,
     /// Print each message to standard error, with direction, revision and violations.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     trace: bool,
     /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
-    #[arg(long, value_name = "NAME: VALUE")]
+    #[arg(long, value_name = "NAME: VALUE", help_heading = "Connection")]
     header: Vec<String>,
     /// Set a variable in the environment of the server's process.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Connection")]
     env: Vec<String>,
     /// Give the server a root: a directory that it may work in, as a URI.
-    #[arg(long, value_name = "URI")]
+    #[arg(long, value_name = "URI", help_heading = "What the server gets")]
     root: Vec<String>,
     /// Answer a field of the server's forms, instead of asking on the terminal.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "What the server gets")]
     answer: Vec<String>,
     /// Do not show the standard error of the server.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     quiet: bool,
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: authorization::Authorization,
     #[arg(skip)]
     started: StartedCommands,
+    #[arg(skip)]
+    connections: OpenConnections,
+    #[arg(skip)]
+    sent_lists: SentLists,
 }
 
 /// Commands of servers that were started.
@@ -160,7 +175,11 @@ pub fn run_with_server<T>(
             interrupted = interrupt::received() => Err(interrupted.into()),
             ended = command => ended,
         };
-        settings.started.ended().await;
+        // Sessions over HTTP end with a request of their own.
+        let connections = settings.connections.ended();
+        tokio::join!(settings.started.ended(), async {
+            let _ = tokio::time::timeout(END_TIMEOUT, connections).await;
+        });
         ended
     })
 }
@@ -264,7 +283,16 @@ impl Settings {
                 let answers = Arc::clone(&sampling);
                 async move { answers.answer_sampling(request).await }
             })
-            .on_repair(print_repair)
+            .on_repair({
+                let printed = Mutex::new(HashSet::new());
+                move |repaired| {
+                    let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+                    // A list that is read again has the same ones.
+                    if printed.insert(repaired.to_string()) {
+                        print_repair(repaired);
+                    }
+                }
+            })
             .on_log(|message| print_log_message(&message)))
     }
 
@@ -408,9 +436,15 @@ impl Settings {
         }
         // Unless the user allows more, a server that does not accept the connection is given up before the negotiation is.
         let limit = self.given_timeout().unwrap_or(Duration::from_secs(10));
-        let client = HyperClient::new(limit);
-        endpoint = if self.trace {
-            endpoint.client(Arc::new(trace::TracingClient::new(client)))
+        let client = trace::CountedClient {
+            client: HyperClient::new(limit),
+            _held: self.connections.add(),
+        };
+        endpoint = if self.trace || self.sent_lists.is_kept() {
+            let lists = self.sent_lists.clone();
+            endpoint.client(Arc::new(trace::TracingClient::new(
+                client, self.trace, lists,
+            )))
         } else {
             endpoint.client(Arc::new(client))
         };
@@ -421,8 +455,20 @@ impl Settings {
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = ServerCommand::new(program).args(arguments);
-        if self.trace {
-            command = command.observe(proxy::trace_observer);
+        if self.trace || self.sent_lists.is_kept() {
+            let (lists, is_tracing) = (self.sent_lists.clone(), self.trace);
+            command = command.observe(move || {
+                let mut print = is_tracing.then(proxy::trace_observer);
+                let lists = lists.clone();
+                move |sender, message: &[u8]| {
+                    if sender == Side::Server {
+                        lists.observe(message);
+                    }
+                    if let Some(print) = &mut print {
+                        print(sender, message);
+                    }
+                }
+            });
         }
         for variable in &self.env {
             let (name, value) = parse_assignment(variable)?;
@@ -433,7 +479,7 @@ impl Settings {
             .shutdown_waits(CLOSE_WAIT, TERMINATE_WAIT)
             .stderr(move |line| {
                 if shows {
-                    let _ = writeln!(stderr(), "{}", escape(line));
+                    print_to_stderr(&text!("{}", Untrusted(line)));
                 }
             });
         self.started.add(&command);
@@ -465,7 +511,12 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
             let remedy = remedy_of_repair(repair);
             anyhow!("the list of `{method}` does not end ({repair}){remedy}")
         }
-        ClientError::NoMessage(_) => anyhow!("{error}; --trace shows what it sends"),
+        ClientError::NoMessage(printed) => {
+            anyhow!(
+                "{error}{}; --trace shows what it sends",
+                remedy_of_output(printed)
+            )
+        }
         #[cfg(feature = "oauth")]
         ClientError::Authorization(reason) => {
             anyhow!("{}", authorization::Names::Options.describe(reason))
@@ -480,10 +531,54 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
             let limit = negotiation.exceeded_limit().unwrap_or_default();
             anyhow!("{error}{}", remedy_of_limit(&limit))
         }
-        ClientError::Negotiation(_) => anyhow!(
-            "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
+        ClientError::Negotiation(NegotiationError::NoMessage(printed)) => anyhow!(
+            "{error}{}; --trace shows what it sends",
+            remedy_of_output(printed)
         ),
+        ClientError::Negotiation(_) | ClientError::Connect(_) => {
+            let words = error.to_string();
+            match remedy_of_scheme(&words) {
+                Some(remedy) => anyhow!("{words}; {remedy}"),
+                None if matches!(error, ClientError::Connect(_)) => anyhow!(words),
+                None => anyhow!(
+                    "{words}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
+                ),
+            }
+        }
         _ => anyhow!("{error}"),
+    }
+}
+
+/// Returns what to write instead of a command that prints what is no message, as the end of a sentence: a server that listens at
+/// a URL prints it.
+fn remedy_of_output(printed: &str) -> String {
+    let start = printed.find("http://").or_else(|| printed.find("https://"));
+    let url = start.map(|start| &printed[start..]);
+    let end = |url: &str| {
+        url.find(|letter: char| letter.is_whitespace() || "\"'`<>)]},;".contains(letter))
+    };
+    match url.map(|url| url[..end(url).unwrap_or(url.len())].trim_end_matches(['.', ':'])) {
+        Some(url) => format!("; if the server listens there, write {url} instead of the command"),
+        None => "; a server that is started by its command must write messages alone to standard output, and logs to \
+                 standard error"
+            .to_owned(),
+    }
+}
+
+/// Returns what to write instead of the scheme of a URL, if the words of an error show that it is the wrong one.
+pub fn remedy_of_scheme(words: &str) -> Option<&'static str> {
+    let is_plain = ["corrupt message", "InvalidContentType"];
+    let is_tls = [
+        "invalid HTTP version parsed",
+        "HTTP request to an HTTPS server",
+        "HTTP request was sent to HTTPS port",
+    ];
+    if is_plain.iter().any(|part| words.contains(part)) {
+        Some("the port speaks no TLS: write http:// instead of https://")
+    } else if is_tls.iter().any(|part| words.contains(part)) {
+        Some("the port speaks TLS: write https:// instead of http://")
+    } else {
+        None
     }
 }
 
@@ -509,32 +604,23 @@ fn print_repair(repaired: &RepairedMessage) {
     let painter = Painter::stderr();
     let word = painter.paint(Style::Yellow, "repaired");
     let remedy = remedy_of_repair(&repaired.repair);
-    let repaired = without_control_characters(&repaired.to_string());
-    let _ = writeln!(stderr(), "{word}: {repaired}{remedy}");
+    let repaired = repaired.to_string();
+    print_to_stderr(&text!("{}: {}{}", word, Untrusted(&repaired), remedy));
 }
 
 /// Prints a log message of the server to standard error.
 fn print_log_message(message: &LogMessage) {
     let painter = Painter::stderr();
     let level = format!("{:?}", message.level).to_lowercase();
-    let level = painter.paint(Style::Yellow, &level);
-    let logger = message
-        .logger
-        .as_deref()
-        .map(|logger| format!(" {}", without_control_characters(logger)));
+    let level = painter.paint(Style::Yellow, Untrusted(&level));
+    let logger = message.logger.as_deref();
+    let logger = logger.map(|logger| text!(" {}", Untrusted(logger)));
     let data: Result<String, _> = message.data.parse();
     let data = data.unwrap_or_else(|_| message.data.text().to_owned());
-    let _ = writeln!(
-        stderr(),
-        "{level}{}: {}",
+    print_to_stderr(&text!(
+        "{}{}: {}",
+        level,
         logger.unwrap_or_default(),
-        without_control_characters(&data)
-    );
-}
-
-/// Prints one line to standard output.
-fn print_line(line: &str) -> io::Result<()> {
-    let mut out = stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
+        Untrusted(&data).indented()
+    ));
 }

@@ -2,13 +2,18 @@
 
 use std::ffi::OsString;
 
+use anyhow::anyhow;
 use clap::Args;
+use mcp_exact::{Client, ClientError};
 use serde_json::Value;
 
 use super::call::format_block;
-use super::{Settings, add_hint, parse_assignment, print_line, run_with_server};
+use super::{Settings, add_hint, parse_assignment, run_with_server};
 use crate::Outcome;
-use crate::output::{Painter, Style, without_control_characters};
+use crate::names::suggest;
+use crate::output::{Painter, Style};
+use crate::terminal::stdout;
+use crate::text::{Untrusted, text};
 
 /// The arguments of `mcp-exact prompt`.
 #[derive(Args)]
@@ -38,8 +43,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     run_with_server(&arguments.settings, async {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
-        let prompt = client.prompt(&arguments.prompt, values);
-        let prompt = prompt.await.map_err(add_hint)?;
+        let prompt = match client.prompt(&arguments.prompt, values.clone()).await {
+            Ok(prompt) => prompt,
+            Err(error) => {
+                return Err(suggest_prompt(&client, &arguments.prompt, &values, error).await);
+            }
+        };
         client.close();
         let messages = prompt
             .items()
@@ -47,21 +56,59 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             .map(|message| message.parse::<Value>());
         let messages: Vec<Value> = messages.collect::<Result<_, _>>()?;
         if arguments.json {
-            print_line(&serde_json::to_string_pretty(&messages)?)?;
+            stdout().pretty_json(&messages)?;
             return Ok(Outcome::Valid);
         }
         let painter = Painter::stdout();
         if let Some(description) = prompt.description() {
-            print_line(&painter.paint(Style::Faint, &without_control_characters(description)))?;
+            let description = Untrusted(description).indented();
+            stdout().line(&painter.paint(Style::Faint, description))?;
         }
-        for message in &messages {
-            let role = without_control_characters(message["role"].as_str().unwrap_or_default());
-            let role = painter.paint(Style::Bold, &role);
-            print_line(&format!(
-                "{role}: {}",
-                format_block(&message["content"], painter)
-            ))?;
-        }
+        print_messages(&messages)?;
         Ok(Outcome::Valid)
     })
+}
+
+/// Prints the messages of a prompt, each with its role.
+pub fn print_messages(messages: &[Value]) -> anyhow::Result<()> {
+    let painter = Painter::stdout();
+    for message in messages {
+        let role = Untrusted(message["role"].as_str().unwrap_or_default());
+        let block = format_block(&message["content"], painter);
+        stdout().line(&text!("{}: {}", painter.paint(Style::Bold, role), block))?;
+    }
+    Ok(())
+}
+
+/// Converts the error of getting a prompt; suggests similar names of prompts and arguments if the server lists others.
+pub async fn suggest_prompt(
+    client: &Client,
+    name: &str,
+    values: &[(&str, &str)],
+    error: ClientError,
+) -> anyhow::Error {
+    let is_refused = matches!(error, ClientError::Server(_));
+    let mut problem = add_hint(error).to_string();
+    if !is_refused {
+        return anyhow!(problem);
+    }
+    let prompts = client.prompts().all().await.unwrap_or_default();
+    let names: Vec<String> = prompts.iter().map(|prompt| prompt.name()).collect();
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name() == name) else {
+        suggest(&mut problem, name, names.iter().map(String::as_str));
+        return anyhow!(problem);
+    };
+    let prompt: Value = prompt.object().parse().unwrap_or_default();
+    let known = prompt["arguments"].as_array().into_iter().flatten();
+    let known: Vec<&str> = known
+        .filter_map(|argument| argument["name"].as_str())
+        .collect();
+    for (argument, _) in values
+        .iter()
+        .filter(|(argument, _)| !known.contains(argument))
+    {
+        problem.push_str(&format!("; the prompt has no argument `{argument}`"));
+        suggest(&mut problem, argument, known.iter().copied());
+    }
+    anyhow!(problem)
 }

@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
-use mcp_exact::{JsonObject, RawJson};
+use mcp_exact::{Client, ClientError, JsonObject, RawJson};
 use serde_json::Value;
 
-use super::{Settings, add_hint, print_line, run_with_server};
+use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
-use crate::output::{without_control_characters, write};
+use crate::names::suggest_similar;
+use crate::output::write;
 use crate::terminal::stdout;
 
 /// The arguments of `mcp-exact read`.
@@ -46,10 +47,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let result = client.request("resources/read", Some(params));
             let result: Value = result.await.map_err(add_hint)?.parse()?;
             client.close();
-            print_line(&serde_json::to_string_pretty(&result)?)?;
+            stdout().pretty_json(&result)?;
             return Ok(Outcome::Valid);
         }
-        let contents = client.read(&arguments.uri).await.map_err(add_hint)?;
+        let contents = match client.read(&arguments.uri).await {
+            Ok(contents) => contents,
+            Err(error) => return Err(suggest_resource(&client, &arguments.uri, error).await),
+        };
         client.close();
         let is_terminal = arguments.output.as_os_str() == "-" && stdout().is_terminal();
         match contents.blob() {
@@ -59,11 +63,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Some(bytes) => write(&arguments.output, &bytes)?,
             None => {
                 let text = contents.text();
-                let text = if is_terminal {
-                    without_control_characters(&text)
-                } else {
-                    text
-                };
                 let end = if is_terminal && !text.ends_with('\n') {
                     "\n"
                 } else {
@@ -74,4 +73,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         Ok(Outcome::Valid)
     })
+}
+
+/// Converts the error of reading a resource; suggests similar URIs if the server lists others.
+pub async fn suggest_resource(client: &Client, uri: &str, error: ClientError) -> anyhow::Error {
+    let is_refused = matches!(error, ClientError::Server(_));
+    let mut problem = add_hint(error).to_string();
+    if is_refused {
+        let resources = client.resources().all().await.unwrap_or_default();
+        let uris: Vec<String> = resources
+            .iter()
+            .filter_map(|resource| resource.uri())
+            .collect();
+        if !uris.iter().any(|known| known == uri) {
+            suggest_similar(&mut problem, uri, uris.iter().map(String::as_str));
+        }
+    }
+    anyhow!(problem)
 }

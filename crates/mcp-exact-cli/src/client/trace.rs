@@ -1,6 +1,5 @@
 //! HTTP client that prints the messages of requests and responses.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -11,11 +10,13 @@ use mcp_exact::transport::http::client::{
 };
 use mcp_exact::transport::sse::{Decoded, Decoder};
 
+use super::tap::{Held, SentLists};
 use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
-use crate::output::{Painter, without_control_characters};
+use crate::output::Painter;
 use crate::proxy;
-use crate::terminal::stderr;
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
 
 /// Maximum size of an event that is parsed and printed, in bytes.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -23,17 +24,42 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 /// Maximum number of characters that are printed of a text that is no message.
 const MAX_SHOWN_CHARS: usize = 2000;
 
+/// HTTP client of a connection, which is open as long as somebody has the client.
+pub struct CountedClient {
+    /// HTTP client that sends the requests.
+    pub client: HyperClient,
+    /// Part of the connection.
+    pub _held: Held,
+}
+
+impl HttpClient for CountedClient {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        self.client.send(request)
+    }
+}
+
 /// HTTP client that prints the MCP messages in requests and responses, and the beginning of other bodies.
 pub struct TracingClient {
     /// HTTP client that sends the requests.
-    client: HyperClient,
+    client: CountedClient,
+    /// Receiver of the messages.
+    printer: Arc<Printer>,
+}
+
+/// Receiver of the messages of a connection.
+struct Printer {
     /// Conversation in which the messages are checked; the lock keeps their order.
-    printer: Arc<Mutex<Conversation>>,
+    conversation: Mutex<Conversation>,
+    /// True if messages are printed.
+    is_printing: bool,
+    /// Lists of the server.
+    lists: SentLists,
 }
 
 impl TracingClient {
-    /// Creates a tracing client that sends its requests with `client`.
-    pub fn new(client: HyperClient) -> Self {
+    /// Creates a client that sends its requests with `client`, keeps the lists of the server if they are wanted, and prints
+    /// messages if `is_printing` is true.
+    pub fn new(client: CountedClient, is_printing: bool, lists: SentLists) -> Self {
         // Messages of different streams may be printed in another order than sent.
         let options = Options {
             wants_unknown: false,
@@ -41,22 +67,32 @@ impl TracingClient {
         };
         Self {
             client,
-            printer: Arc::new(Mutex::new(Conversation::new(None, options))),
+            printer: Arc::new(Printer {
+                conversation: Mutex::new(Conversation::new(None, options)),
+                is_printing,
+                lists,
+            }),
         }
     }
 }
 
 /// Checks a message, and prints it to standard error.
-fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
+fn print_message(printer: &Printer, from: Direction, message: &[u8]) {
+    if from == Direction::Server {
+        printer.lists.observe(message);
+    }
+    if !printer.is_printing {
+        return;
+    }
     let text = String::from_utf8_lossy(message);
-    let mut conversation = printer.lock().unwrap_or_else(PoisonError::into_inner);
+    let conversation = printer.conversation.lock();
+    let mut conversation = conversation.unwrap_or_else(PoisonError::into_inner);
     let observed = conversation.observe(Some(from), &text);
-    let words = proxy::format_trace(&observed, &text, Painter::stderr());
-    let _ = stderr().write_all(words.as_bytes());
+    print_to_stderr(&proxy::format_trace(&observed, &text, Painter::stderr()));
 }
 
 /// Prints the messages of an event stream as far as they have arrived.
-fn print_events(decoder: &mut Decoder, bytes: &[u8], printer: &Mutex<Conversation>) {
+fn print_events(decoder: &mut Decoder, bytes: &[u8], printer: &Printer) {
     decoder.push(bytes);
     while let Some(event) = decoder.next_event() {
         if let Decoded::Event(event) = event
@@ -66,14 +102,14 @@ fn print_events(decoder: &mut Decoder, bytes: &[u8], printer: &Mutex<Conversatio
                 print_message(printer, Direction::Server, &event.data);
             } else {
                 let data = String::from_utf8_lossy(&event.data);
-                print_text(&format!("event {}: {data}", event.event));
+                printer.print_text(&format!("event {}: {data}", event.event));
             }
         }
     }
 }
 
 /// Prints the body of a response that is no event stream: a message, or the beginning of another text.
-fn print_body(media_type: &str, body: &[u8], printer: &Mutex<Conversation>) {
+fn print_body(media_type: &str, body: &[u8], printer: &Printer) {
     let json = serde_json::from_slice::<serde_json::Value>(body).ok();
     let is_json = media_type.starts_with("application/json");
     if json.is_some_and(|json| is_json || json.get("jsonrpc").is_some()) {
@@ -81,7 +117,7 @@ fn print_body(media_type: &str, body: &[u8], printer: &Mutex<Conversation>) {
     }
     let text = String::from_utf8_lossy(body);
     if !text.trim().is_empty() {
-        print_text(&format!("body: {text}"));
+        printer.print_text(&format!("body: {text}"));
     }
 }
 
@@ -101,11 +137,15 @@ async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientError> {
     Ok(whole.into())
 }
 
-/// Prints the beginning of a text that is no message, on one line.
-fn print_text(text: &str) {
-    let line: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let _ = writeln!(stderr(), "    {}", without_control_characters(&line));
+impl Printer {
+    /// Prints the beginning of a text that is no message, on one line.
+    fn print_text(&self, text: &str) {
+        if self.is_printing {
+            let line: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
+            let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            print_to_stderr(&text!("    {}", Untrusted(&line)));
+        }
+    }
 }
 
 impl HttpClient for TracingClient {
@@ -122,7 +162,9 @@ impl HttpClient for TracingClient {
             let location = location.and_then(|value| value.to_str().ok());
             let location = location.map_or_else(String::new, |to| format!(", Location: {to}"));
             let line = format!("{line}: {status}{location}");
-            let _ = writeln!(stderr(), "{}", without_control_characters(&line));
+            if printer.is_printing {
+                print_to_stderr(&text!("{}", Untrusted(&line)));
+            }
             let media_type = response.headers().get(http::header::CONTENT_TYPE);
             let media_type = media_type.and_then(|value| value.to_str().ok());
             let media_type = media_type.unwrap_or("").to_ascii_lowercase();

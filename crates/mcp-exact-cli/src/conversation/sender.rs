@@ -11,7 +11,7 @@ use crate::value::Value;
 
 impl Conversation {
     /// Returns the sender of a message, which the method or the answered request determines.
-    pub(super) fn find_sender(&self, value: Value<'_>) -> Direction {
+    pub fn find_sender(&self, value: Value<'_>) -> Direction {
         match value.kind() {
             Kind::Array => {
                 let items = value.items();
@@ -20,6 +20,12 @@ impl Conversation {
             }
             _ => self.find_sender_of_single(value),
         }
+    }
+
+    /// Returns the method of the unanswered request that a response answers, if there is one; `from` has sent the response.
+    pub fn method_of_answered(&self, from: Direction, id: Value<'_>) -> Option<&str> {
+        let pending = self.pending.get(&(from.peer(), id.key()))?;
+        Some(&pending.method)
     }
 
     /// Returns the sender of a message that is no batch.

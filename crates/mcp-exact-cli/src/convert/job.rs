@@ -6,33 +6,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use clap::ValueEnum;
 use mcp_exact_convert::{
     Context, ConvertError, KnownRevision, Loss, MessageKind, NewerMembers, Payload, Role, check,
     check_type, convert, convert_type,
 };
 use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::{message, names};
 use crate::check::format_location;
-use crate::message::Direction;
+use crate::message::{Direction, Part as Kind};
 use crate::names::{suggest_similar, truncate_name};
 use crate::registry::UnknownName;
-
-/// Part of a message that a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The params of a request.
-    Request,
-    /// The result of a request.
-    Result,
-    /// The params of a notification.
-    Notification,
-    /// The error that answers a request.
-    Error,
-}
+use crate::subject::OptionNames;
 
 /// Options of a conversion, which are not validated.
 #[derive(Debug, Clone)]
@@ -59,6 +45,8 @@ pub struct JobOptions<'a> {
     pub meta: Option<&'a JsonObject>,
     /// URI of the `resources/read` request, for its responses.
     pub uri: Option<&'a str>,
+    /// Names of the options in error messages.
+    pub names: OptionNames,
 }
 
 /// Reason why the options are invalid.
@@ -67,7 +55,7 @@ pub enum InvalidOptions {
     /// The name of a revision or definition is unknown.
     Name(UnknownName),
     /// Two options exclude each other, or one requires another; the text describes the remedy.
-    Contradiction(&'static str),
+    Contradiction(String),
 }
 
 /// Validated options of a conversion.
@@ -83,6 +71,8 @@ pub struct Job<'a> {
     strict: bool,
     /// Settings for the conversion library, such as the URI of the request.
     context: Context,
+    /// Names of the options in error messages.
+    pub names: OptionNames,
 }
 
 /// Kind of the documents to convert.
@@ -170,30 +160,38 @@ impl<'a> JobOptions<'a> {
             subject,
             strict: self.strict,
             context,
+            names: self.names,
         })
     }
 
     /// Returns the kind of the documents that the options specify; returns an error if options contradict each other.
-    fn parse_subject(&self) -> Result<Subject<'a>, &'static str> {
+    fn parse_subject(&self) -> Result<Subject<'a>, String> {
         let direction = self.direction;
+        let name = |option: &str| self.names.name(option);
+        let is_for_messages = |option: &str| {
+            let (option, definition) = (name(option), name("type"));
+            Err(format!(
+                "{option} is for messages; leave it or {definition} out"
+            ))
+        };
         match (self.definition, self.kind, self.method) {
-            (Some(_), Some(_), _) => Err("`kind` is for messages; leave it or `type` out"),
-            (Some(_), _, Some(_)) => Err("`method` is for messages; leave it or `type` out"),
-            (Some(_), _, _) if direction.is_some() => {
-                Err("`direction` is for messages; leave it or `type` out")
-            }
+            (Some(_), Some(_), _) => is_for_messages("part"),
+            (Some(_), _, Some(_)) => is_for_messages("method"),
+            (Some(_), _, _) if direction.is_some() => is_for_messages("direction"),
             (Some(name), None, None) => Ok(Subject::Definition(name)),
-            (None, Some(_), None) => {
-                Err("a part of a message has a type by its method; say which with `method`")
-            }
+            (None, Some(_), None) => Err(format!(
+                "a part of a message has a type by its method; say which with {}",
+                name("method")
+            )),
             (None, Some(kind), Some(method)) => Ok(Subject::Part(Part {
                 kind,
                 method,
                 direction,
             })),
-            (None, None, _) if self.id.is_some() => {
-                Err("a whole message has its own id; leave `id` out")
-            }
+            (None, None, _) if self.id.is_some() => Err(format!(
+                "a whole message has its own id; leave {} out",
+                name("id")
+            )),
             (None, None, method) => Ok(Subject::Message(method, direction)),
         }
     }
@@ -213,6 +211,20 @@ impl Job<'_> {
         }
     }
 
+    /// Converts a message of a recording, whose sender is known.
+    pub fn convert_recorded(
+        &self,
+        text: &str,
+        from: Direction,
+        answered: message::Answered<'_>,
+    ) -> Answer {
+        let mut findings = Findings::default();
+        match message::convert(self, text, answered, Some(from), &mut findings) {
+            Ok(json) => self.finish_answer(json, findings),
+            Err(problem) => Answer::failed(problem.to_string()),
+        }
+    }
+
     /// Creates the result of a conversion; with `strict`, losses cause an error.
     fn finish_answer(&self, json: Cow<'_, str>, findings: Findings) -> Answer {
         let Findings { losses, note } = findings;
@@ -223,7 +235,8 @@ impl Job<'_> {
             losses,
             error: refused.then(|| {
                 let losses = if lossy == 1 { "loss" } else { "losses" };
-                format!("refused because of {lossy} {losses}; leave `strict` out to allow losses")
+                let strict = self.names.name("strict");
+                format!("refused because of {lossy} {losses}; leave {strict} out to allow losses")
             }),
             note,
         }
@@ -249,7 +262,8 @@ impl Job<'_> {
                 Ok(json.unwrap_or(Cow::Borrowed("{}")))
             }
             Subject::Message(answered, direction) => {
-                message::convert(self, text, answered, direction, findings)
+                let answered = |_: &JsonObject| answered.map(str::to_owned);
+                message::convert(self, text, &answered, direction, findings)
             }
         }
     }
@@ -262,7 +276,7 @@ impl Job<'_> {
         findings: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         let root = Payload {
-            kind: part.kind.message_kind(),
+            kind: message_kind(part.kind),
             method: part.method,
             sender: self.sender(part),
         };
@@ -356,15 +370,13 @@ fn to_role(direction: Direction) -> Role {
     }
 }
 
-impl Kind {
-    /// Converts to the type of the conversion library.
-    fn message_kind(self) -> MessageKind {
-        match self {
-            Self::Request => MessageKind::Request,
-            Self::Result => MessageKind::Result,
-            Self::Notification => MessageKind::Notification,
-            Self::Error => MessageKind::Error,
-        }
+/// Converts a part to the type of the conversion library.
+fn message_kind(part: Kind) -> MessageKind {
+    match part {
+        Kind::Request => MessageKind::Request,
+        Kind::Result => MessageKind::Result,
+        Kind::Notification => MessageKind::Notification,
+        Kind::Error => MessageKind::Error,
     }
 }
 

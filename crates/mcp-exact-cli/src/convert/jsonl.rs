@@ -9,21 +9,22 @@ use std::borrow::Cow;
 use mcp_exact_wire::{JsonObject, RequestId};
 use serde::Deserialize;
 
-use super::job::{Answer, InvalidOptions, JobOptions, Kind};
+use super::job::{Answer, InvalidOptions, JobOptions};
 use crate::Outcome;
 use crate::jsonl::{answer_lines, parse_input};
-use crate::message::Direction;
+use crate::message::{Direction, Part};
+use crate::subject::OptionNames;
 
 /// Form of an input line, for error messages.
-const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
+const EXPECTED_OBJECT: &str = r#"{"revision", "to", "type", "json"}"#;
 
 /// Conversion that an input line requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InputLine<'a> {
     /// Revision of the document.
-    #[serde(borrow)]
-    from: Cow<'a, str>,
+    #[serde(borrow, alias = "from")]
+    revision: Cow<'a, str>,
     /// Revision to which the document is converted.
     #[serde(borrow)]
     to: Cow<'a, str>,
@@ -37,8 +38,8 @@ struct InputLine<'a> {
     #[serde(default)]
     direction: Option<Direction>,
     /// Part of a message that the document contains; `None` for a complete message.
-    #[serde(default)]
-    kind: Option<Kind>,
+    #[serde(default, alias = "kind")]
+    part: Option<Part>,
     /// True if a conversion with losses yields an error instead of a document.
     #[serde(default)]
     strict: Option<bool>,
@@ -72,21 +73,22 @@ pub fn run() -> anyhow::Result<Outcome> {
 fn convert_text(line: &[u8]) -> Result<Answer, String> {
     let question: InputLine = parse_input(line, EXPECTED_OBJECT)?;
     let wishes = JobOptions {
-        from: &question.from,
+        from: &question.revision,
         to: &question.to,
         definition: question.definition.as_deref(),
         method: question.method.as_deref(),
         direction: question.direction,
-        kind: question.kind,
+        kind: question.part,
         strict: question.strict.unwrap_or_default(),
         keep_newer: question.keep_newer.unwrap_or_default(),
         id: question.id.as_ref(),
         meta: question.meta.as_ref(),
         uri: question.uri.as_deref(),
+        names: OptionNames::Members,
     };
     let job = wishes.validate().map_err(|unfit| match unfit {
         InvalidOptions::Name(unknown) => unknown.problem,
-        InvalidOptions::Contradiction(problem) => problem.to_owned(),
+        InvalidOptions::Contradiction(problem) => problem,
     })?;
     Ok(job.convert_text(&question.json))
 }

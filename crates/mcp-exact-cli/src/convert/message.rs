@@ -8,19 +8,23 @@ use std::borrow::Cow;
 use mcp_exact_convert::check_type;
 use mcp_exact_wire::{DecodeError, HeadKind, Json, JsonObject, MessageHead, from_str};
 
-use super::job::{Findings, Job, Kind, Part, Problem};
-use crate::message::Direction;
+use super::job::{Findings, Job, Part, Problem};
+use crate::message::{Direction, Part as Kind};
+use crate::subject::OptionNames;
 
 /// Name of the definition of all messages in every revision.
 const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
 /// Method `resources/read`, the only method whose error codes differ between revisions.
 const READ_METHOD: &str = "resources/read";
 
-/// Converts a message or a batch; `answered` is the method of the request that a response answers.
+/// Function that returns the method of the request that a response answers, if it is known.
+pub type Answered<'a> = &'a dyn Fn(&JsonObject) -> Option<String>;
+
+/// Converts a message or a batch.
 pub fn convert<'t>(
     job: &Job<'_>,
     text: &'t str,
-    answered: Option<&str>,
+    answered: Answered<'_>,
     direction: Option<Direction>,
     findings: &mut Findings,
 ) -> Result<Cow<'t, str>, Problem> {
@@ -40,8 +44,8 @@ pub fn convert<'t>(
 struct Envelope<'a> {
     /// Options of the conversion.
     job: &'a Job<'a>,
-    /// Method of the request that a response answers, if known.
-    answered: Option<&'a str>,
+    /// Method of the request that a response answers.
+    answered: Answered<'a>,
     /// Sender of the messages, if specified.
     direction: Option<Direction>,
 }
@@ -86,8 +90,14 @@ impl Envelope<'_> {
     ) -> Result<Cow<'t, str>, Problem> {
         let head = MessageHead::parse(text).map_err(not_json)?;
         if head.kind == HeadKind::Other {
-            let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
-            return Err(new_problem("", reason.to_owned()));
+            let name = |option: &str| self.job.names.name(option);
+            let reason = format!(
+                "not a message; say what it is with {}, or with {} and {}",
+                name("type"),
+                name("part"),
+                name("method")
+            );
+            return Err(new_problem("", reason));
         }
         check_type(MESSAGE_DEFINITION, text, self.job.from)?;
         let method = head.method.as_deref();
@@ -102,7 +112,11 @@ impl Envelope<'_> {
             }
         };
         let mut remarks_here = Findings::default();
-        let converted = match method.or(self.answered) {
+        let answered = match method {
+            Some(_) => None,
+            None => (self.answered)(&from_str(text).map_err(not_json)?),
+        };
+        let converted = match method.or(answered.as_deref()) {
             Some(method) => {
                 let part_of = self.message_part(kind, method);
                 let converted = self.job.convert_part(part_of, part, &mut remarks_here);
@@ -163,9 +177,15 @@ impl Envelope<'_> {
                 return other.map_err(|problem| problem.at_location(&format!("/{name}")));
             }
         }
-        let reason = format!(
-            "the request that is answered decides what the {name} means; say its method with `method`"
-        );
+        let reason = match self.job.names {
+            OptionNames::Recording => {
+                format!("the recording has no request that this {name} answers")
+            }
+            names => format!(
+                "the request that is answered decides what the {name} means; say its method with {}",
+                names.name("method")
+            ),
+        };
         Err(new_problem(&format!("/{name}"), reason))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::process::{Process, ServerOutput};
+use crate::process::{Process, ServerOutput, ServerStderr};
 
 #[cfg(feature = "http")]
 pub use super::http::HttpSession;
@@ -49,10 +49,26 @@ impl Server {
         }
     }
 
+    /// Returns the same server over HTTP+SSE, if it has a URL that was tried over Streamable HTTP.
+    #[cfg(feature = "http")]
+    pub fn as_sse(&self) -> Option<Self> {
+        match self {
+            Self::Url(target) => Some(Self::Sse(std::sync::Arc::clone(target))),
+            _ => None,
+        }
+    }
+
     /// Opens a new connection; `shows_stderr` is true if standard error of a server process is displayed.
     pub fn open(&self, shows_stderr: bool) -> anyhow::Result<Channel> {
         match self {
-            Self::Command(command) => Ok(Channel::Process(Process::start(command, shows_stderr)?)),
+            Self::Command(command) => {
+                let stderr = if shows_stderr {
+                    ServerStderr::Shown
+                } else {
+                    ServerStderr::Kept
+                };
+                Ok(Channel::Process(Process::start(command, stderr)?))
+            }
             #[cfg(feature = "http")]
             Self::Url(target) => Ok(Channel::HttpSession(Box::new(HttpSession::new(target)))),
             #[cfg(feature = "http")]
@@ -85,6 +101,17 @@ impl Channel {
             Self::HttpSession(http) => http.send(message, revision, limit),
             #[cfg(feature = "http")]
             Self::SseSession(sse) => sse.send(message, limit),
+        }
+    }
+
+    /// Returns the HTTP status with which the latest message was refused, if it was.
+    pub fn error_status(&self) -> Option<u16> {
+        match self {
+            Self::Process(_) => None,
+            #[cfg(feature = "http")]
+            Self::HttpSession(http) => http.status().filter(|status| *status >= 400),
+            #[cfg(feature = "http")]
+            Self::SseSession(sse) => sse.error_status(),
         }
     }
 

@@ -3,10 +3,11 @@
 //! with its request.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::portable;
 use super::session::{Answer, Session, client_info};
 use crate::rules::{self, Rule};
 
@@ -48,7 +49,7 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
 /// `initialize`.
 pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     session.notify("notifications/initialized", json!({}));
-    session.listen(UNSOLICITED_WAIT);
+    check_initialized(session);
     check_ping(session);
     check_unknown_messages(session);
     let capabilities = result["capabilities"].clone();
@@ -69,6 +70,22 @@ pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &
     check_missing_metadata(session);
     check_features(session, &result["capabilities"].clone(), calls);
     check_subscriptions(session);
+}
+
+/// Checks that `notifications/initialized` is not refused: over HTTP by a status, elsewhere by an error.
+fn check_initialized(session: &mut Session<'_>) {
+    if let Some(status) = session.channel.error_status() {
+        let message = format!("notifications/initialized was refused with status {status}");
+        session.report_breach(&rules::HTTP_202, message);
+    }
+    let until = Instant::now() + UNSOLICITED_WAIT;
+    while let Ok(message) = session.receive(until.saturating_duration_since(Instant::now())) {
+        if message.get("method").is_none() && message.get("error").is_some() {
+            let code = &message["error"]["code"];
+            let message = format!("notifications/initialized was answered with the error {code}");
+            session.report_breach(&rules::NO_REPLY, message);
+        }
+    }
 }
 
 /// Checks that `ping` is answered with an empty result.
@@ -200,10 +217,21 @@ fn fetch_list(
         let result = match answer {
             Answer::Result(result) => result,
             answer => {
-                let is_main = member != "resourceTemplates";
-                if session.is_stateless && is_declared && page == 0 && is_main {
+                let rule = match member {
+                    "tools" => Some(&rules::TOOLS_ANSWERED),
+                    "resources" => Some(&rules::RESOURCES_ANSWERED),
+                    "prompts" => Some(&rules::PROMPTS_ANSWERED),
+                    // A server may have resources and no templates.
+                    _ => None,
+                };
+                // An error is an answer, as that of a server whose backend is away, unless it says that there is no such method.
+                let is_answered =
+                    matches!(&answer, Answer::Error(code, _) if *code != METHOD_NOT_FOUND);
+                if let Some(rule) = rule
+                    .filter(|_| session.is_stateless && is_declared && page == 0 && !is_answered)
+                {
                     let message = format!("{method} was answered with {}", answer.to_line());
-                    session.report_breach(&rules::LIST_ANSWERED, message);
+                    session.report_breach(rule, message);
                 }
                 return (page > 0).then_some(items);
             }
@@ -242,6 +270,10 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     let mut names = HashSet::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap_or_default();
+        for (place, reason) in portable::deviations(&tool["inputSchema"]) {
+            let message = format!("{place}: {reason}");
+            session.report_entry(&rules::PORTABLE_SCHEMA, format!("tool `{name}`"), message);
+        }
         if !names.insert(name) {
             session.report_breach(&rules::TOOL_NAMES, format!("two tools are called {name}"));
         }

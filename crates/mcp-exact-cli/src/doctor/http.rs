@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::checks::UNKNOWN_REVISION;
-use super::report::Report;
+use super::report::{Evidence, Report};
 use super::session::{client_info, is_json};
 use crate::conversation::Breach;
 use crate::process::ServerOutput;
@@ -36,7 +36,9 @@ pub struct Target {
     /// Headers of each request, from the command line.
     headers: HeaderMap,
     /// HTTP client that sends the requests.
-    pub client: HyperClient,
+    pub client: Arc<dyn HttpClient>,
+    /// Error of the latest request that has no response.
+    error: Mutex<Option<String>>,
     /// Runtime on which the requests run.
     pub runtime: Mutex<Runtime>,
 }
@@ -76,6 +78,31 @@ impl Exchange {
         (200..300).contains(&self.status)
     }
 
+    /// Describes status and error of a response against those that it should have: what is missing, or what is another.
+    fn compare_error(&self, status: u16, code: i64) -> String {
+        let found = self.error_code();
+        match (self.status == status, found) {
+            (true, None) => format!(
+                "status {status}, which is right, and no JSON-RPC error in its body: {code} is missing"
+            ),
+            (true, Some(found)) => {
+                format!("status {status}, which is right, and the error {found} instead of {code}")
+            }
+            (false, Some(found)) if found == code => format!(
+                "the error {code}, which is right, with status {} instead of {status}",
+                self.status
+            ),
+            (false, Some(found)) => format!(
+                "status {} and the error {found} instead of {status} and {code}",
+                self.status
+            ),
+            (false, None) => format!(
+                "status {} and no JSON-RPC error instead of {status} and {code}",
+                self.status
+            ),
+        }
+    }
+
     /// Returns the JSON-RPC error code in the first message, if any.
     fn error_code(&self) -> Option<i64> {
         let message: Value = serde_json::from_slice(self.messages.first()?).ok()?;
@@ -101,9 +128,52 @@ impl Target {
         Ok(Self {
             url: url.to_owned(),
             headers: map,
-            client: HyperClient::default(),
+            client: Arc::new(HyperClient::default()),
+            error: Mutex::new(None),
             runtime: Mutex::new(runtime),
         })
+    }
+
+    /// Obtains a token where the server demands one, unless the command line has given credentials.
+    #[cfg(feature = "oauth")]
+    pub fn authorize(mut self, oauth: mcp_exact::auth::client::OAuth) -> anyhow::Result<Self> {
+        use crate::client::authorization::Names;
+        if !self.headers.contains_key(http::header::AUTHORIZATION) {
+            let client = oauth.client(&self.url, Arc::clone(&self.client));
+            let client = client.map_err(|error| anyhow!(Names::Options.describe(&error)))?;
+            self.client = Arc::new(client);
+        }
+        Ok(self)
+    }
+
+    /// Removes and returns the error of the latest request that has no response.
+    pub fn take_error(&self) -> Option<String> {
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Returns the error for a request that has no response, and keeps it.
+    pub fn fail(
+        &self,
+        error: &mcp_exact::transport::http::client::HttpClientError,
+    ) -> anyhow::Error {
+        #[cfg(feature = "oauth")]
+        let authorization = error
+            .downcast_ref()
+            .map(|error| crate::client::authorization::Names::Options.describe(error));
+        #[cfg(not(feature = "oauth"))]
+        let authorization = None;
+        let words = authorization.unwrap_or_else(|| {
+            let words = describe_chain(&**error);
+            let remedy = crate::client::remedy_of_scheme(&words);
+            let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
+            format!("cannot reach {}: {words}{remedy}", self.url)
+        });
+        let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(words.clone());
+        anyhow!(words)
     }
 
     /// Starts a request with the headers of the command line.
@@ -138,7 +208,7 @@ impl Target {
             let sent = tokio::time::timeout(limit, self.client.send(request)).await;
             let response = sent
                 .map_err(|_| anyhow!("no response within {} s", limit.as_secs()))?
-                .map_err(|error| anyhow!("cannot reach {}: {error}", self.url))?;
+                .map_err(|error| self.fail(&error))?;
             let mut exchange = Exchange {
                 status: response.status().as_u16(),
                 headers: response.headers().clone(),
@@ -153,6 +223,20 @@ impl Target {
             Ok(exchange)
         })
     }
+}
+
+/// Returns the words of an error and of its causes.
+fn describe_chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    words
 }
 
 /// Reads a body into `exchange`: the messages of a stream until `is_last` returns true, or one document.
@@ -354,7 +438,9 @@ struct Examination<'a> {
 impl Examination<'_> {
     /// Adds a violation to the report.
     fn report_breach(&mut self, rule: &'static Rule, message: String) {
-        self.report.add(self.spec.id(), &Breach::new(rule, message));
+        let breach = Breach::new(rule, message);
+        self.report
+            .add(self.spec.id(), &breach, Evidence::default());
     }
 
     /// Posts a message and returns the response; returns the default value if there is no response.
@@ -556,9 +642,8 @@ impl Examination<'_> {
         let exchange = self.post(&headers, &message(unknown, id));
         if exchange.status != 404 || exchange.error_code() != Some(-32601) {
             let message = format!(
-                "an unknown method got status {} and the error {:?}",
-                exchange.status,
-                exchange.error_code()
+                "an unknown method got {}",
+                exchange.compare_error(404, -32601)
             );
             self.report_breach(&rules::HTTP_UNKNOWN_METHOD, message);
         }
@@ -567,11 +652,9 @@ impl Examination<'_> {
             ("mcp-method", "server/discover"),
         ];
         let exchange = self.post(&headers, &message("server/discover", UNKNOWN_REVISION));
-        if exchange.status != 400 {
-            let message = format!(
-                "a request of {UNKNOWN_REVISION} got status {}",
-                exchange.status
-            );
+        if exchange.status != 400 || exchange.error_code() != Some(-32022) {
+            let found = exchange.compare_error(400, -32022);
+            let message = format!("a request of {UNKNOWN_REVISION} got {found}");
             self.report_breach(&rules::HTTP_UNSUPPORTED, message);
         }
     }
@@ -579,12 +662,8 @@ impl Examination<'_> {
     /// Checks that a request whose header contradicts the body was answered with status 400 and the error -32020.
     fn check_mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
         if exchange.status != 400 || exchange.error_code() != Some(-32020) {
-            let code = exchange.error_code();
-            let code = code.map_or("no error".to_owned(), |code| format!("the error {code}"));
-            let message = format!(
-                "another {header} than the body says got status {} and {code}",
-                exchange.status
-            );
+            let found = exchange.compare_error(400, -32020);
+            let message = format!("another {header} than the body says got {found}");
             self.report_breach(rule, message);
         }
     }

@@ -5,16 +5,18 @@ mod channel;
 mod checks;
 #[cfg(feature = "http")]
 mod http;
+mod output;
+mod portable;
 mod report;
 mod session;
 #[cfg(feature = "http")]
 mod sse;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Value, json};
@@ -22,14 +24,14 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::conversation::Breach;
 use crate::interrupt;
-use crate::output::{Painter, Style, without_control_characters};
+use crate::last_words::LastWordsError;
 use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address;
-use crate::terminal::stdout;
+use crate::terminal::stderr;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
-use report::Report;
+use report::{Evidence, Report};
 use session::{Answer, Session, Settings};
 
 /// The arguments of `mcp-exact doctor`.
@@ -38,20 +40,26 @@ use session::{Answer, Session, Settings};
 Each revision is tried with a process or session of its own. Tools are called only if they say that they just read \
 (readOnlyHint) and need no arguments, or if --call names them. Resources are read and prompts are got, a few of each.
 
+The newest revision of each lifecycle that the server speaks decides: that with `initialize` and that with `server/discover`. \
+Older ones are examined with --all-revisions.
+
 Exit code: 0 no MUST is violated (with --strict: and no SHOULD), 1 one is, 2 wrong usage, or the server cannot be reached.")]
 pub struct Arguments {
-    /// Try these revisions only.
+    /// Examine the server in these revisions only.
     #[arg(long, short, value_name = "R")]
     revision: Vec<String>,
+    /// Examine the server in all revisions that it speaks, not just the newest of each lifecycle.
+    #[arg(long, conflicts_with = "revision")]
+    all_revisions: bool,
     /// Call a tool, with its arguments as JSON.
     #[arg(long, value_name = "TOOL=JSON")]
     call: Vec<String>,
     /// Take violations of SHOULD as seriously as those of MUST.
     #[arg(long)]
     strict: bool,
-    /// Seconds to wait for an answer.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    timeout: u64,
+    /// Seconds to wait for an answer; without it 10, and 60 for the first one, because the command may install the server.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
     /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
     #[arg(long, value_name = "NAME: VALUE")]
     header: Vec<String>,
@@ -61,6 +69,15 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Print annotations of GitHub Actions, besides the report.
+    #[arg(long, conflicts_with = "json")]
+    github: bool,
+    /// Write a report in the format of JUnit to a file; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    #[cfg(feature = "oauth")]
+    #[command(flatten)]
+    authorization: crate::client::authorization::Authorization,
     /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
@@ -78,13 +95,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     for id in &arguments.revision {
         selected_revisions.push(Registry::new().revision(id)?.revision.spec);
     }
-    let doctor = Doctor {
+    let mut doctor = Doctor {
         server: parse_server(arguments)?,
         settings: Settings {
-            limit: Duration::from_secs(arguments.timeout),
+            limit: Duration::from_secs(arguments.timeout.unwrap_or(10)),
+            start_limit: Duration::from_secs(arguments.timeout.unwrap_or(60)),
             is_tracing: arguments.trace,
             shows_stderr: arguments.trace,
+            shows_progress: !arguments.trace && stderr().is_terminal(),
         },
+        examines_all: arguments.all_revisions,
         calls: arguments
             .call
             .iter()
@@ -93,22 +113,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         selected_revisions,
     };
     let mut report = Report::default();
-    let examined = doctor.examine(&mut report)?;
-    if examined.revisions.is_empty() && report.count(Level::Must) == 0 {
-        match &doctor.server {
-            _ if examined.has_answered => bail!(
-                "the server answers in no revision that this program knows; --trace shows what it says"
-            ),
-            Server::Command(_) => {
-                bail!("the server ends or does not answer; --trace shows what it writes")
-            }
-            #[cfg(feature = "http")]
-            Server::Url(_) | Server::Sse(_) => {
-                bail!("the server cannot be reached, or does not answer")
-            }
+    let mut examined = doctor.examine(&mut report)?;
+    #[cfg(feature = "http")]
+    if examined.revisions.is_empty()
+        && let Some(sse) = doctor.server.as_sse()
+    {
+        // A URL of HTTP+SSE may have any path.
+        doctor.server = sse;
+        let mut other = Report::default();
+        let found = doctor.examine(&mut other)?;
+        if !found.revisions.is_empty() {
+            (examined, report) = (found, other);
         }
     }
-    print_report(arguments, &examined, &report)?;
+    let _ = stderr().clear_line();
+    if examined.revisions.is_empty() && report.count(Level::Must) == 0 {
+        return Err(examined.explain_silence(&doctor.server));
+    }
+    output::print(arguments, &examined, &report)?;
     let is_well =
         report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
     Ok(if is_well {
@@ -125,7 +147,10 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     };
     #[cfg(feature = "http")]
     {
-        let target = std::sync::Arc::new(http::Target::new(url, &arguments.header)?);
+        let target = http::Target::new(url, &arguments.header)?;
+        #[cfg(feature = "oauth")]
+        let target = target.authorize(arguments.authorization.oauth()?)?;
+        let target = std::sync::Arc::new(target);
         let is_sse = sse::is_sse_url(url);
         Ok(if is_sse {
             Server::Sse(target)
@@ -134,7 +159,7 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
         })
     }
     #[cfg(not(feature = "http"))]
-    bail!(
+    anyhow::bail!(
         "cannot reach {url}: this program was built without HTTP; install it with `--features http`"
     );
 }
@@ -159,12 +184,68 @@ struct ExaminedServer {
     revisions: Vec<&'static str>,
     /// True if the first request of a session has a response.
     has_answered: bool,
+    /// True if older revisions were not examined.
+    has_more: bool,
+    /// How the process of the server has ended, and what it wrote last.
+    last_words: Option<(String, Vec<String>)>,
+    /// HTTP status of the first request, if it has no message.
+    status: Option<u16>,
 }
 
 impl ExaminedServer {
     /// Records whether the first request of a session has a response.
-    fn record_answer(&mut self, answer: &Answer) {
-        self.has_answered |= !matches!(answer, Answer::Timeout | Answer::End);
+    fn record_answer(&mut self, answer: &Answer, session: &Session<'_>) {
+        match answer {
+            Answer::Timeout => {}
+            Answer::End => self.last_words = session.last_words().or(self.last_words.take()),
+            Answer::Status(status) => self.status = Some(*status),
+            _ => self.has_answered = true,
+        }
+    }
+
+    /// Records the `Implementation` object of the server, unless a newer revision has given one.
+    fn name(&mut self, info: &Value) {
+        if self.info.is_null() {
+            self.info = info.clone();
+        }
+    }
+
+    /// Returns the error for a server that was examined in no revision.
+    fn explain_silence(&self, server: &Server) -> anyhow::Error {
+        if self.has_answered {
+            return anyhow!(
+                "the server answers in no revision that this program knows; --trace shows what it says"
+            );
+        }
+        match (server, &self.last_words, self.status) {
+            (Server::Command(_), Some((status, words)), _) if words.is_empty() => {
+                anyhow!(
+                    "the server ends without an answer ({status}), and writes nothing to standard error"
+                )
+            }
+            (Server::Command(_), Some((status, words)), _) => anyhow!(LastWordsError {
+                problem: format!("the server ends without an answer ({status}); its last words"),
+                words: words.join("\n"),
+            }),
+            (Server::Command(_), None, _) => {
+                anyhow!("the server does not answer; --trace shows what it writes")
+            }
+            #[cfg(feature = "http")]
+            (Server::Url(target) | Server::Sse(target), _, Some(401)) => anyhow!(
+                "the server at {} demands authorization (HTTP status 401); if you have a token: --header 'Authorization: Bearer …'",
+                target.url
+            ),
+            #[cfg(feature = "http")]
+            (Server::Url(target) | Server::Sse(target), _, Some(status)) => anyhow!(
+                "the server at {} answers with HTTP status {status}, and not in the protocol",
+                target.url
+            ),
+            #[cfg(feature = "http")]
+            (Server::Url(target) | Server::Sse(target), _, None) => match target.take_error() {
+                Some(error) => anyhow!(error),
+                None => anyhow!("the server cannot be reached, or does not answer"),
+            },
+        }
     }
 }
 
@@ -176,18 +257,26 @@ struct Doctor {
     settings: Settings,
     /// Tool calls that the user requests.
     calls: Vec<ToolCall>,
-    /// Revisions in which the server is examined; empty for all revisions.
+    /// Revisions in which the server is examined, if the command line names any.
     selected_revisions: Vec<&'static RevisionSpec>,
+    /// True if the server is examined in all revisions that it speaks.
+    examines_all: bool,
 }
 
 impl Doctor {
-    /// Examines the server in each selected revision, and adds the violations to `report`.
+    /// Examines the server in each selected revision, the newest first, and adds the violations to `report`. Without a selection,
+    /// the newest revision of each lifecycle that the server speaks is examined.
     fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
         let mut examined = ExaminedServer::default();
-        for spec in mcp_exact_revisions::released() {
-            let is_wanted =
-                self.selected_revisions.is_empty() || self.selected_revisions.contains(&spec);
-            if !is_wanted {
+        let is_selecting = !self.selected_revisions.is_empty();
+        let mut known = Vec::new();
+        for spec in mcp_exact_revisions::released().rev() {
+            if is_selecting && !self.selected_revisions.contains(&spec) {
+                continue;
+            }
+            let is_newest = !known.contains(&spec.lifecycle());
+            if !is_selecting && !self.examines_all && !is_newest {
+                examined.has_more = true;
                 continue;
             }
             let answers = match spec.lifecycle() {
@@ -198,7 +287,8 @@ impl Doctor {
                 Lifecycle::Discover => false,
             };
             if answers {
-                examined.revisions.push(spec.id());
+                known.push(spec.lifecycle());
+                examined.revisions.insert(0, spec.id());
                 #[cfg(feature = "http")]
                 if let Server::Url(target) = &self.server {
                     http::check(target, spec, self.settings.limit, report);
@@ -225,7 +315,7 @@ impl Doctor {
     ) -> anyhow::Result<bool> {
         let mut session = Session::open(&self.server, id, self.settings, report)?;
         let answer = checks::initialize(&mut session, id);
-        examined.record_answer(&answer);
+        examined.record_answer(&answer, &session);
         let Answer::Result(result) = answer else {
             session.end();
             return Ok(false);
@@ -239,7 +329,7 @@ impl Doctor {
             self.check_alternative(id, &named, report)?;
             return Ok(false);
         }
-        examined.info = result["serverInfo"].clone();
+        examined.name(&result["serverInfo"]);
         checks::check_session(&mut session, &result, &self.calls);
         session.end();
         Ok(true)
@@ -263,7 +353,7 @@ impl Doctor {
             if again != named {
                 let message = format!(
                     "the server answered the offer of {offered} with {named}, and the offer of {named} with {}",
-                    without_control_characters(again)
+                    again
                 );
                 session.report_breach(&rules::VERSION_ECHO, message);
             }
@@ -298,7 +388,7 @@ impl Doctor {
         let mut probe = Report::default();
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
         let answer = session.request("server/discover", json!({}));
-        examined.record_answer(&answer);
+        examined.record_answer(&answer, &session);
         let has_revision = match &answer {
             Answer::Result(result) => {
                 let versions = result["supportedVersions"].as_array();
@@ -310,7 +400,7 @@ impl Doctor {
         if has_revision {
             let mut session = Session::open(&self.server, id, self.settings, report)?;
             if let Answer::Result(result) = session.request("server/discover", json!({})) {
-                examined.info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+                examined.name(&result["_meta"]["io.modelcontextprotocol/serverInfo"]);
                 checks::check_discover_server(&mut session, &result, &self.calls);
             }
             session.end();
@@ -340,48 +430,9 @@ impl Doctor {
             .is_some_and(|result| result.get("resultType").is_some());
         if has_revision {
             let message = format!("server/discover was answered with {}", answer.to_line());
-            report.add(id, &Breach::new(&rules::DISCOVER, message));
+            let breach = Breach::new(&rules::DISCOVER, message);
+            report.add(id, &breach, Evidence::default());
         }
         Ok(has_revision)
     }
-}
-
-/// Prints the identity of the server and the findings, as text or JSON.
-fn print_report(
-    arguments: &Arguments,
-    examined: &ExaminedServer,
-    report: &Report,
-) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
-    let (must, should) = (report.count(Level::Must), report.count(Level::Should));
-    if arguments.json {
-        let object = json!({
-            "server": examined.info,
-            "revisions": examined.revisions,
-            "checks": report.checks,
-            "findings": report.to_lines(),
-        });
-        writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
-        return Ok(());
-    }
-    let painter = Painter::stdout();
-    let word = |name: &str| without_control_characters(examined.info[name].as_str().unwrap_or("?"));
-    let name = painter.paint(Style::Bold, &word("name"));
-    writeln!(
-        out,
-        "{name} {}, revisions: {}",
-        word("version"),
-        examined.revisions.join(", ")
-    )?;
-    out.write_all(report.to_text(painter).as_bytes())?;
-    let words = match (must, should) {
-        (0, 0) => painter.paint(Style::Green, "nothing found"),
-        (0, _) => painter.paint(Style::Yellow, &format!("{should} findings, none of a MUST")),
-        _ => painter.paint(
-            Style::Red,
-            &format!("{must} findings of a MUST, {should} of a SHOULD"),
-        ),
-    };
-    writeln!(out, "\n{words}; {} checks", report.checks)?;
-    Ok(())
 }

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::channel::{Channel, Server};
-use super::report::Report;
+use super::report::{Evidence, Report};
 use crate::conversation::{Breach, Conversation, Options};
 use crate::message::Direction;
 use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
-use crate::terminal::stderr;
+use crate::terminal::{print_to_stderr, stderr};
+use crate::text::{Untrusted, text};
+use crate::value;
 
 /// Response to a request of the doctor, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +66,8 @@ pub struct Session<'r> {
     pub is_stateless: bool,
     /// Time limit for the response to a request.
     limit: Duration,
+    /// Time limit for the response to the first request.
+    start_limit: Duration,
     /// Number of requests so far, from which the next id is created.
     next_id: u64,
     /// Received lines that are no JSON text on their own and may be parts of a message.
@@ -74,6 +78,10 @@ pub struct Session<'r> {
     pub unmatched_responses: usize,
     /// True if each message is printed to standard error.
     is_tracing: bool,
+    /// True if what is examined is shown on the terminal.
+    shows_progress: bool,
+    /// Tool, prompt or resource of the pending request, such as "tool `echo`".
+    subject: Option<String>,
 }
 
 /// Settings of sessions.
@@ -81,10 +89,14 @@ pub struct Session<'r> {
 pub struct Settings {
     /// Time limit for the response to a request.
     pub limit: Duration,
+    /// Time limit for the response to the first request.
+    pub start_limit: Duration,
     /// True if each message is printed to standard error.
     pub is_tracing: bool,
     /// True if the standard error of the server is displayed.
     pub shows_stderr: bool,
+    /// True if what is examined is shown on the terminal.
+    pub shows_progress: bool,
 }
 
 /// Maximum size of lines that may be parts of a message, in bytes.
@@ -95,9 +107,6 @@ const MAX_REPORTED_LINES: usize = 20;
 
 /// Maximum number of characters that a finding shows of what is no message.
 const SHOWN_CHARS: usize = 60;
-
-/// Minimum time limit of the first request, because the command may have to install the server first.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl<'r> Session<'r> {
     /// Opens a connection to a server for checks in one revision.
@@ -121,17 +130,35 @@ impl<'r> Session<'r> {
             revision,
             is_stateless: lifecycle == Some(mcp_exact_revisions::Lifecycle::Discover),
             limit: settings.limit,
+            start_limit: settings.start_limit,
             next_id: 0,
             partial_lines: Vec::new(),
             partial_line_count: 0,
             unmatched_responses: 0,
             is_tracing: settings.is_tracing,
+            shows_progress: settings.shows_progress,
+            subject: None,
         })
     }
 
     /// Adds a violation to the report.
     pub fn report_breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
-        self.report.add(self.revision, &Breach::new(rule, message));
+        let evidence = Evidence {
+            subject: self.subject.clone(),
+            message: None,
+        };
+        self.report
+            .add(self.revision, &Breach::new(rule, message), evidence);
+    }
+
+    /// Adds a violation by an entry of a list, which has a name.
+    pub fn report_entry(&mut self, rule: &'static Rule, subject: String, message: String) {
+        let evidence = Evidence {
+            subject: Some(subject),
+            message: None,
+        };
+        self.report
+            .add(self.revision, &Breach::new(rule, message), evidence);
     }
 
     /// Returns the time limit for the response to a request.
@@ -176,6 +203,8 @@ impl<'r> Session<'r> {
             _ => json!(self.next_id),
         };
         self.check();
+        self.show_progress(method);
+        self.subject = named_subject(method, &params);
         let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
         if params != json!({}) || method == "initialize" {
             message["params"] = params;
@@ -184,10 +213,20 @@ impl<'r> Session<'r> {
             return Answer::End;
         }
         let limit = match self.next_id {
-            1 => self.limit.max(START_TIMEOUT),
+            1 => self.start_limit,
             _ => self.limit,
         };
         self.wait_for_answer(&id, limit)
+    }
+
+    /// Shows what is examined, on a line of the terminal that the next one replaces.
+    fn show_progress(&self, method: &str) {
+        if self.shows_progress {
+            let mut out = stderr();
+            let _ = out.clear_line();
+            let line = text!("examining {}: {}", self.revision, Untrusted(method));
+            let _ = out.text(&line);
+        }
     }
 
     /// Receives messages until the response to the request with this id is received or the time limit expires.
@@ -367,13 +406,33 @@ impl<'r> Session<'r> {
         if self.is_tracing {
             let painter = crate::output::Painter::stderr();
             let words = crate::proxy::format_trace(&observed, text, painter);
-            let _ = std::io::Write::write_all(&mut stderr(), words.as_bytes());
+            print_to_stderr(&words);
         }
         // Some messages of the doctor are invalid intentionally.
-        if from == Direction::Server {
+        if from == Direction::Server && !observed.breaches.is_empty() {
+            let json = mcp_exact_wire::from_str::<mcp_exact_wire::Json>(text).ok();
             for breach in &observed.breaches {
-                self.report.add(self.revision, breach);
+                let entry = json
+                    .as_ref()
+                    .and_then(|json| named_entry(value::Value::of(json), &breach.pointer));
+                let evidence = Evidence {
+                    subject: entry.or_else(|| self.subject.clone()),
+                    message: Some(text.to_owned()),
+                };
+                self.report.add(self.revision, breach, evidence);
             }
+        }
+    }
+
+    /// Describes how the process of the server has ended, and what it wrote last; `None` for other servers.
+    pub fn last_words(&self) -> Option<(String, Vec<String>)> {
+        match &self.channel {
+            Channel::Process(process) => {
+                let status = process.exit_status()?;
+                Some((status.to_string(), process.last_words()))
+            }
+            #[cfg(feature = "http")]
+            Channel::HttpSession(_) | Channel::SseSession(_) => None,
         }
     }
 
@@ -389,6 +448,38 @@ impl<'r> Session<'r> {
             Channel::HttpSession(_) | Channel::SseSession(_) => {}
         }
     }
+}
+
+/// Returns the tool, prompt or resource that a request names.
+fn named_subject(method: &str, params: &Value) -> Option<String> {
+    let (kind, name) = match method {
+        "tools/call" => ("tool", &params["name"]),
+        "prompts/get" => ("prompt", &params["name"]),
+        "resources/read" => ("resource", &params["uri"]),
+        _ => return None,
+    };
+    name.as_str().map(|name| format!("{kind} `{name}`"))
+}
+
+/// Returns the tool, prompt or resource of a list that a JSON pointer refers to.
+fn named_entry(message: value::Value<'_>, pointer: &str) -> Option<String> {
+    let mut tokens = pointer.split('/').skip(1);
+    if tokens.next() != Some("result") {
+        return None;
+    }
+    let list = tokens.next()?;
+    let kind = match list {
+        "tools" => "tool",
+        "prompts" => "prompt",
+        "resources" => "resource",
+        "resourceTemplates" => "resource template",
+        _ => return None,
+    };
+    let index: usize = tokens.next()?.parse().ok()?;
+    let entries = message.get("result").get(list).items();
+    let entry = value::Value::of(entries.get(index)?);
+    let name = entry.get("name").as_str().or(entry.get("uri").as_str())?;
+    Some(format!("{kind} `{name}`"))
 }
 
 /// Returns true for JSON text, which is UTF-8.

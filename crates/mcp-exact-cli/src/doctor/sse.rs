@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use http::{Method, Uri};
 use http_body_util::BodyExt;
-use mcp_exact::transport::http::client::{HttpBody, HttpClient};
+use mcp_exact::transport::http::client::HttpBody;
 use mcp_exact::transport::sse::{Decoded, Decoder, Event};
 use serde_json::Value;
 
@@ -92,7 +92,7 @@ impl SseSession {
                     .body(Bytes::from(message.to_string()))
                     .context("this is no request")?;
                 let response = target.client.send(request).await;
-                let response = response.map_err(|error| anyhow!("cannot reach {url}: {error}"))?;
+                let response = response.map_err(|error| target.fail(&error))?;
                 self.status = Some(response.status().as_u16());
                 anyhow::Ok(())
             };
@@ -138,7 +138,7 @@ async fn open(target: &Target) -> anyhow::Result<(EventStream, String)> {
         .body(Bytes::new())
         .context("this is no request")?;
     let response = target.client.send(request).await;
-    let response = response.map_err(|error| anyhow!("cannot reach {}: {error}", target.url))?;
+    let response = response.map_err(|error| target.fail(&error))?;
     if !response.status().is_success() {
         bail!(
             "the server offers no event stream (status {})",

@@ -46,11 +46,11 @@ fn doctor_names_silent_servers() {
     for (server, expected) in [
         (
             "true",
-            "the server ends or does not answer; --trace shows what it writes",
+            "the server ends without an answer (exit status: 0), and writes nothing to standard error",
         ),
         (
             "http://127.0.0.1:1/mcp",
-            "the server cannot be reached, or does not answer",
+            "cannot reach http://127.0.0.1:1/mcp: client error (Connect): tcp connect error: Connection refused (os error 111)",
         ),
         (
             "cat",

@@ -31,7 +31,7 @@ fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
 fn readme_conversion_is_current() {
     let directory = TempDir::new().expect("a directory for the test");
     fs::write(directory.path().join("tool.json"), TOOL).expect("a file for the test");
-    let line = "mcp-exact convert --from 2025-11-25 --to 2025-03-26 --type Tool tool.json";
+    let line = "mcp-exact convert --revision 2025-11-25 --to 2025-03-26 --type Tool tool.json";
     let words: Vec<&str> = line.split(' ').skip(1).collect();
     let ended = run(directory.path(), &words, b"");
     assert_eq!(ended.code, 0);
@@ -87,7 +87,7 @@ fn unchanged_text_is_validated() {
         "#]],
     );
     check(
-        "--from 2024-11-05 --to 2025-03-26 --kind request --method prompts/get",
+        "--from 2024-11-05 --to 2025-03-26 --part request --method prompts/get",
         r#"{"name":5}"#,
         expect![[r#"
             exit 1
@@ -99,7 +99,7 @@ fn unchanged_text_is_validated() {
 #[test]
 fn request_params_are_converted() {
     check(
-        "--from 2026-07-28 --to 2025-11-25 --kind request --method tools/call --direction client",
+        "--from 2026-07-28 --to 2025-11-25 --part request --method tools/call --direction client",
         r#"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
         expect![[r#"
             exit 0
@@ -113,7 +113,7 @@ fn request_params_are_converted() {
 #[test]
 fn notification_params_are_converted() {
     check(
-        "--from 2025-03-26 --to 2024-11-05 --kind notification --method notifications/progress",
+        "--from 2025-03-26 --to 2024-11-05 --part notification --method notifications/progress",
         r#"{"progress":1,"progressToken":"t","message":"half"}"#,
         expect![[r#"
             exit 0
@@ -127,7 +127,7 @@ fn notification_params_are_converted() {
 #[test]
 fn results_are_converted_by_method() {
     check(
-        "--from 2025-11-25 --to 2026-07-28 --kind result --method tools/list",
+        "--revision 2025-11-25 --to 2026-07-28 --part result --method tools/list",
         r#"{"tools":[]}"#,
         expect![[r#"
             exit 0
@@ -152,7 +152,7 @@ fn results_are_converted_by_method() {
 #[test]
 fn errors_are_converted_by_method() {
     check(
-        "--from 2025-11-25 --to 2026-07-28 --kind error --method resources/read",
+        "--from 2025-11-25 --to 2026-07-28 --part error --method resources/read",
         r#"{"code":-32002,"message":"m"}"#,
         expect![[r#"
             exit 0
@@ -161,7 +161,7 @@ fn errors_are_converted_by_method() {
         "#]],
     );
     check(
-        "--from 2025-11-25 --to 2026-07-28 --kind error --method tools/call",
+        "--from 2025-11-25 --to 2026-07-28 --part error --method tools/call",
         r#"{"code":-32002,"message":"m"}"#,
         expect![[r#"
             exit 0
@@ -176,7 +176,7 @@ fn errors_are_converted_by_method() {
 #[test]
 fn requested_uri_identifies_missing_resources() {
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
-    let arguments = "--from 2026-07-28 --to 2025-11-25 --kind error --method resources/read";
+    let arguments = "--from 2026-07-28 --to 2025-11-25 --part error --method resources/read";
     check(
         &format!("{arguments} --uri file:///a"),
         error,
@@ -226,7 +226,7 @@ fn request_id_is_inserted_into_types() {
 /// values, which are losses.
 #[test]
 fn session_metadata_is_inserted_into_meta() {
-    let arguments = "--from 2025-11-25 --to 2026-07-28 --strict --kind request --method tools/call";
+    let arguments = "--from 2025-11-25 --to 2026-07-28 --strict --part request --method tools/call";
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}"#;
     let params = r#"{"name":"a"}"#;
     check(
@@ -248,7 +248,7 @@ fn session_metadata_is_inserted_into_meta() {
             err: -: rewritten at "/_meta" (tool `a`): an empty object means the same as absence
             err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): since 2026-07-28, each request carries the capabilities of its client; none are known
             err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): since 2026-07-28, each request carries its revision
-            err: -: refused because of 2 losses; leave `strict` out to allow losses
+            err: -: refused because of 2 losses; leave --strict out to allow losses
         "#]],
     );
 }
@@ -281,7 +281,7 @@ fn strict_refuses_losses() {
             err: -: dropped at "/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
             err: -: rewritten at "/title" (tool `echo`): the title moves to annotations.title
             err: -: rewritten at "/annotations/title" (tool `echo`): the title moves to annotations.title
-            err: -: refused because of 1 loss; leave `strict` out to allow losses
+            err: -: refused because of 1 loss; leave --strict out to allow losses
         "#]],
     );
     check(
@@ -289,7 +289,7 @@ fn strict_refuses_losses() {
         TOOL,
         expect![[r#"
             exit 1
-            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"},{"pointer":"/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"},{"pointer":"/annotations/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"},{"pointer":"/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"},{"pointer":"/annotations/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"}],"error":"refused because of 1 loss; leave --strict out to allow losses"}
         "#]],
     );
     check(
@@ -435,13 +435,15 @@ fn contradictory_options_exit_with_2() {
         assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{arguments}");
         assert!(ended.err.contains(expected), "{arguments}: {}", ended.err);
     };
-    check("--type Tool --kind result", "`kind` is for messages");
-    check("--type Tool --method ping", "`method` is for messages");
-    check(
-        "--type Tool --direction client",
-        "`direction` is for messages",
-    );
-    check("--kind result", "say which with `method`");
+    for option in [
+        "--part result",
+        "--kind result",
+        "--method ping",
+        "--direction client",
+    ] {
+        check(&format!("--type Tool {option}"), "cannot be used with");
+    }
+    check("--part result", "--method <M>");
     check("--id 1", "a whole message has its own id");
     check("--type Tool --id {}", "expected a string or an integer");
     check("--type Tool --meta []", "expected an object");
@@ -449,8 +451,64 @@ fn contradictory_options_exit_with_2() {
     check("--jsonl", "cannot be used with");
     for words in [
         &["convert", "-"][..],
-        &["convert", "--from", "2025-06-18", "-"],
+        &["convert", "--revision", "2025-06-18", "-"],
+        &["convert", "--to", "2025-06-18", "-"],
     ] {
         assert_eq!(run(Path::new("."), words, b"").code, 2);
     }
+}
+
+/// A recording is converted line by line: results as those of their requests, bare lines bare, and what is refused is left out.
+/// The options of an earlier release mean the same.
+#[test]
+fn recordings_are_converted() {
+    let folder = TempDir::new().expect("a folder");
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let initialized = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let lines = [
+        format!(r#"{{"from":"client","message":{initialize}}}"#),
+        format!(r#"{{"from":"server","message":{initialized}}}"#),
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#.to_owned(),
+        r#"{"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","title":"A","inputSchema":{"type":"object"}}]}}}"#.to_owned(),
+        r#"{"from":"server","message":{"jsonrpc":"2.0","id":9,"result":{}}}"#.to_owned(),
+    ];
+    fs::write(folder.path().join("log.jsonl"), lines.join("\n")).expect("a file");
+    let convert = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(folder.path(), &words, b"")
+    };
+    let ended = convert("convert --to 2025-03-26 --log log.jsonl");
+    expect![[r#"
+        exit 1
+        out: {"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}}
+        out: {"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}}
+        out: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        out: {"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"annotations":{"title":"A"}}]}}}
+        err: log.jsonl:1: rewritten at "/params/protocolVersion": initialize names the revision of the message
+        err: log.jsonl:2: rewritten at "/result/protocolVersion": initialize names the revision of the message
+        err: log.jsonl:4: rewritten at "/result/tools/0/title" (tool `a`): the title moves to annotations.title
+        err: log.jsonl:4: rewritten at "/result/tools/0/annotations/title" (tool `a`): the title moves to annotations.title
+        err: log.jsonl:5: refused at "/result": the recording has no request that this result answers
+    "#]]
+    .assert_eq(&ended.transcript());
+    fs::write(folder.path().join("new.jsonl"), &ended.out).expect("a file");
+    let checked = convert("check --log new.jsonl");
+    assert_eq!(
+        (checked.code, checked.out.trim()),
+        (0, "new.jsonl: 4 messages, 0 with findings, 2025-03-26")
+    );
+    let named = convert("convert --from 2025-06-18 --to 2025-03-26 --log log.jsonl");
+    assert_eq!(named.transcript(), ended.transcript());
+    let json = convert("convert -r 2025-06-18 --to 2025-03-26 --json --log log.jsonl");
+    assert_eq!(json.out.lines().count(), 5, "{}", json.out);
+    let nothing = run(
+        folder.path(),
+        &["convert", "--to", "2025-03-26", "--log", "-"],
+        lines[2].as_bytes(),
+    );
+    assert!(
+        nothing.err.contains("say it with --revision"),
+        "{}",
+        nothing.err
+    );
 }

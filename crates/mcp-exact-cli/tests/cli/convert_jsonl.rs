@@ -228,23 +228,23 @@ fn invalid_lines_do_not_stop_processing() {
     expect![[r#"
         exit 0
         out: {"json":"\"user\"","losses":[],"error":null}
-        out: {"json":null,"losses":[],"error":"line 2: not an object {\"from\", \"to\", \"type\", \"json\"}: EOF while parsing a value at column 0"}
-        out: {"json":null,"losses":[],"error":"line 3: not an object {\"from\", \"to\", \"type\", \"json\"}: expected ident at column 2"}
+        out: {"json":null,"losses":[],"error":"line 2: not an object {\"revision\", \"to\", \"type\", \"json\"}: EOF while parsing a value at column 0"}
+        out: {"json":null,"losses":[],"error":"line 3: not an object {\"revision\", \"to\", \"type\", \"json\"}: expected ident at column 2"}
         out: {"json":null,"losses":[],"error":"line 4: not UTF-8 after byte 0"}
-        out: {"json":null,"losses":[],"error":"line 5: not an object {\"from\", \"to\", \"type\", \"json\"}: it is an array"}
-        out: {"json":null,"losses":[],"error":"line 6: not an object {\"from\", \"to\", \"type\", \"json\"}: unknown field `typ`, expected one of `from`, `to`, `type`, `method`, `direction`, `kind`, `strict`, `keep_newer`, `id`, `meta`, `uri`, `json` at column 44"}
-        out: {"json":null,"losses":[],"error":"line 7: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `to` at column 47"}
-        out: {"json":null,"losses":[],"error":"line 8: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `json` at column 53"}
+        out: {"json":null,"losses":[],"error":"line 5: not an object {\"revision\", \"to\", \"type\", \"json\"}: it is an array"}
+        out: {"json":null,"losses":[],"error":"line 6: not an object {\"revision\", \"to\", \"type\", \"json\"}: unknown field `typ`, expected one of `from`, `revision`, `to`, `type`, `method`, `direction`, `kind`, `part`, `strict`, `keep_newer`, `id`, `meta`, `uri`, `json` at column 44"}
+        out: {"json":null,"losses":[],"error":"line 7: not an object {\"revision\", \"to\", \"type\", \"json\"}: missing field `to` at column 47"}
+        out: {"json":null,"losses":[],"error":"line 8: not an object {\"revision\", \"to\", \"type\", \"json\"}: missing field `json` at column 53"}
         out: {"json":null,"losses":[],"error":"line 9: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`, `Role` or `Root`?"}
         out: {"json":null,"losses":[],"error":"line 10: unknown revision `2025-07-18`"}
         out: {"json":null,"losses":[],"error":"line 11: unknown revision `latest`"}
-        out: {"json":null,"losses":[],"error":"line 12: not an object {\"from\", \"to\", \"type\", \"json\"}: invalid type: map, expected a string at column 60"}
+        out: {"json":null,"losses":[],"error":"line 12: not an object {\"revision\", \"to\", \"type\", \"json\"}: invalid type: map, expected a string at column 60"}
         out: {"json":null,"losses":[],"error":"line 13: `method` is for messages; leave it or `type` out"}
         out: {"json":null,"losses":[],"error":"line 14: a part of a message has a type by its method; say which with `method`"}
-        out: {"json":null,"losses":[],"error":"line 15: not an object {\"from\", \"to\", \"type\", \"json\"}: unknown variant `reply`, expected one of `request`, `result`, `notification`, `error` at column 53"}
-        out: {"json":null,"losses":[],"error":"line 16: not an object {\"from\", \"to\", \"type\", \"json\"}: expected a string or an integer at \"\" (byte 0) at column 60"}
-        out: {"json":null,"losses":[],"error":"line 17: not an object {\"from\", \"to\", \"type\", \"json\"}: expected an object at \"\" (byte 0) at column 61"}
-        out: {"json":null,"losses":[],"error":"line 18: not an object {\"from\", \"to\", \"type\", \"json\"}: unexpected end of hex escape at column 70"}
+        out: {"json":null,"losses":[],"error":"line 15: not an object {\"revision\", \"to\", \"type\", \"json\"}: unknown variant `reply`, expected one of `request`, `notification`, `result`, `error` at column 53"}
+        out: {"json":null,"losses":[],"error":"line 16: not an object {\"revision\", \"to\", \"type\", \"json\"}: expected a string or an integer at \"\" (byte 0) at column 60"}
+        out: {"json":null,"losses":[],"error":"line 17: not an object {\"revision\", \"to\", \"type\", \"json\"}: expected an object at \"\" (byte 0) at column 61"}
+        out: {"json":null,"losses":[],"error":"line 18: not an object {\"revision\", \"to\", \"type\", \"json\"}: unexpected end of hex escape at column 70"}
         out: {"json":"\"user\"","losses":[],"error":null}
     "#]].assert_eq(&run_lines(&input).transcript());
 }

@@ -115,9 +115,9 @@ fn results_need_a_method() {
         "--from 2025-11-25 --to 2025-06-18",
         &result,
         expect![[r#"
-        exit 1
-        err: -: refused at "/result": the request that is answered decides what the result means; say its method with `method`
-    "#]],
+            exit 1
+            err: -: refused at "/result": the request that is answered decides what the result means; say its method with --method
+        "#]],
     );
 }
 
@@ -141,9 +141,9 @@ fn some_errors_need_a_method() {
         arguments,
         &error(-32002),
         expect![[r#"
-        exit 1
-        err: -: refused at "/error": the request that is answered decides what the error means; say its method with `method`
-    "#]],
+            exit 1
+            err: -: refused at "/error": the request that is answered decides what the error means; say its method with --method
+        "#]],
     );
     check(
         &format!("{arguments} --method resources/read"),
@@ -303,17 +303,17 @@ fn invalid_messages_are_refused_with_hint() {
         arguments,
         r#"{"name":"a"}"#,
         expect![[r#"
-        exit 1
-        err: -: refused at "": not a message; say what it is with `type`, or with `kind` and `method`
-    "#]],
+            exit 1
+            err: -: refused at "": not a message; say what it is with --type, or with --part and --method
+        "#]],
     );
     check(
         arguments,
         "1",
         expect![[r#"
-        exit 1
-        err: -: refused at "": not a message; say what it is with `type`, or with `kind` and `method`
-    "#]],
+            exit 1
+            err: -: refused at "": not a message; say what it is with --type, or with --part and --method
+        "#]],
     );
     check(
         arguments,

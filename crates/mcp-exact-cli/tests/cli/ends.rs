@@ -47,6 +47,7 @@ const COMMANDS: &[(&[&str], Option<i32>)] = &[
     (&["read", "-r", "2025-06-18", "x:"], None),
     (&["prompt", "-r", "2025-06-18", "p"], None),
     (&["listen", "-r", "2025-06-18"], Some(0)),
+    (&["session", "-r", "2025-06-18"], None),
     (&["doctor", "--revision", "2025-06-18"], None),
     (&["replay", "log.jsonl"], None),
     (&["proxy"], None),
@@ -121,6 +122,8 @@ fn signals_end_commands_and_servers() {
                 let folder = tempfile::tempdir().expect("a folder");
                 let mut child = start(folder.path(), arguments, is_wrapped);
                 let id = child.id().to_string();
+                // Its input stays open: what ends it is the signal.
+                let _input = child.stdin.take();
                 let told = Command::new("kill").args([signal, &id]).status();
                 assert!(told.expect("kill runs").success(), "{what}");
                 let begun = Instant::now();
@@ -179,5 +182,34 @@ fn records_are_private() {
     for name in ["record.jsonl", "report"] {
         let file = std::fs::metadata(folder.path().join(name)).expect("a file");
         assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+/// "Clients that no longer need a particular session […] SHOULD send an HTTP DELETE to the MCP endpoint" (2025-11-25,
+/// `basic/transports`): every command ends its session before it ends itself.
+#[cfg(feature = "http")]
+#[test]
+fn sessions_over_http_are_deleted() {
+    use mcp_exact_tests_support::http_peer::{HttpPeer, legacy_reply};
+
+    for command in [
+        &["inspect"][..],
+        &["call", "echo", "--"],
+        &["listen", "--for", "1"],
+        &["session"],
+    ] {
+        let peer = HttpPeer::start(|request| match request.method() {
+            "initialize" => {
+                legacy_reply(request, "2025-06-18").with_header("Mcp-Session-Id", "session")
+            }
+            _ => legacy_reply(request, "2025-06-18"),
+        });
+        let ended = run(
+            Path::new("."),
+            &[command, &[peer.url.as_str()]].concat(),
+            b"",
+        );
+        assert_eq!(ended.code, 0, "{command:?} {}", ended.err);
+        assert_eq!(peer.count("DELETE"), 1, "{command:?} {:?}", peer.methods());
     }
 }

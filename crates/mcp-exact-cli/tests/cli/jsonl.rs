@@ -160,7 +160,7 @@ fn invalid_lines_do_not_stop_processing() {
         out: {"error":"line 3: not an object {\"revision\", \"type\", \"json\"}: expected ident at column 2","line":3}
         out: {"error":"line 4: not UTF-8 after byte 0","line":4}
         out: {"error":"line 5: not an object {\"revision\", \"type\", \"json\"}: it is an array","line":5}
-        out: {"error":"line 6: not an object {\"revision\", \"type\", \"json\"}: unknown field `typ`, expected one of `revision`, `type`, `direction`, `method`, `json` at column 30","line":6}
+        out: {"error":"line 6: not an object {\"revision\", \"type\", \"json\"}: unknown field `typ`, expected one of `from`, `revision`, `type`, `direction`, `method`, `kind`, `part`, `json` at column 30","line":6}
         out: {"error":"line 7: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`, `Role` or `Root`?","line":7}
         out: {"error":"line 8: unknown revision `2025-07-18`","line":8}
         out: {"error":"line 9: `direction` is for messages; leave it or `type` out","line":9}

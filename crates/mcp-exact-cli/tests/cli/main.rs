@@ -29,6 +29,8 @@ mod peers;
 mod program;
 mod proxy;
 mod revisions;
+#[cfg(all(feature = "client", unix))]
+mod session;
 mod show;
 #[cfg(all(feature = "telemetry", unix))]
 mod telemetry;

@@ -350,3 +350,33 @@ async fn gateway_sends_its_own_credentials() {
     assert!(!out.contains("of-the-client"), "{out}");
     assert_eq!(issuer.site.count("/authorize"), 0);
 }
+
+/// A server that demands a token and says nothing about where to get one: the error says so, with its URL and the option.
+#[test]
+fn server_without_metadata_takes_a_header() {
+    use mcp_exact_tests_support::http_peer::{HttpPeer, PeerReply, legacy_reply};
+
+    let peer = HttpPeer::start(|request| match request.header("authorization") {
+        Some("Bearer mine") => legacy_reply(request, "2025-06-18"),
+        _ => PeerReply::new(401, "text/plain", "no"),
+    });
+    let expected = format!(
+        "error: the server at `{}` demands authorization (HTTP status 401) and names no authorization server; if you have a \
+         token: --header 'Authorization: Bearer …'\n",
+        peer.url
+    );
+    for command in [&["inspect"][..], &["call", "echo", "--"], &["doctor"]] {
+        let (name, rest) = command.split_first().expect("a command");
+        let arguments = [&[*name, "--headless", "--forget"], rest, &[&peer.url]].concat();
+        let ended = crate::program::run(Path::new("."), &arguments, b"");
+        assert_eq!((ended.code, &ended.err), (2, &expected), "{command:?}");
+    }
+    let arguments = [
+        "inspect",
+        "--header",
+        "Authorization: Bearer mine",
+        &peer.url,
+    ];
+    let ended = crate::program::run(Path::new("."), &arguments, b"");
+    assert_eq!(ended.code, 0, "{}", ended.err);
+}

@@ -273,8 +273,15 @@ mod stdio {
         let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
         let ended = run(Path::new("."), &arguments, b"");
         let expected = "error: the server did not respond in time, and sent what is no message: Listening on port 3000; \
-                        --trace shows the messages, and `mcp-exact doctor` looks for the cause\n";
+                        a server that is started by its command must write messages alone to standard output, and logs to \
+                        standard error; --trace shows what it sends\n";
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));
+        // A URL in it is what to write instead.
+        let script = "echo 'Listening at http://127.0.0.1:3000/mcp.'; cat > /dev/null";
+        let arguments = ["inspect", "--timeout", "1", "sh", "-c", script];
+        let ended = run(Path::new("."), &arguments, b"");
+        let remedy = "; if the server listens there, write http://127.0.0.1:3000/mcp instead of the command; ";
+        assert!(ended.err.contains(remedy), "{}", ended.err);
         // In a session, too.
         let script = r#"
 while read -r line; do
@@ -289,8 +296,9 @@ done
 "#;
         let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
         let ended = run(Path::new("."), &arguments, b"");
-        let expected = "error: the server did not answer in time, and sent what is no message: {\"value\":NaN}; --trace shows \
-                        what it sends\n";
+        let expected = "error: the server did not answer in time, and sent what is no message: {\"value\":NaN}; a server \
+                        that is started by its command must write messages alone to standard output, and logs to standard \
+                        error; --trace shows what it sends\n";
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));
     }
 

@@ -8,32 +8,50 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Text with a clipboard write, a cleared screen, C1 and delete characters, a changed line and reordered text, as JSON escapes.
-const HOSTILE: &str =
-    r"\u001b]52;c;aGk=\u0007\u001b[2J\u009b31m\u007f\u0008\u001b[8mx\rerror: y\u202ez\u2066";
+use crate::program::run;
+
+/// Text with a clipboard write, a cleared screen, C1 and delete characters, a changed line, reordered text, and a line that the
+/// program seems to have written, as JSON escapes.
+const HOSTILE: &str = r"\u001b]52;c;aGk=\u0007\u001b[2J\u009b31m\u007f\u0008\u001b[8mx\rerror: y\u202ez\u2066\u2028\nFORGED\u001b[35m";
 
 /// Server that gives this text wherever it may: `$H` is the text.
 const SERVER: &str = r#"
 printf '\033]52;c;aGk=\007\033[2J\302\2331m\010\033]0;title\007 to standard error\n' >&2
+write() { printf '%s\n' "{\"jsonrpc\":\"2.0\",$1}"; }
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
-    *'"initialize"'*) body='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"$H","version":"$H"},"instructions":"$H"}' ;;
-    *'"tools/list"'*) body='"result":{"tools":[{"name":"a","title":"$H","description":"$H","inputSchema":{"type":"object","$H":1}},{"name":"$H","inputSchema":{"type":"object"}}]}' ;;
+    *'"initialize"'*) body='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{},"logging":{},"completions":{},"$H":{"$H":1}},"serverInfo":{"name":"$H","version":"$H"},"instructions":"$H"}' ;;
+    *'"tools/list"'*) body='"result":{"tools":[{"name":"a","title":"$H","description":"$H","inputSchema":{"type":"object","properties":{"$H":{"type":"$H","description":"$H"}},"$H":1}},{"name":"form","inputSchema":{"type":"object"}},{"name":"structured","inputSchema":{"type":"object"}},{"name":"$H","inputSchema":{"type":"object"}}]}' ;;
     *'"prompts/list"'*) body='"error":{"code":-32603,"message":"$H","data":"$H"}' ;;
     *'"resources/list"'*) body='"result":{"resources":[{"name":"$H","uri":"x://$H"}]}' ;;
-    *'"name":"a"'*) body='"result":{"content":[{"type":"text","text":"$H"},{"type":"$H","$H":"$H"},{"type":"resource_link","uri":"$H","name":"$H"}],"structuredContent":{"$H":"$H"}}' ;;
+    *'"name":"a"'*)
+      write '"method":"notifications/message","params":{"level":"info","logger":"$H","data":"$H"}'
+      write '"method":"notifications/resources/updated","params":{"uri":"$H"}'
+      write '"method":"$H","params":{"$H":"$H"}'
+      body='"result":{"content":[{"type":"text","text":"of the tool"},{"type":"$H","$H":"$H"},{"type":"image","mimeType":"$H","data":""},{"type":"resource_link","uri":"$H","name":"$H"}],"structuredContent":{"$H":"$H"}}' ;;
+    *'"name":"structured"'*) body='"result":{"content":[],"structuredContent":{"$H":"$H"}}' ;;
+    *'"name":"form"'*)
+      call=$id
+      write '"id":"q","method":"elicitation/create","params":{"message":"$H","requestedSchema":{"type":"object","properties":{"$H":{"type":"string","title":"$H","description":"$H","enum":["$H"]},"other":{"type":"$H","default":"$H"}},"required":["$H"]}}'
+      continue ;;
+    *'"action"'*) id=$call; body='"result":{"isError":true,"content":[]}' ;;
     *'"tools/call"'*) body='"error":{"code":-32602,"message":"$H"}' ;;
-    *'"resources/read"'*) body='"result":{"contents":[{"uri":"x:","text":"$H"}]}' ;;
-    *'"prompts/get"'*) body='"result":{"description":"$H","messages":[{"role":"user","content":{"type":"$H","text":"$H"}}]}' ;;
+    *'"resources/read"'*) body='"result":{"contents":[{"uri":"x:","text":"of the resource"}]}' ;;
+    *'"prompts/get"'*) body='"result":{"description":"$H","messages":[{"role":"user","content":{"type":"text","text":"$H"}},{"role":"$H","content":{"type":"$H","text":"$H"}}]}' ;;
+    *'"logging/setLevel"'*) write '"method":"notifications/message","params":{"level":"info","logger":"$H","data":"$H"}'; body='"result":{}' ;;
     *) [ -n "$id" ] || continue; body='"error":{"code":-32601,"message":"$H"}' ;;
   esac
-  printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,$body}"
+  write "\"id\":$id,$body"
 done
 "#;
 
-/// Server that refuses every handshake, or ends with last words.
+/// Server that refuses every handshake, and ends with last words.
 const REFUSING: &str = r#"read -r line; id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'); printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32602,\"message\":\"$H\"}}"; printf '\033]52;c;aGk=\007\033[2J last words\n' >&2; exit 3"#;
+
+/// Server that ends at once, with last words, and one that prints no JSON.
+const ENDING: &str = r"printf '\033]52;c;aGk=\007\033[2J last words\n' >&2; exit 3";
+const PRINTING: &str = r"while read -r line; do printf '\033]52;c;aGk=\007\033[2J no JSON\n'; done";
 
 /// Runs the program at a terminal, in a folder; returns what the terminal receives.
 fn at_terminal(folder: &Path, arguments: &[&str]) -> String {
@@ -41,7 +59,11 @@ fn at_terminal(folder: &Path, arguments: &[&str]) -> String {
         .iter()
         .map(|argument| format!("'{}'", argument.replace('\'', r"'\''")));
     let program = env!("CARGO_BIN_EXE_mcp-exact");
-    let command = format!("{program} {}", quoted.collect::<Vec<_>>().join(" "));
+    let mut command = format!("{program} {}", quoted.collect::<Vec<_>>().join(" "));
+    if arguments[0] == "session" {
+        // At a terminal, it is in a test of its own.
+        command.push_str(" < lines.txt");
+    }
     let output = Command::new("script")
         .args(["--quiet", "--return", "--command", &command, "/dev/null"])
         .current_dir(folder)
@@ -71,7 +93,7 @@ fn first_control(text: &str) -> Option<(char, String)> {
         }
         if letter.is_control()
             || ('\u{2028}'..='\u{202e}').contains(&letter)
-            || letter == '\u{2066}'
+            || ('\u{2066}'..='\u{2069}').contains(&letter)
         {
             return Some((letter, rest.chars().take(40).collect()));
         }
@@ -80,54 +102,219 @@ fn first_control(text: &str) -> Option<(char, String)> {
     None
 }
 
-/// No command passes control characters of others to a terminal.
-#[test]
-fn commands_change_no_terminal() {
-    let folder = TempDir::new().expect("a folder");
-    let server = SERVER.replace("$H", HOSTILE);
-    let refusing = REFUSING.replace("$H", &HOSTILE.replace('\\', r"\\"));
+/// Files that the commands read.
+fn write_files(folder: &Path) {
     let message =
         format!(r#"{{"jsonrpc":"2.0","id":"{HOSTILE}","method":"{HOSTILE}","{HOSTILE}":1}}"#);
     let tool = format!(r#"{{"name":"{HOSTILE}","inputSchema":{{"type":5}},"{HOSTILE}":1}}"#);
+    let titled =
+        format!(r#"{{"name":"{HOSTILE}","title":"{HOSTILE}","inputSchema":{{"type":"object"}}}}"#);
+    let call = format!(
+        r#"{{"from":"client","message":{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"a"}}}}}}
+{{"from":"server","message":{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{HOSTILE}"}}],"{HOSTILE}":1}}}}}}"#
+    );
+    let lines = "a\ncall b x=1\nform\nstructured\nread x:\nread y:\nprompt p\ncomplete prompt p a\ntools\nresources\n\
+                 prompts\n{\"method\":\"ping\"}\nx 'y\n"
+        .to_owned();
+    let config =
+        format!(r#"{{"mcpServers":{{"s":{{"type":"{HOSTILE}","command":"{HOSTILE}"}}}}}}"#);
     for (name, text) in [
         ("log.jsonl", &message),
         ("message.json", &message),
         ("tool.json", &tool),
+        ("titled.json", &titled),
+        ("call.jsonl", &call),
+        ("config.json", &config),
+        ("lines.txt", &lines),
     ] {
-        fs::write(folder.path().join(name), text).expect("a file");
+        fs::write(folder.join(name), text).expect("a file");
     }
+}
+
+/// Commands, by the kind of server that they are in front of.
+const OF_SERVER: &[&[&str]] = &[
+    &["inspect"],
+    &["inspect", "--json"],
+    &["inspect", "--trace"],
+    &["inspect", "--strict"],
+    &["call", "a"],
+    &["call", "a", "--json"],
+    &["call", "a", "--trace"],
+    &["call", "b", "--arguments", "{}"],
+    &["call", "misspelt"],
+    &["call", "form", "--arguments", "{}"],
+    &["call", "structured"],
+    &["read", "x:"],
+    &["read", "x:", "--json"],
+    &["prompt", "p"],
+    &["prompt", "p", "--json"],
+    &["listen", "--for", "1", "--level", "info"],
+    &["session"],
+    &["session", "--json"],
+];
+
+/// Commands without options of a client.
+const OTHERS: &[&[&str]] = &[
+    &["doctor", "--timeout", "2", "$SERVER"],
+    &["doctor", "--timeout", "2", "--json", "$SERVER"],
+    &["doctor", "--timeout", "2", "--trace", "$SERVER"],
+    &["doctor", "--timeout", "2", "$REFUSING"],
+    &["doctor", "--timeout", "2", "$ENDING"],
+    &["doctor", "--timeout", "2", "$PRINTING"],
+    &["inspect", "$REFUSING"],
+    &["inspect", "$ENDING"],
+    &["inspect", "--timeout", "2", "$PRINTING"],
+    &["replay", "call.jsonl", "$SERVER"],
+    &["replay", "call.jsonl", "$ENDING"],
+    &["proxy", "--trace", "--record", "-", "$SERVER"],
+    &["proxy", "$ENDING"],
+    #[cfg(feature = "bridge")]
+    &["bridge", "explain", "$SERVER"],
+    #[cfg(feature = "bridge")]
+    &["bridge", "explain", "$REFUSING"],
+    #[cfg(feature = "bridge")]
+    &["bridge", "--log", "debug", "$SERVER"],
+    #[cfg(feature = "bridge")]
+    &["bridge", "--config", "config.json"],
+    &["check", "-r", "2025-06-18", "--log", "log.jsonl"],
+    &["check", "-r", "2025-06-18", "--log", "call.jsonl"],
+    &[
+        "check",
+        "-r",
+        "2025-06-18",
+        "--direction",
+        "client",
+        "message.json",
+    ],
+    &[
+        "check",
+        "-r",
+        "2025-06-18",
+        "--type",
+        "Tool",
+        "--unknown",
+        "--print",
+        "tool.json",
+    ],
+    &[
+        "check",
+        "-r",
+        "2025-06-18",
+        "--type",
+        "Tool",
+        "--json",
+        "tool.json",
+    ],
+    &["check", "-r", "2025-06-18", "\u{1b}[2J\nFORGED"],
+    &[
+        "convert",
+        "--from",
+        "2025-06-18",
+        "--to",
+        "2025-03-26",
+        "--type",
+        "Tool",
+        "titled.json",
+    ],
+    &[
+        "convert",
+        "--from",
+        "2025-06-18",
+        "--to",
+        "2025-03-26",
+        "message.json",
+    ],
+    &["show", "\u{1b}[2J\nFORGED"],
+    &["diff", "\u{1b}[2J\nFORGED", "2025-06-18"],
+    &["revisions"],
+];
+
+/// Commands of the program that get nothing of others, or that need a Redis.
+const EXEMPT: [&str; 4] = ["completions", "man", "sessions", "help"];
+
+/// No command passes control characters of others to a terminal, or lines that look like its own.
+#[test]
+fn commands_change_no_terminal() {
+    let folder = TempDir::new().expect("a folder");
+    write_files(folder.path());
+    let server = SERVER.replace("$H", HOSTILE);
+    let refusing = REFUSING.replace("$H", &HOSTILE.replace('\\', r"\\"));
     let of_server = ["-r", "2025-06-18", "--", "sh", "-c", &server];
-    let of_refusing = ["-r", "2025-06-18", "--", "sh", "-c", &refusing];
-    let check = ["check", "-r", "2025-06-18"];
-    let mut commands: Vec<Vec<&str>> = Vec::new();
-    for command in [
-        &["inspect"][..],
-        &["inspect", "--json"],
-        &["inspect", "--trace"],
-        &["call", "a"],
-        &["call", "a", "--json"],
-        &["call", "b", "--arguments", "{}"],
-        &["read", "x:"],
-        &["prompt", "p"],
-    ] {
-        commands.push([command, &of_server].concat());
+    let mut commands: Vec<Vec<&str>> = OF_SERVER
+        .iter()
+        .map(|command| [command, &of_server[..]].concat())
+        .collect();
+    for command in OTHERS {
+        let words = command.iter().flat_map(|word| match *word {
+            "$SERVER" => vec!["--", "sh", "-c", &server],
+            "$REFUSING" => vec!["--", "sh", "-c", &refusing],
+            "$ENDING" => vec!["--", "sh", "-c", ENDING],
+            "$PRINTING" => vec!["--", "sh", "-c", PRINTING],
+            word => vec![word],
+        });
+        commands.push(words.collect());
     }
-    commands.push([&["inspect"][..], &of_refusing].concat());
-    commands.push(vec!["doctor", "--timeout", "2", "--", "sh", "-c", &server]);
-    commands.push([&check[..], &["--log", "log.jsonl"]].concat());
-    commands.push([&check[..], &["--direction", "client", "message.json"]].concat());
-    commands.push(
-        [
-            &check[..],
-            &["--type", "Tool", "--unknown", "--print", "tool.json"],
-        ]
-        .concat(),
-    );
-    commands.push(vec!["show", "\u{1b}[2J"]);
-    for arguments in commands {
-        let text = at_terminal(folder.path(), &arguments);
+    let check = |arguments: &[&str]| {
+        let text = at_terminal(folder.path(), arguments);
         assert!(!text.is_empty(), "{arguments:?}");
         let found = first_control(&text);
-        assert_eq!(found, None, "{arguments:?}\n{text:?}");
+        assert_eq!(found, None, "{arguments:?}\n{text}");
+        let forged = text.lines().find(|line| line.starts_with("FORGED"));
+        assert_eq!(forged, None, "{arguments:?}\n{text}");
+    };
+    // They wait more than they work.
+    std::thread::scope(|scope| {
+        for part in commands.chunks(commands.len().div_ceil(8)) {
+            scope.spawn(move || part.iter().for_each(|arguments| check(arguments)));
+        }
+    });
+}
+
+/// Every command of the program is among those that are driven.
+#[test]
+fn every_command_is_driven() {
+    let help = run(Path::new("."), &["--help"], b"").out;
+    let commands = help.lines().filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase());
+        is_name.then_some(name)
+    });
+    let mut count = 0;
+    for name in commands.filter(|name| !EXEMPT.contains(name)) {
+        count += 1;
+        let driven = OF_SERVER.iter().chain(OTHERS);
+        assert!(driven.into_iter().any(|words| words[0] == name), "{name}");
+    }
+    assert!(count > 10, "{count} commands in\n{help}");
+}
+
+/// JSON in pipes has escapes instead of control characters, and is the same JSON.
+#[test]
+fn json_in_pipes_is_escaped() {
+    let folder = TempDir::new().expect("a folder");
+    let server = SERVER.replace("$H", HOSTILE);
+    let hostile: String = serde_json::from_str(&format!("\"{HOSTILE}\"")).expect("a JSON string");
+    for command in [&["inspect", "--json"][..], &["call", "a", "--json"]] {
+        let arguments = [
+            command,
+            &["--quiet", "-r", "2025-06-18", "--", "sh", "-c", &server],
+        ]
+        .concat();
+        let ended = run(folder.path(), &arguments, b"");
+        assert_eq!(first_control(&ended.out), None, "{arguments:?}");
+        let value: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+        assert!(has_string(&value, &hostile), "{value:#}");
+    }
+}
+
+/// Returns true if a value has a string in it.
+fn has_string(value: &serde_json::Value, wanted: &str) -> bool {
+    match value {
+        serde_json::Value::String(text) => text == wanted,
+        serde_json::Value::Array(items) => items.iter().any(|item| has_string(item, wanted)),
+        serde_json::Value::Object(members) => {
+            members.values().any(|value| has_string(value, wanted))
+        }
+        _ => false,
     }
 }

@@ -34,7 +34,7 @@ function wanted() {
   const subject = type ? ["--type", type] : direction ? ["--direction", direction] : [];
   switch (fields.command.value) {
     case "check": return ["check", "--unknown", "--revision", from, ...subject, "-"];
-    case "convert": return ["convert", "--from", from, "--to", to, ...subject, "-"];
+    case "convert": return ["convert", "--revision", from, "--to", to, ...subject, "-"];
     default: return ["diff", from, to];
   }
 }

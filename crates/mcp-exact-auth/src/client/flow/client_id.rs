@@ -98,7 +98,10 @@ impl Flow {
             .await?;
         let status = response.status.as_u16();
         let is_assumed = *server == ServerMetadata::assumed_for_origin(&server.issuer);
-        if is_assumed && matches!(status, 400..500) && !register::is_registration_error(&response.body) {
+        if is_assumed
+            && matches!(status, 400..500)
+            && !register::is_registration_error(&response.body)
+        {
             // Whatever answers at the default path is no registration endpoint.
             return Err(OAuthError::NotNamed {
                 url: locate::url_for_logs(self.endpoint().as_str()),

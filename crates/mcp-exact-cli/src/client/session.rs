@@ -1,0 +1,76 @@
+//! `mcp-exact session`: several calls, reads, prompts and completions in one connection, from a prompt or a script.
+
+mod line;
+mod prompt;
+mod run;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+
+use super::{Settings, add_hint, run_with_server};
+use crate::Outcome;
+
+/// Lines that a session understands, for its help.
+const LINES: &str = "\
+TOOL NAME=VALUE …         call a tool, also as: call TOOL …
+read URI                  read a resource
+prompt NAME NAME=VALUE …  get a prompt
+complete prompt NAME ARGUMENT [VALUE]      ask the server for values of an argument
+complete template URI VARIABLE [VALUE]     ask the server for values of a variable
+tools, resources, templates, prompts       list what the server has
+{\"tool\": NAME, \"arguments\": {…}}           call a tool
+{\"method\": METHOD, \"params\": {…}}          send any request; the result is printed as JSON
+help, quit";
+
+/// The arguments of `mcp-exact session`.
+#[derive(Args)]
+#[command(after_help = format!("\
+Each line of standard input is:
+
+{LINES}
+
+At a terminal, Tab completes names and arguments, and lines are kept for the next session. Words with spaces are quoted: \
+message='two words'. In a script, a line that begins with # is a comment, and a line that fails does not end the session. \
+A line is answered before the next one is read; a script waits no longer.
+
+Example: printf 'echo message=hello\\nget-sum a=1 b=2\\n' | mcp-exact session node server.js
+
+Exit code: 0 every line has done its work, 1 a line failed, 2 wrong usage, or the server cannot be reached. At a terminal, lines do \
+not count."))]
+pub struct Arguments {
+    /// Print one JSON object for each line: its number, and the result or the error.
+    #[arg(long)]
+    json: bool,
+    /// Send arguments that the schema of a tool does not have.
+    #[arg(long)]
+    any_argument: bool,
+    #[command(flatten)]
+    settings: Settings,
+    /// The URL of the server, or the command that starts it with its arguments. Options go before it.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    server: Vec<OsString>,
+}
+
+/// Runs the session until the end of input.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    run_with_server(&arguments.settings, async {
+        let connect = arguments.settings.connect(&arguments.server)?;
+        let client = connect.await.map_err(add_hint)?;
+        let mut session = run::Session::new(&client, arguments);
+        let is_interactive = io::stdin().is_terminal();
+        let outcome = if is_interactive {
+            prompt::run(&mut session).await
+        } else {
+            session.run_script().await
+        };
+        client.close();
+        outcome
+    })
+}

@@ -1,0 +1,190 @@
+//! Lines of a session: words with quotes, or a JSON object.
+
+use anyhow::{Context, anyhow, bail};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// Nothing, or a comment.
+    Nothing,
+    /// The call of a tool with assignments.
+    Call(String, Vec<String>),
+    /// The call of a tool with all arguments.
+    CallWith(String, Value),
+    /// The contents of a resource.
+    Read(String),
+    /// A prompt with assignments.
+    Prompt(String, Vec<String>),
+    /// Completions of an argument of a prompt, or of a variable of a template.
+    Complete {
+        /// True for a prompt.
+        is_prompt: bool,
+        /// Name of the prompt, or URI template.
+        of: String,
+        /// Name of the argument or variable.
+        name: String,
+        /// Beginning of the value.
+        value: String,
+    },
+    /// A list of the server, by its method.
+    List(&'static str),
+    /// A request.
+    Request(String, Option<Value>),
+    /// The lines that there are.
+    Help,
+    /// The end of the session.
+    Quit,
+}
+
+/// Line that is a JSON object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonLine {
+    tool: Option<String>,
+    arguments: Option<Map<String, Value>>,
+    method: Option<String>,
+    params: Option<Map<String, Value>>,
+}
+
+/// Parses a line.
+pub fn parse(line: &str) -> anyhow::Result<Line> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(Line::Nothing);
+    }
+    if line.starts_with('{') {
+        return parse_json(line);
+    }
+    let mut words = split(line)?.into_iter();
+    let first = words.next().unwrap_or_default();
+    let rest: Vec<String> = words.collect();
+    match (first.as_str(), rest.as_slice()) {
+        ("tools", []) => Ok(Line::List("tools/list")),
+        ("resources", []) => Ok(Line::List("resources/list")),
+        ("templates", []) => Ok(Line::List("resources/templates/list")),
+        ("prompts", []) => Ok(Line::List("prompts/list")),
+        ("help" | "?", []) => Ok(Line::Help),
+        ("quit" | "exit", []) => Ok(Line::Quit),
+        ("read", [uri]) => Ok(Line::Read(uri.clone())),
+        ("prompt", [name, values @ ..]) => Ok(Line::Prompt(name.clone(), values.to_vec())),
+        ("complete", [kind, of, name, value @ ..]) if value.len() < 2 => Ok(Line::Complete {
+            is_prompt: match kind.as_str() {
+                "prompt" => true,
+                "template" => false,
+                _ => bail!("write `complete prompt …` or `complete template …`"),
+            },
+            of: of.clone(),
+            name: name.clone(),
+            value: value.first().cloned().unwrap_or_default(),
+        }),
+        ("call", [tool, values @ ..]) => Ok(Line::Call(tool.clone(), values.to_vec())),
+        _ => Ok(Line::Call(first, rest)),
+    }
+}
+
+/// Parses a line that is a JSON object.
+fn parse_json(line: &str) -> anyhow::Result<Line> {
+    let parsed: JsonLine = serde_json::from_str(line)
+        .context("write {\"tool\": …, \"arguments\": {…}} or {\"method\": …, \"params\": {…}}")?;
+    match parsed {
+        JsonLine {
+            tool: Some(tool),
+            method: None,
+            params: None,
+            arguments,
+        } => Ok(Line::CallWith(tool, arguments.unwrap_or_default().into())),
+        JsonLine {
+            method: Some(method),
+            tool: None,
+            arguments: None,
+            params,
+        } => Ok(Line::Request(method, params.map(Value::from))),
+        _ => bail!("name either a `tool` with its `arguments`, or a `method` with its `params`"),
+    }
+}
+
+/// Splits a line into words, which quotes and backslashes may join.
+pub fn split(line: &str) -> anyhow::Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), letter) if letter == open => quote = None,
+            (None | Some('"'), '\\') => {
+                let next = letters.next();
+                let next = next.ok_or_else(|| anyhow!("the line ends after a backslash"))?;
+                word.get_or_insert_default().push(next);
+            }
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        bail!("the line ends inside of quotes");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Words may be quoted, and empty.
+    #[test]
+    fn words_are_split() {
+        let words = split(r#"echo message='two  words' b="a \"q\"" c=\ d e='' "#).expect("words");
+        assert_eq!(
+            words,
+            ["echo", "message=two  words", "b=a \"q\"", "c= d", "e="]
+        );
+        assert!(split("a 'b").is_err());
+        assert!(split("a \\").is_err());
+    }
+
+    /// A line is a word of the session with its form, and otherwise the call of a tool.
+    #[test]
+    fn lines_are_told_apart() {
+        let call = |tool: &str, values: &[&str]| {
+            Line::Call(
+                tool.to_owned(),
+                values.iter().map(|value| (*value).to_owned()).collect(),
+            )
+        };
+        for (text, expected) in [
+            ("  # comment", Line::Nothing),
+            ("tools", Line::List("tools/list")),
+            ("read x:", Line::Read("x:".to_owned())),
+            ("read a=1 b=2", call("read", &["a=1", "b=2"])),
+            ("call tools", call("tools", &[])),
+            ("echo message=a", call("echo", &["message=a"])),
+            (
+                r#"{"tool": "a"}"#,
+                Line::CallWith("a".to_owned(), json!({})),
+            ),
+            (
+                r#"{"method": "ping"}"#,
+                Line::Request("ping".to_owned(), None),
+            ),
+        ] {
+            assert_eq!(parse(text).expect(text), expected);
+        }
+        for wrong in [
+            r#"{"tool": "a", "method": "b"}"#,
+            "{}",
+            "{",
+            "complete x y z",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Work of a session: one line after another with one client.
+
+use std::io::Write as _;
+
+use anyhow::bail;
+use mcp_exact::{Client, Definition, JsonObject};
+use serde_json::{Value, json};
+
+use super::super::call::{self, print_result, suggest_tool};
+use super::super::prompt::{print_messages, suggest_prompt};
+use super::super::read::suggest_resource;
+use super::super::{add_hint, answer, parse_assignment};
+use super::line::{self, Line};
+use super::{Arguments, LINES};
+use crate::Outcome;
+use crate::output::{Painter, Style, format_table};
+use crate::terminal::{print_to_stderr, stdout};
+use crate::text::{Untrusted, text};
+
+/// Session with a connected server.
+pub struct Session<'a> {
+    pub client: &'a Client,
+    arguments: &'a Arguments,
+    /// Tools of the server, read at the first call, and again for an unknown name.
+    tools: Vec<Definition>,
+}
+
+/// What a line has given.
+pub enum Answer {
+    /// The result of a tool.
+    Tool(Value),
+    /// The contents of a resource.
+    Contents(String),
+    /// The messages of a prompt.
+    Messages(Vec<Value>),
+    /// Values for an argument.
+    Completions(Vec<String>),
+    /// Rows of a list: name and description.
+    List(Vec<Value>),
+    /// The result of any request.
+    Result(Value),
+    /// Nothing to print.
+    Nothing,
+    /// The end of the session.
+    End,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(client: &'a Client, arguments: &'a Arguments) -> Self {
+        Self {
+            client,
+            arguments,
+            tools: Vec::new(),
+        }
+    }
+
+    /// Runs the lines of standard input; a line that fails does not end the session.
+    pub async fn run_script(&mut self) -> anyhow::Result<Outcome> {
+        let mut lines = super::prompt::script_lines();
+        let mut outcome = Outcome::Valid;
+        let mut number = 0_usize;
+        while let Some(line) = lines.recv().await {
+            number += 1;
+            match self.run_line(&line).await {
+                Ok(Answer::End) => break,
+                Ok(answer) => {
+                    if answer.has_failed() {
+                        outcome = Outcome::Invalid;
+                    }
+                    self.print(number, answer)?;
+                }
+                Err(error) => {
+                    outcome = Outcome::Invalid;
+                    self.print_error(number, &error)?;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a line, and returns what it gives.
+    pub async fn run_line(&mut self, line: &str) -> anyhow::Result<Answer> {
+        match line::parse(line)? {
+            Line::Nothing => Ok(Answer::Nothing),
+            Line::Quit => Ok(Answer::End),
+            Line::Help => {
+                print_to_stderr(&LINES.into());
+                Ok(Answer::Nothing)
+            }
+            Line::Call(tool, values) => self.call(&tool, &values).await,
+            Line::CallWith(tool, arguments) => {
+                let Ok(arguments) = JsonObject::try_from(arguments) else {
+                    bail!("the arguments have to be a JSON object");
+                };
+                let settings = &self.arguments.settings;
+                let result = call::call(self.client, settings, &tool, arguments).await?;
+                Ok(Answer::Tool(result))
+            }
+            Line::Read(uri) => match self.client.read(&uri).await {
+                Ok(contents) => Ok(Answer::Contents(contents.text())),
+                Err(error) => Err(suggest_resource(self.client, &uri, error).await),
+            },
+            Line::Prompt(name, values) => {
+                let values = values.iter().map(|text| parse_assignment(text));
+                let values: Vec<(&str, &str)> = values.collect::<anyhow::Result<_>>()?;
+                match self.client.prompt(&name, values.clone()).await {
+                    Ok(prompt) => {
+                        let messages = prompt.messages().iter().map(|message| message.parse());
+                        Ok(Answer::Messages(messages.collect::<Result<_, _>>()?))
+                    }
+                    Err(error) => Err(suggest_prompt(self.client, &name, &values, error).await),
+                }
+            }
+            Line::Complete {
+                is_prompt,
+                of,
+                name,
+                value,
+            } => {
+                let completions = if is_prompt {
+                    self.client.complete_prompt(&of, &name, &value).await
+                } else {
+                    self.client.complete_template(&of, &name, &value).await
+                };
+                let completions = completions.map_err(add_hint)?;
+                Ok(Answer::Completions(completions.values))
+            }
+            Line::List(method) => self.list(method).await,
+            Line::Request(method, params) => {
+                let params = params.map(JsonObject::try_from).transpose();
+                let params = params.map_err(|_| anyhow::anyhow!("`params` is no object"))?;
+                let result = self
+                    .client
+                    .request(&method, params)
+                    .await
+                    .map_err(add_hint)?;
+                Ok(Answer::Result(result.parse()?))
+            }
+        }
+    }
+
+    /// Calls a tool with assignments, which its schema types.
+    async fn call(&mut self, name: &str, values: &[String]) -> anyhow::Result<Answer> {
+        let has_tool = |tools: &[Definition]| tools.iter().any(|tool| tool.name() == name);
+        if !has_tool(&self.tools) {
+            self.tools = self.client.tools().all().await.map_err(add_hint)?;
+        }
+        let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
+            return Err(suggest_tool(
+                name,
+                &self.tools,
+                "; `help` lists the lines there are",
+            ));
+        };
+        let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
+        let schema = schema.transpose()?.unwrap_or_default();
+        let arguments = answer::parse_assignments(&schema, values, self.arguments.any_argument)?;
+        let settings = &self.arguments.settings;
+        let result = call::call(self.client, settings, name, arguments).await?;
+        Ok(Answer::Tool(result))
+    }
+
+    /// Returns a list of the server.
+    async fn list(&self, method: &str) -> anyhow::Result<Answer> {
+        let list = match method {
+            "tools/list" => self.client.tools(),
+            "resources/list" => self.client.resources(),
+            "prompts/list" => self.client.prompts(),
+            _ => self.client.resource_templates(),
+        };
+        let entries = list.all().await.map_err(add_hint)?;
+        let entries = entries.iter().map(|entry| entry.object().parse());
+        Ok(Answer::List(entries.collect::<Result<_, _>>()?))
+    }
+
+    /// Prints what a line has given: as text, or with `--json` as one object.
+    pub fn print(&self, number: usize, answer: Answer) -> anyhow::Result<()> {
+        if self.arguments.json {
+            if let Some(result) = answer.into_json() {
+                stdout().json(&json!({"line": number, "result": result}))?;
+            }
+            return Ok(());
+        }
+        match answer {
+            Answer::Tool(result) => print_result(&result)?,
+            Answer::Contents(contents) => writeln!(stdout().document(), "{contents}")?,
+            Answer::Messages(messages) => print_messages(&messages)?,
+            Answer::Completions(values) => {
+                for value in values {
+                    stdout().line(&text!("{}", Untrusted(&value)))?;
+                }
+            }
+            Answer::List(entries) => {
+                let word =
+                    |entry: &Value, name: &str| entry[name].as_str().unwrap_or("").to_owned();
+                let rows = entries.iter().map(|entry| {
+                    let uri = word(entry, "uri") + &word(entry, "uriTemplate");
+                    let name = if uri.is_empty() {
+                        word(entry, "name")
+                    } else {
+                        uri
+                    };
+                    vec![name, word(entry, "description")]
+                });
+                let rows: Vec<Vec<String>> = rows.collect();
+                stdout().text(&format_table(
+                    &["name", "description"],
+                    &rows,
+                    Painter::stdout(),
+                ))?;
+            }
+            Answer::Result(result) => stdout().pretty_json(&result)?,
+            Answer::Nothing | Answer::End => {}
+        }
+        Ok(())
+    }
+
+    /// Prints the error of a line.
+    pub fn print_error(&self, number: usize, error: &anyhow::Error) -> anyhow::Result<()> {
+        let words = format!("{error:#}");
+        if self.arguments.json {
+            return Ok(stdout().json(&json!({"line": number, "error": words}))?);
+        }
+        let word = Painter::stderr().paint(Style::Red, "error");
+        let line = match number {
+            0 => text!("{}: {}", word, Untrusted(&words)),
+            number => text!("{} in line {}: {}", word, number, Untrusted(&words)),
+        };
+        print_to_stderr(&line);
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// Returns true if the tool says that it failed.
+    pub fn has_failed(&self) -> bool {
+        matches!(self, Self::Tool(result) if result["isError"] == true)
+    }
+
+    /// Returns the answer as JSON; `None` if there is nothing to print.
+    fn into_json(self) -> Option<Value> {
+        match self {
+            Self::Tool(result) | Self::Result(result) => Some(result),
+            Self::Contents(contents) => Some(json!({ "text": contents })),
+            Self::Messages(messages) => Some(json!({ "messages": messages })),
+            Self::Completions(values) => Some(json!({ "values": values })),
+            Self::List(entries) => Some(entries.into()),
+            Self::Nothing | Self::End => None,
+        }
+    }
+}

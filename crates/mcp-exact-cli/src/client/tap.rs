@@ -1,0 +1,137 @@
+//! What a connection has shown of the server besides the client's own view: the entries of lists as they were sent, and the end of
+//! its HTTP requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Members of results that are lists.
+const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
+
+/// Entries of lists by their member of the result, if they are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct SentLists(Arc<Mutex<Option<BTreeMap<&'static str, Vec<Value>>>>>);
+
+impl SentLists {
+    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<&'static str, Vec<Value>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the entries of the lists that the server sends from now on.
+    pub fn keep(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    /// Returns true if entries are kept.
+    pub fn is_kept(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Looks at a message of the server.
+    pub fn observe(&self, message: &[u8]) {
+        let mut lists = self.lock();
+        let Some(lists) = lists.as_mut() else {
+            return;
+        };
+        let message: Value = serde_json::from_slice(message).unwrap_or_default();
+        let messages = match message {
+            Value::Array(messages) => messages,
+            message => vec![message],
+        };
+        for mut message in messages {
+            let Some(result) = message.get_mut("result") else {
+                continue;
+            };
+            for name in LISTS {
+                if let Some(Value::Array(entries)) = result.get_mut(name) {
+                    lists.entry(name).or_default().append(entries);
+                }
+            }
+        }
+    }
+
+    /// Adds the members that an entry has as the server has sent it, and not as this program knows it.
+    pub fn complete(&self, list: &str, entry: &mut Value) {
+        let lists = self.lock();
+        let sent = lists.as_ref().and_then(|lists| lists.get(list));
+        let keys = ["name", "uri", "uriTemplate"];
+        let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == entry.get(key));
+        let Some(Value::Object(sent)) = sent.and_then(|sent| sent.iter().find(is_same)) else {
+            return;
+        };
+        if let Value::Object(entry) = entry {
+            for (name, value) in sent {
+                if !entry.contains_key(name) {
+                    entry.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Waits until everything has ended that holds a [`Held`].
+#[derive(Debug, Clone, Default)]
+pub struct OpenConnections(Arc<Mutex<Vec<mpsc::Receiver<()>>>>);
+
+/// Part of a connection; while it is held, the connection is open.
+#[derive(Debug, Clone)]
+pub struct Held {
+    _sender: mpsc::Sender<()>,
+}
+
+impl OpenConnections {
+    /// Adds a connection.
+    pub fn add(&self) -> Held {
+        let (sender, receiver) = mpsc::channel(1);
+        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        receivers.push(receiver);
+        Held { _sender: sender }
+    }
+
+    /// Waits until all connections have ended.
+    pub async fn ended(&self) {
+        let receivers = {
+            let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *receivers)
+        };
+        for mut receiver in receivers {
+            receiver.recv().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Members that the newest revision does not have are added; those that this program has read stay.
+    #[test]
+    fn sent_members_are_added() {
+        let lists = SentLists::default();
+        let message = json!({"id": 1, "result": {"tools": [{"name": "a", "title": "other", "execution": {"taskSupport": "optional"}}]}});
+        lists.observe(message.to_string().as_bytes());
+        lists.keep();
+        for odd in [
+            "[]",
+            "[1]",
+            "1",
+            "{}",
+            r#"{"result": []}"#,
+            r#"{"result": {"tools": 1}}"#,
+        ] {
+            lists.observe(odd.as_bytes());
+        }
+        let mut entry = json!({"name": "a", "title": "A"});
+        lists.complete("tools", &mut entry);
+        assert_eq!(entry, json!({"name": "a", "title": "A"}));
+        lists.observe(message.to_string().as_bytes());
+        lists.complete("tools", &mut entry);
+        assert_eq!(
+            entry,
+            json!({"name": "a", "title": "A", "execution": {"taskSupport": "optional"}})
+        );
+    }
+}
