@@ -200,8 +200,8 @@ mod tests {
     /// Lines of a text are kept, and none of them begins where a line of the program does.
     #[test]
     fn lines_of_others_are_indented() {
-        let shown = Untrusted("one\r\nerror: two\u{1b}[2J\u{2028}\n").indented();
-        assert_eq!(shown.as_str(), "one\n  error: two\\u{1b}[2J\\u{2028}");
+        let shown = Untrusted("one\r\nerror: two\u{1b}[2J\u{2028}x\n").indented();
+        assert_eq!(shown.as_str(), "one\n  error: two\\u{1b}[2J\\u{2028}x");
     }
 
     /// Escaped JSON is the same value, and has no character that changes a terminal.

@@ -72,6 +72,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("empty-contents", "RES.not-found-not-empty", "2026-07-28"),
     ("asks-in-lists", "MRTR.three-methods", "2026-07-28"),
     ("late-acknowledgement", "SUB.ack-first", "2026-07-28"),
+    ("list-unknown", "PROMPT.list-answered", "2026-07-28"),
 ];
 
 /// Faults that only servers over HTTP can have: name of the fault, id of the rule, revision.
@@ -124,10 +125,16 @@ fn main() {
     {
         return server::serve(transport, fault);
     }
-    let mut trials = vec![Trial::test(
-        "stdio::nothing_is_found_without_a_fault",
-        || check_faultless_server("stdio"),
-    )];
+    let mut trials = vec![
+        Trial::test("stdio::nothing_is_found_without_a_fault", || {
+            check_faultless_server("stdio")
+        }),
+        Trial::test("stdio::backend-away in 2026-07-28", || {
+            check_allowed_fault("stdio", "backend-away", "2026-07-28")
+        }),
+        Trial::test("stdio::list-of-types is noted", check_note),
+        Trial::test("stdio::newest revisions decide", check_newest_revisions),
+    ];
     trials.extend(FAULTS.iter().map(|(fault, rule, revision)| {
         Trial::test(format!("stdio::{fault}"), move || {
             check_planted_fault("stdio", fault, rule, revision)
@@ -167,7 +174,7 @@ fn main() {
 
 /// Checks that the doctor has no findings about a server without a fault, in every revision that it speaks.
 fn check_faultless_server(transport: &str) -> Result<(), Failed> {
-    let (code, found) = run_doctor(transport, "none", &[]);
+    let (code, found) = run_doctor(transport, "none", &["--all-revisions"]);
     let findings = &found["findings"];
     if code != 0 || findings != &serde_json::json!([]) {
         return Err(format!("exit code {code}, {findings:#}").into());
@@ -191,6 +198,59 @@ fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(
         Ok(())
     } else {
         Err(format!("exit code {code}, {found:#}").into())
+    }
+}
+
+/// Checks that a schema which hosts refuse is noted with its tool, and changes no exit code; also in the other forms of a report.
+fn check_note() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("junit.xml");
+    let file = file.to_str().unwrap_or_default();
+    let (code, found) = run_doctor("stdio", "list-of-types", &["--junit", file]);
+    let note = &found["findings"][0];
+    let is_right = note["level"] == "NOTE" && note["subject"] == "tool `measure`";
+    let junit = std::fs::read_to_string(file)?;
+    let is_written = junit.contains("failures=\"0\"") && junit.contains("HOST.portable-schema");
+    if code == 0 && is_right && is_written {
+        Ok(())
+    } else {
+        Err(format!("exit code {code}, {found:#}\n{junit}").into())
+    }
+}
+
+/// Checks that the newest revision of each lifecycle decides: what is wrong in an older one is found with `--all-revisions`. A
+/// finding has its message, and GitHub gets an annotation.
+fn check_newest_revisions() -> Result<(), Failed> {
+    let (code, found) = run_doctor("stdio", "refuses-batches", &[]);
+    let examined = serde_json::json!(["2025-11-25", "2026-07-28"]);
+    if code != 0 || found["revisions"] != examined {
+        return Err(format!("exit code {code}, {found:#}").into());
+    }
+    let (code, found) = run_doctor("stdio", "refuses-batches", &["--all-revisions"]);
+    if code != 1 || found["findings"][0]["rule"] != "RPC.batch-received" {
+        return Err(format!("exit code {code}, {found:#}").into());
+    }
+    let this = std::env::current_exe()?;
+    let output = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+        .args([
+            "doctor",
+            "--github",
+            "--timeout",
+            "5",
+            "-r",
+            "2025-11-25",
+            "--",
+        ])
+        .arg(this)
+        .args(["--serve", "stdio", "tool-without-schema"])
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = "::error title=MUST RPC.base-protocol::/result/tools/0: missing member `inputSchema`, tool `measure`.";
+    let message = "\n    {\"";
+    if text.contains(expected) && text.contains(message) {
+        Ok(())
+    } else {
+        Err(text.into_owned().into())
     }
 }
 

@@ -10,12 +10,15 @@ use tokio::sync::mpsc;
 /// Members of results that are lists.
 const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
 
-/// Entries of lists by their member of the result, if they are wanted.
+/// Entries of lists by their member of the result.
+type Lists = BTreeMap<&'static str, Vec<Value>>;
+
+/// Entries of lists, if they are wanted.
 #[derive(Debug, Clone, Default)]
-pub struct SentLists(Arc<Mutex<Option<BTreeMap<&'static str, Vec<Value>>>>>);
+pub struct SentLists(Arc<Mutex<Option<Lists>>>);
 
 impl SentLists {
-    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<&'static str, Vec<Value>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Lists>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

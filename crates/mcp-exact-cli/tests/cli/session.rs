@@ -128,7 +128,7 @@ fn person_has_a_prompt() {
         .expect("`script` of util-linux");
     let mut input = child.stdin.take().expect("standard input");
     let mut output = child.stdout.take().expect("standard output");
-    let mut text = String::new();
+    let (mut text, mut seen) = (String::new(), 0);
     // Each line is written when the prompt for it is there. Tab completes names, arguments, and values that the server knows.
     for (line, expected) in [
         ("", "> "),
@@ -138,13 +138,16 @@ fn person_has_a_prompt() {
         ("", "> "),
     ] {
         input.write_all(line.as_bytes()).expect("a line");
-        let begun = text.len();
-        while !text[begun..].contains(expected) {
+        let place = loop {
+            if let Some(place) = text[seen..].find(expected) {
+                break place;
+            }
             let mut piece = [0; 1024];
             let count = output.read(&mut piece).expect("output");
             assert!(count > 0, "{text}");
             text.push_str(&String::from_utf8_lossy(&piece[..count]));
-        }
+        };
+        seen += place + expected.len();
     }
     input.write_all(b"quit\r").expect("a line");
     assert!(child.wait().expect("it ends").success(), "{text}");

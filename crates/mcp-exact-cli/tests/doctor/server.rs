@@ -220,6 +220,12 @@ impl Server<'_> {
             return Err(new_refusal(-32602, "clientCapabilities are missing"));
         }
         let mut result = match method {
+            "prompts/list" if self.has_fault("backend-away") => {
+                return Err(new_refusal(-32603, "The backend is away"));
+            }
+            "prompts/list" if self.has_fault("list-unknown") => {
+                return Err(new_refusal(-32601, "Method not found"));
+            }
             "server/discover" if self.has_fault("no-discover") => {
                 return Err(new_refusal(-32601, "Method not found"));
             }
@@ -301,7 +307,12 @@ impl Server<'_> {
 
     /// Returns the definition of the only tool.
     fn tool_definition(&self) -> Value {
-        let mut tool = json!({"name": "measure", "inputSchema": {"type": "object"},
+        let size = if self.has_fault("list-of-types") {
+            json!({"type": ["integer", "null"]})
+        } else {
+            json!({"type": "integer"})
+        };
+        let mut tool = json!({"name": "measure", "inputSchema": {"type": "object", "properties": {"size": size}},
             "outputSchema": {"type": "object", "properties": {"size": {"type": "integer"}}}});
         if self.has_fault("tool-without-schema") {
             tool.as_object_mut().map(|tool| tool.remove("inputSchema"));
