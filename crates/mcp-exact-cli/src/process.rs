@@ -12,6 +12,7 @@ use anyhow::Context;
 
 use crate::last_words::LastWords;
 use crate::queue::{self, Received, Receiver};
+use crate::server_address;
 use crate::terminal;
 
 /// Maximum length of a line from a server, in bytes; a longer line is read in pieces.
@@ -66,6 +67,7 @@ impl RunningServer {
         stderr: ServerStderr,
     ) -> anyhow::Result<(Arc<Self>, ChildStdout)> {
         let (program, arguments) = command.split_first().context("there is no command")?;
+        server_address::refuse_option(program)?;
         let mut command = Command::new(program);
         let is_inherited = stderr == ServerStderr::Inherited && !terminal::stderr().is_terminal();
         command

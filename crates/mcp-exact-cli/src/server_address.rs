@@ -1,6 +1,6 @@
 //! Address of a server on the command line: its URL, or the command that starts it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::bail;
@@ -16,6 +16,7 @@ pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
         bail!("there is no server; name its URL, or the command that starts it");
     };
     let text = first.to_str().unwrap_or_default();
+    refuse_option(first)?;
     let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
         if further.is_empty() && !Path::new(first).exists() {
@@ -28,6 +29,17 @@ pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
         bail!("`{argument}` follows the URL of the server; put options before the URL");
     }
     Ok(Some(text))
+}
+
+/// Returns an error if what has to be a command is an option, which this command of the program does not have.
+pub fn refuse_option(word: &OsStr) -> anyhow::Result<()> {
+    let word = word.to_string_lossy();
+    if word.len() > 1 && word.starts_with('-') {
+        bail!(
+            "`{word}` is no option here; --help lists those there are, and the command or URL of the server comes after them"
+        );
+    }
+    Ok(())
 }
 
 /// Returns an error that says what to write instead of a word that cannot be a command.
@@ -102,6 +114,10 @@ mod tests {
             (
                 "ws://a/mcp",
                 "write http:// or https://, or the command that starts the server",
+            ),
+            (
+                "--from",
+                "and the command or URL of the server comes after them",
             ),
             (
                 "node server.js",

@@ -90,7 +90,7 @@ fn check_file(
         is_ordered: true,
     };
     let mut conversation = Conversation::new(revision, options);
-    let (mut messages, mut wrong) = (0, 0);
+    let (mut messages, mut wrong, mut first_revision) = (0, 0, None);
     let mut out = stdout();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
@@ -100,6 +100,7 @@ fn check_file(
         let entry = Entry::read(line);
         let observed = conversation.observe(entry.from, &entry.text);
         messages += 1;
+        first_revision = first_revision.or(observed.revision);
         if observed.breaches.is_empty() {
             continue;
         }
@@ -125,7 +126,8 @@ fn check_file(
     if !arguments.json {
         let waiting =
             [Direction::Client, Direction::Server].map(|side| conversation.pending_count(side));
-        let revision = conversation.negotiated().unwrap_or("no handshake");
+        let revision = conversation.negotiated().or(first_revision);
+        let revision = revision.unwrap_or("revision unknown");
         let mut summary = text!(
             "{}: {} messages, {} with findings, {}",
             Untrusted(&name),

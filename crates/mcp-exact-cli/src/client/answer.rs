@@ -342,9 +342,9 @@ fn check_name(schema: &Value, name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let known = properties.keys().map(String::as_str);
-    let mut problem = format!("there is no argument `{name}`");
+    let mut problem = format!("there is no argument `{name}`, and --any-argument is not given");
     suggest(&mut problem, name, known);
-    bail!("{problem}; --any-argument sends it all the same")
+    bail!(problem)
 }
 
 #[cfg(test)]
@@ -412,7 +412,7 @@ mod tests {
         let error = parse_assignments(&schema, &given, false).expect_err("it is unknown");
         assert_eq!(
             error.to_string(),
-            "there is no argument `mesage`; did you mean `message`?; --any-argument sends it all the same"
+            "there is no argument `mesage`, and --any-argument is not given; did you mean `message`?"
         );
         assert!(parse_assignments(&schema, &given, true).is_ok());
         let open = json!({"type": "object", "additionalProperties": {"type": "string"}});

@@ -101,10 +101,10 @@ pub async fn call(
 
 /// Returns the error for a tool that the server does not have, with similar names.
 pub fn suggest_tool(name: &str, tools: &[Definition], hint: &str) -> anyhow::Error {
-    let mut problem = format!("the server has no tool `{name}`");
+    let mut problem = format!("the server has no tool `{name}`{hint}");
     let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
     suggest(&mut problem, name, names.iter().map(String::as_str));
-    anyhow!("{problem}{hint}")
+    anyhow!(problem)
 }
 
 /// Parses the JSON object of `--arguments`; `-` reads the text from standard input.

@@ -103,10 +103,10 @@ pub async fn suggest_prompt(
     let known: Vec<&str> = known
         .filter_map(|argument| argument["name"].as_str())
         .collect();
-    for (argument, _) in values
+    let unknown = values
         .iter()
-        .filter(|(argument, _)| !known.contains(argument))
-    {
+        .find(|(argument, _)| !known.contains(argument));
+    if let Some((argument, _)) = unknown {
         problem.push_str(&format!("; the prompt has no argument `{argument}`"));
         suggest(&mut problem, argument, known.iter().copied());
     }

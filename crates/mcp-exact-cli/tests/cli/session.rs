@@ -81,8 +81,8 @@ fn mistakes_get_suggestions() {
     let (ended, log) = run_with(&["session"], script);
     let lines: Vec<&str> = ended.err.lines().collect();
     for (line, expected) in lines.iter().zip([
-        "error in line 1: the server has no tool `ad`; did you mean `add`?; `help` lists the lines there are",
-        "error in line 2: there is no argument `number`; did you mean `numbers`?; --any-argument sends it all the same",
+        "error in line 1: the server has no tool `ad`, and no line begins so (`help` lists them); did you mean `add`?",
+        "error in line 2: there is no argument `number`, and --any-argument is not given; did you mean `numbers`?",
         "error in line 3: the server answered with an error: no such thing (-32602); did you mean `file:///readme`?",
         "error in line 4: the server answered with an error: no such thing (-32602); did you mean `greet`?",
         "error in line 5: the server answered with an error: no such thing (-32602); the prompt has no argument `persn`; did you mean `person`?",

@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             return Err(suggest_tool(
                 name,
                 &self.tools,
-                "; `help` lists the lines there are",
+                ", and no line begins so (`help` lists them)",
             ));
         };
         let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
