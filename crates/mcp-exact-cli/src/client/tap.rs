@@ -74,11 +74,12 @@ impl SentLists {
     }
 }
 
-/// Waits until everything has ended that holds a [`Held`].
+/// Connections over HTTP that have not ended.
 #[derive(Debug, Clone, Default)]
 pub struct OpenConnections(Arc<Mutex<Vec<mpsc::Receiver<()>>>>);
 
-/// Part of a connection; while it is held, the connection is open.
+/// Part of a connection over HTTP; while it is held, the connection is open.
+#[cfg(feature = "http")]
 #[derive(Debug, Clone)]
 pub struct Held {
     _sender: mpsc::Sender<()>,
@@ -86,6 +87,7 @@ pub struct Held {
 
 impl OpenConnections {
     /// Adds a connection.
+    #[cfg(feature = "http")]
     pub fn add(&self) -> Held {
         let (sender, receiver) = mpsc::channel(1);
         let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
-use mcp_exact::transport::http::client::{HttpClient, HyperClient};
+use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
 use mcp_exact::transport::sse::{Decoded, Decoder};
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Value, json};
@@ -155,17 +155,8 @@ impl Target {
     }
 
     /// Returns the error for a request that has no response, and keeps it.
-    pub fn fail(
-        &self,
-        error: &mcp_exact::transport::http::client::HttpClientError,
-    ) -> anyhow::Error {
-        #[cfg(feature = "oauth")]
-        let authorization = error
-            .downcast_ref()
-            .map(|error| crate::client::authorization::Names::Options.describe(error));
-        #[cfg(not(feature = "oauth"))]
-        let authorization = None;
-        let words = authorization.unwrap_or_else(|| {
+    pub fn fail(&self, error: &HttpClientError) -> anyhow::Error {
+        let words = describe_authorization(error).unwrap_or_else(|| {
             let words = describe_chain(&**error);
             let remedy = crate::client::remedy_of_scheme(&words);
             let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
@@ -223,6 +214,19 @@ impl Target {
             Ok(exchange)
         })
     }
+}
+
+/// Describes an error of authorization; `None` for every other error.
+#[cfg(feature = "oauth")]
+fn describe_authorization(error: &HttpClientError) -> Option<String> {
+    let error = error.downcast_ref()?;
+    Some(crate::client::authorization::Names::Options.describe(error))
+}
+
+/// Returns nothing: this build cannot authorize requests.
+#[cfg(not(feature = "oauth"))]
+fn describe_authorization(_: &HttpClientError) -> Option<String> {
+    None
 }
 
 /// Returns the words of an error and of its causes.

@@ -95,6 +95,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     for id in &arguments.revision {
         selected_revisions.push(Registry::new().revision(id)?.revision.spec);
     }
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(unused_mut, reason = "URLs are tried twice")
+    )]
     let mut doctor = Doctor {
         server: parse_server(arguments)?,
         settings: Settings {
@@ -113,6 +117,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         selected_revisions,
     };
     let mut report = Report::default();
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(unused_mut, reason = "URLs are tried twice")
+    )]
     let mut examined = doctor.examine(&mut report)?;
     #[cfg(feature = "http")]
     if examined.revisions.is_empty()
