@@ -16,7 +16,7 @@ use crate::loss::{ConvertError, NotedLoss};
 use crate::node::Node;
 use crate::place::Pointers;
 use crate::read::{TreeSelection, changed_members, read, read_parts};
-use crate::repair::repair;
+use crate::repair::{may_decode_untidy, repair_text};
 use crate::rows::{MethodRow, MethodTypes, PairRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
@@ -49,12 +49,17 @@ pub fn convert<'t>(
     cx: &mut Context,
 ) -> Result<Option<Cow<'t, str>>, ConvertError> {
     let before = cx.losses.len();
-    let refused = match convert_exactly(root, text, from, to, cx) {
-        Err(refused) if cx.known.is_tolerant => refused,
-        converted => return converted,
-    };
-    let Some(repaired) = text.and_then(|text| repair(root, text, from)) else {
-        return Err(refused);
+    let untidy = text.filter(|text| cx.known.is_tolerant && may_decode_untidy(&root, text));
+    let repaired = match untidy.and_then(|text| repair_text(root, text, from)) {
+        Some(repaired) => repaired,
+        None => {
+            let refused = match convert_exactly(root, text, from, to, cx) {
+                Err(refused) if cx.known.is_tolerant => refused,
+                converted => return converted,
+            };
+            let repaired = text.and_then(|text| repair_text(root, text, from));
+            repaired.ok_or(refused)?
+        }
     };
     cx.losses.truncate(before);
     cx.repairs.extend(repaired.repairs);
@@ -103,6 +108,20 @@ fn convert_exactly<'t>(
     };
     let is_silent = !needs_text && is_empty && text != "{}";
     Ok((!is_silent).then_some(converted))
+}
+
+/// Returns true if [`convert`] decodes a text, so that it refuses or repairs one that does not have its type; false if it
+/// returns every text unchanged.
+pub fn decodes(root: Payload<'_>, from: KnownRevision, to: KnownRevision) -> bool {
+    let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
+    let row = row.filter(|row| from != to && !passes(row, &root, from, to));
+    let method = row.and_then(|row| MethodOnPath::new(row, &root, from, to).ok()?);
+    let Some(types) = method.and_then(|method| method.types().ok()?) else {
+        return false;
+    };
+    let way = ConversionPath::new(from, to);
+    let changes = |at| way.pair(&types, at).is_ok_and(|pair| !pair.same);
+    (0..way.steps()).any(changes)
 }
 
 /// Change of the params of a method in a conversion, as far as member names determine it.

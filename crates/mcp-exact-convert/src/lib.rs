@@ -62,7 +62,8 @@ pub use document::may_contain;
 #[doc(hidden)]
 pub use dynamic::violations;
 pub use dynamic::{
-    ParamsChange, Payload, check, check_type, convert, convert_type, counterpart, params_change,
+    ParamsChange, Payload, check, check_type, convert, convert_type, counterpart, decodes,
+    params_change,
 };
 pub use error::convert_error;
 pub use generated::KnownRevision;

@@ -31,6 +31,9 @@ pub struct CallOptions {
     /// 404), the call is sent again in the next session. Without this definition, and for tools without the annotation,
     /// only a call that the server has refused with its session is sent again, because the server has not processed it.
     pub repeatable_tool: Option<JsonObject>,
+    /// True if the application checks and repairs the result where it reads it, such as by a conversion; otherwise the endpoint
+    /// does so before it delivers the result, with [`Tolerance::Lenient`](crate::Tolerance::Lenient).
+    pub checks_result: bool,
 }
 
 /// Input of a request that is repeated after a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).

@@ -42,8 +42,8 @@ impl HeapSize for Repairs {
 impl RawResult {
     /// Repairs the result of a request of `method` in a revision; `None` if the result is valid or cannot be repaired.
     ///
-    /// A client endpoint with [`Tolerance::Lenient`] has repaired the results that it delivers, except those of `tools/call`
-    /// and `resources/read`, which may be large: they are repaired when decoding them has failed.
+    /// A client endpoint with [`Tolerance::Lenient`] has repaired the results that it delivers, except those of requests with
+    /// [`checks_result`](crate::CallOptions::checks_result).
     pub fn repaired(&self, method: &str, revision: Revision) -> Option<(Self, Vec<Repair>)> {
         self.repaired_from(method, revision, Role::Server)
     }
@@ -59,7 +59,7 @@ impl RawResult {
             method,
             sender,
         };
-        let repaired = repair(root, self.object().text(), known(revision)?)?;
+        let repaired = repair(root, self.object(), known(revision)?)?;
         let object: JsonObject = from_str(&repaired.text).ok()?;
         let result = Self::from(object).with_retries(self.retries());
         Some((result, repaired.repairs))
@@ -81,7 +81,7 @@ pub(crate) fn repair_call(
         sender,
     };
     let revision = spec.and_then(|spec| known(spec.revision()));
-    let repaired = revision.and_then(|revision| repair(root, params.text(), revision));
+    let repaired = revision.and_then(|revision| repair(root, params, revision));
     let Some(repaired) = repaired else {
         return Vec::new();
     };

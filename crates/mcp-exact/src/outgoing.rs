@@ -9,6 +9,7 @@ use mcp_exact_convert::{
     Context, KnownRevision, Loss, MessageKind, Payload, Repair, RepairRule, Role, Tolerance,
     convert, convert_type, repair, replace_lone_surrogates,
 };
+use mcp_exact_wire::order::contains;
 use mcp_exact_wire::{JsonRef, Kind};
 
 use crate::link::{Json, JsonObject, PeerError, Revision, is_extension_result};
@@ -268,7 +269,7 @@ pub(crate) fn convert_received_result(
     // Untyped values keep lone surrogates, which the values of the application cannot.
     let text = result.text();
     if tolerance == Tolerance::Lenient
-        && (text.contains("\\ud") || text.contains("\\uD"))
+        && ["\\ud", "\\uD"].iter().any(|half| contains(text, half))
         && let Cow::Owned(whole) = replace_lone_surrogates(text)
     {
         let object = whole.parse::<JsonObject>();
@@ -286,18 +287,21 @@ fn convert_received_parts(
     from: Revision,
     tolerance: Tolerance,
 ) -> Result<(JsonObject, Vec<Repair>), String> {
-    let is_plain = method == "tools/call" && is_plain_result(&result);
-    if from == home_revision() {
-        // The endpoint has repaired all other results.
-        let is_unchecked = matches!(method, "tools/call" | "resources/read") && !is_plain;
-        if tolerance == Tolerance::Strict || !is_unchecked {
-            return Ok((result, Vec::new()));
+    let is_home = from == home_revision();
+    if method == "tools/call" && is_plain_result(&result, is_home) {
+        if !is_home {
+            result.insert("resultType", Json::string("complete"));
         }
-        let repaired = repair(
-            MessagePart::Result.payload(method),
-            result.text(),
-            HOME_REVISION,
-        );
+        return Ok((result, Vec::new()));
+    }
+    if is_extension_result(&result, from) {
+        return Ok((result, Vec::new()));
+    }
+    let root = MessagePart::Result.payload(method);
+    let from = require_known_revision(from).map_err(|error| error.to_string())?;
+    if is_home || HOME_REVISION.method(method, true).is_none() {
+        let is_lenient = tolerance == Tolerance::Lenient;
+        let repaired = is_lenient.then(|| repair(root, &result, from)).flatten();
         let Some(repaired) = repaired else {
             return Ok((result, Vec::new()));
         };
@@ -305,23 +309,15 @@ fn convert_received_parts(
         let object = object.map_err(|error| error.to_string())?;
         return Ok((object, repaired.repairs));
     }
-    if is_plain {
-        result.insert("resultType", Json::string("complete"));
-        return Ok((result, Vec::new()));
-    }
-    if HOME_REVISION.method(method, true).is_none() || is_extension_result(&result, from) {
-        return Ok((result, Vec::new()));
-    }
-    let known = |revision| require_known_revision(revision).map_err(|error| error.to_string());
-    let root = MessagePart::Result.payload(method);
-    let mut cx = Context::new().tolerance(tolerance);
-    let converted = convert_payload(root, &result, known(from)?, HOME_REVISION, &mut cx);
+    let mut cx = Context::new().tolerance(tolerance).assume_json();
+    let converted = convert_payload(root, &result, from, HOME_REVISION, &mut cx);
     report_losses(method, home_revision(), cx.losses());
     Ok((converted?, cx.into_repairs()))
 }
 
-/// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
-fn is_plain_result(result: &JsonObject) -> bool {
+/// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision; `is_home` allows
+/// the member that only results of the home revision have.
+fn is_plain_result(result: &JsonObject, is_home: bool) -> bool {
     let mut seen = (false, false);
     let is_known = result.view().iter().all(|(name, value)| match &*name {
         "content" => {
@@ -330,6 +326,7 @@ fn is_plain_result(result: &JsonObject) -> bool {
             is_first && blocks.is_ok_and(|blocks| blocks.iter().all(is_plain_text_block))
         }
         "isError" => !std::mem::replace(&mut seen.1, true) && value.kind() == Kind::Boolean,
+        "resultType" => is_home && value.text() == r#""complete""#,
         _ => false,
     });
     is_known && seen.0
@@ -416,7 +413,7 @@ mod tests {
         ];
         for text in plain {
             let result = object(text);
-            assert!(is_plain_result(&result), "{text}");
+            assert!(is_plain_result(&result, false), "{text}");
             let older =
                 |from: &Revision| crate::link::lifecycle_of(*from) == crate::Lifecycle::Initialize;
             for from in crate::link::revisions().filter(older) {
@@ -439,8 +436,12 @@ mod tests {
                 assert_eq!(members(&taken), members(&converted), "{text} of {from}");
             }
         }
+        let home = object(r#"{"resultType":"complete","content":[]}"#);
+        assert!(is_plain_result(&home, true) && !is_plain_result(&home, false));
         let others = [
             r#"{}"#,
+            r#"{"resultType":"input_required","content":[]}"#,
+            r#"{"resultType":null,"content":[]}"#,
             r#"{"content":[{"type":"text","text":1}]}"#,
             r#"{"content":[{"type":"text","type":"text"}]}"#,
             r#"{"content":[{"type":"text","text":"a","annotations":{}}]}"#,
@@ -451,7 +452,9 @@ mod tests {
             r#"{"content":[],"_meta":{}}"#,
         ];
         for text in others {
-            assert!(!is_plain_result(&object(text)), "{text}");
+            for is_home in [true, false] {
+                assert!(!is_plain_result(&object(text), is_home), "{text}");
+            }
         }
     }
 }

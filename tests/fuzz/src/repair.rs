@@ -6,6 +6,7 @@ use mcp_exact_convert::{
     bytes_read_by_repair, check, check_type, repair as repair_payload, repair_message, repair_type,
     violations,
 };
+use mcp_exact_wire::JsonObject;
 
 use crate::convert::definition_of_input;
 use crate::heap::peak_bytes_during;
@@ -63,7 +64,9 @@ fn check_repair(name: &str, of: KnownRevision, text: &str) {
         return;
     };
     let after = &repaired.text;
-    assert!(check_type(name, text, of).is_err(), "{way} was valid");
+    // Decoding keeps schemas of tools as they are.
+    let was_valid = violations(name, text, of).is_ok_and(|found| found.is_empty());
+    assert!(!was_valid, "{way} was valid");
     assert_eq!(check_type(name, after, of), Ok(()), "{way}\n{after}");
     assert_eq!(repair_type(name, after, of), None, "{way}\n{after}");
     check_report(&repaired, text, &way);
@@ -93,13 +96,17 @@ fn check_params(method: &str, of: KnownRevision, text: &str) {
         method,
         sender: Role::Client,
     };
-    let Some(repaired) = repair_payload(root, text, of) else {
+    let Ok(params) = text.parse::<JsonObject>() else {
+        return;
+    };
+    let Some(repaired) = repair_payload(root, &params, of) else {
         return;
     };
     let (after, way) = (&repaired.text, format!("{of} {method}: {text}"));
     assert!(check(root, Some(text), of).is_err(), "{way} was valid");
     assert_eq!(check(root, Some(after), of), Ok(()), "{way}\n{after}");
-    assert_eq!(repair_payload(root, after, of), None, "{way}\n{after}");
+    let params: JsonObject = after.parse().expect("an object");
+    assert_eq!(repair_payload(root, &params, of), None, "{way}\n{after}");
     check_report(&repaired, text, &way);
     for repair in &repaired.repairs {
         let drops = matches!(repair.rule, RepairRule::WrongType | RepairRule::LeftOut);

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use mcp_exact_session::Tolerance;
-
 use crate::around::losses::{LossCounters, LossSettings, Losses};
 use crate::around::options::Options;
 use crate::around::repairs::RepairCounters;
@@ -24,7 +22,7 @@ impl LiveRules {
     pub(crate) fn new(options: &Options) -> Self {
         let counters = Arc::default();
         let repairs = Arc::new(RepairCounters::new(options.on_repair.clone()));
-        let settings = settings(options, &options.rules, (&counters, &repairs));
+        let settings = settings(options, &options.rules, &counters);
         Self {
             state: RwLock::new((Arc::new(options.rules.clone()), settings)),
             counters,
@@ -56,25 +54,20 @@ impl LiveRules {
 
     /// Replaces the rules.
     pub(crate) fn set(&self, options: &Options, rules: Rules) {
-        let settings = settings(options, &rules, (&self.counters, &self.repairs));
+        let settings = settings(options, &rules, &self.counters);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = (Arc::new(rules), settings);
     }
 }
 
 /// Returns the settings for losses that options and rules specify.
-fn settings(
-    options: &Options,
-    rules: &Rules,
-    (counters, repairs): (&Arc<LossCounters>, &Arc<RepairCounters>),
-) -> Arc<LossSettings> {
-    let is_lenient = options.tolerance == Tolerance::Lenient;
+fn settings(options: &Options, rules: &Rules, counters: &Arc<LossCounters>) -> Arc<LossSettings> {
     Arc::new(LossSettings {
         policy: rules.losses,
         rules: rules.loss_rules.clone(),
         hook: options.on_loss.clone(),
         counters: Some(Arc::clone(counters)),
-        repairs: is_lenient.then(|| Arc::clone(repairs)),
+        tolerance: options.tolerance,
         in_meta: options.losses_in_meta,
         in_header: options.losses_in_header,
     })

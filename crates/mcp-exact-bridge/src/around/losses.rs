@@ -9,7 +9,7 @@ use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Repair, Revisio
 use mcp_exact_transport::RequestContext;
 
 use crate::around::access::matches;
-use crate::around::repairs::RepairCounters;
+use crate::around::repairs::RepairReport;
 
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
@@ -21,9 +21,6 @@ const LOSSES_HEADER: &str = "mcp-exact-losses";
 /// Maximum length of the header `mcp-exact-losses`, in bytes.
 #[cfg(any(test, feature = "http-server"))]
 const MAX_HEADER_BYTES: usize = 1024;
-
-/// Name of the server of a repaired result, which the conversion does not know.
-const RELAYED: &str = "relayed";
 
 /// Maximum number of losses that a result lists.
 const MAX_LISTED_LOSSES: usize = 100;
@@ -143,8 +140,8 @@ pub(crate) struct LossSettings {
     pub(crate) hook: Option<LossHook>,
     /// Counters of losses; `None` if losses are not counted, because the converted values are not part of a message.
     pub(crate) counters: Option<Arc<LossCounters>>,
-    /// Policy for results that are not of their type, and where repairs are counted.
-    pub(crate) repairs: Option<Arc<RepairCounters>>,
+    /// Policy for results that are not of their type.
+    pub(crate) tolerance: Tolerance,
     /// True if results list their losses in `_meta`.
     pub(crate) in_meta: bool,
     /// True if responses over HTTP list the ids of losses in a header.
@@ -165,6 +162,8 @@ impl LossSettings {
 pub(crate) struct Losses {
     /// Policies, counters and report settings for the losses.
     settings: Arc<LossSettings>,
+    /// Where repairs in the server's results are reported; `None` if no result is converted.
+    repairs: Option<RepairReport>,
     /// Losses to list in the result's `_meta`, from the request and its result; `None` if results do not list losses.
     listed: Option<Arc<Mutex<Vec<Json>>>>,
     /// Request over HTTP whose response lists the ids of the losses; `None` if responses do not list them.
@@ -175,6 +174,7 @@ impl Losses {
     pub(crate) fn new(settings: Arc<LossSettings>) -> Self {
         Self {
             settings,
+            repairs: None,
             listed: None,
             request: None,
         }
@@ -188,10 +188,17 @@ impl Losses {
         }))
     }
 
+    /// Returns the same handling for the results of a server.
+    pub(crate) fn of_server(mut self, repairs: &RepairReport) -> Self {
+        self.repairs = Some(repairs.clone());
+        self
+    }
+
     /// Returns the same handling for one request, whose result and response list its losses if the settings require it.
     pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
         Self {
             settings: Arc::clone(&self.settings),
+            repairs: self.repairs.clone(),
             listed: self.settings.in_meta.then(Arc::default),
             request: self.settings.in_header.then(|| request.clone()),
         }
@@ -208,16 +215,13 @@ impl Losses {
 
     /// Returns the policy for results that do not match their schema.
     pub(crate) fn tolerance(&self) -> Tolerance {
-        match &self.settings.repairs {
-            Some(_) => Tolerance::Lenient,
-            None => Tolerance::Strict,
-        }
+        self.settings.tolerance
     }
 
-    /// Counts the repairs of a result.
+    /// Reports the repairs of a result.
     pub(crate) fn report_repairs(&self, method: &str, repairs: &[Repair]) {
-        if let Some(counters) = &self.settings.repairs {
-            counters.report(&RELAYED.into(), method, repairs);
+        if let Some(report) = &self.repairs {
+            report.report(method, repairs);
         }
     }
 

@@ -37,7 +37,7 @@ impl<'a> RelayedCall<'a> {
         let translation = Translation {
             from: request.revision(),
             to: connection.info.revision,
-            losses,
+            losses: losses.of_server(&connection.repairs),
         };
         Self {
             request,
@@ -67,6 +67,7 @@ impl<'a> RelayedCall<'a> {
         let options = CallOptions {
             progress: progress.is_some(),
             trace: relay::trace(request),
+            checks_result: self.translation.checks_result(method),
             ..options
         };
         let client = &self.connection.client;

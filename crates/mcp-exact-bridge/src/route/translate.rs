@@ -4,7 +4,7 @@
 //! unchanged except for the members that each endpoint writes itself.
 
 use mcp_exact_convert::{
-    Context, KnownRevision, Loss, LossKind, MessageKind, Payload, Role, convert,
+    Context, KnownRevision, Loss, LossKind, MessageKind, Payload, Role, convert, decodes,
 };
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
@@ -154,6 +154,18 @@ impl Translation {
         self.run(root, params.map(JsonObject::text), Context::new())
     }
 
+    /// Returns true if the results of a request of this method are not repaired when they are received: their conversion repairs
+    /// what it reads, and what may be large is relayed unchanged between equal revisions.
+    pub(crate) fn checks_result(&self, method: &str) -> bool {
+        if self.from == self.to {
+            return matches!(method, "tools/call" | "resources/read");
+        }
+        let root = root(MessageKind::Result, method, Role::Server);
+        let known = |revision: Revision| KnownRevision::parse(revision.as_str());
+        let ends = known(self.to).zip(known(self.from));
+        ends.is_some_and(|(from, to)| decodes(root, from, to))
+    }
+
     /// Converts the result of a client's request. `uri` is the URI in the params of the request, if there is one.
     pub(crate) fn result(
         &self,
@@ -241,8 +253,8 @@ impl Translation {
         }
         let (from, to) = (known_revision(self.from)?, known_revision(self.to)?);
         let is_result = root.kind == MessageKind::Result;
-        if is_result {
-            // Params were repaired when they were received.
+        if is_result && root.sender == Role::Server {
+            // All other messages were repaired when they were received.
             cx = cx.tolerance(self.losses.tolerance());
         }
         let converted = convert(root, text, from, to, &mut cx);

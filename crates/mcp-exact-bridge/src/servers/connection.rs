@@ -83,6 +83,8 @@ pub(crate) struct Connection {
     pub(crate) client: OwnedClient,
     /// Negotiated revision, identity and capabilities of the server.
     pub(crate) info: SessionInfo,
+    /// Where repairs in the server's messages are reported.
+    pub(crate) repairs: RepairReport,
     /// State of the connection, which the event handler of the endpoint updates.
     routes: Arc<Routes>,
 }
@@ -132,9 +134,11 @@ impl Connection {
     ) -> Result<(Arc<Self>, CachedNegotiation), PeerError> {
         let settings = client.settings(options)?;
         let routes = Arc::new(Routes::default());
-        let handler = Arc::clone(&routes);
+        let (handler, reported) = (Arc::clone(&routes), repairs.clone());
         let handler = move |client: &ClientHandle, event| match event {
-            ClientEvent::Repaired(repaired) => repairs.report(&repaired.method, &repaired.repairs),
+            ClientEvent::Repaired(repaired) => {
+                reported.report(&repaired.method, &repaired.repairs);
+            }
             event => handler.receive(client, event),
         };
         let handler: Arc<dyn ClientHandler> = Arc::new(handler);
@@ -150,6 +154,7 @@ impl Connection {
             client,
             info,
             routes,
+            repairs,
         });
         connection.watch_for_end();
         connection.request_all_logs();

@@ -5,6 +5,7 @@
 
 mod envelope;
 mod rules;
+mod schemas;
 mod surrogates;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcp_exact_wire::spans::OpenMember;
-use mcp_exact_wire::{Json, MessageKind, from_str};
+use mcp_exact_wire::{Json, JsonObject, MessageKind, from_str};
 
 use crate::KnownRevision;
 use crate::dynamic::Payload;
@@ -90,12 +91,31 @@ pub struct Repaired {
     pub count: usize,
 }
 
-/// Repairs the params or the result of a message; `None` if the text is valid, cannot be repaired, or has no type in the
+/// Repairs the params or the result of a message; `None` if the object is valid, cannot be repaired, or has no type in the
 /// revision.
 ///
 /// In a result, optional members of a wrong type are dropped and items of lists are left out. In params nothing is dropped
 /// but `null`, because a request would mean something else without it.
-pub fn repair(root: Payload<'_>, text: &str, of: KnownRevision) -> Option<Repaired> {
+pub fn repair(root: Payload<'_>, object: &JsonObject, of: KnownRevision) -> Option<Repaired> {
+    repair_checked(
+        type_of(root, of)?,
+        object.text(),
+        root.kind == MessageKind::Result,
+    )
+}
+
+/// Repairs a text that may be no JSON, as [`repair`] does.
+pub(crate) fn repair_text(root: Payload<'_>, text: &str, of: KnownRevision) -> Option<Repaired> {
+    repair_value(type_of(root, of)?, text, root.kind == MessageKind::Result)
+}
+
+/// Returns true if [`repair`] may repair a text that decodes: a list of tools whose schemas are untidy.
+pub(crate) fn may_decode_untidy(root: &Payload<'_>, text: &str) -> bool {
+    root.kind == MessageKind::Result && root.method == "tools/list" && schemas::has_marks(text)
+}
+
+/// Returns the type of the params or the result of a message.
+fn type_of(root: Payload<'_>, of: KnownRevision) -> Option<u16> {
     if root.kind == MessageKind::Error {
         return None;
     }
@@ -112,7 +132,7 @@ pub fn repair(root: Payload<'_>, text: &str, of: KnownRevision) -> Option<Repair
         return None;
     }
     let definition = RevisionRow::at(of.place()).definition(types.part(is_result)?);
-    repair_value(definition.value, text, is_result)
+    Some(definition.value)
 }
 
 /// Repairs a value of a definition as part of a result; `None` for the reasons of [`repair`].
@@ -139,6 +159,11 @@ pub fn bytes_read_by_repair(name: &str, text: &str, of: KnownRevision) -> Option
 /// Repairs a value of a type; `may_drop` allows to drop members and items.
 fn repair_value(value: u16, text: &str, may_drop: bool) -> Option<Repaired> {
     from_str::<Json>(text).ok()?;
+    repair_checked(value, text, may_drop)
+}
+
+/// Repairs a value whose text is JSON.
+fn repair_checked(value: u16, text: &str, may_drop: bool) -> Option<Repaired> {
     let mut walk = walk::Walk::new(may_drop);
     let text = walk.run(text, value)?;
     let (repairs, count) = walk.into_repairs();

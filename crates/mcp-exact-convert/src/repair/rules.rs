@@ -187,6 +187,9 @@ impl RepairRule {
     }
 }
 
+/// Schema of a tool that accepts any object.
+pub(super) const NEUTRAL_SCHEMA: &str = r#"{"type":"object"}"#;
+
 /// Required members with an obvious value: the definition (empty for any), the member, its JSON text and the rule.
 pub(super) const DEFAULTS: &[(&str, &str, &str, RepairRule)] = &[
     (
@@ -198,7 +201,7 @@ pub(super) const DEFAULTS: &[(&str, &str, &str, RepairRule)] = &[
     (
         "Tool",
         "inputSchema",
-        r#"{"type":"object"}"#,
+        NEUTRAL_SCHEMA,
         RepairRule::NeutralSchema,
     ),
     ("CallToolResult", "content", "[]", RepairRule::MissingMember),

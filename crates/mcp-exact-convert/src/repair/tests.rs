@@ -10,7 +10,7 @@ fn result(method: &str, text: &str, of: KnownRevision) -> String {
         method,
         sender: Side::Server,
     };
-    show(repair(root, text, of))
+    show(repair_text(root, text, of))
 }
 
 /// Repairs the params of a client's request.
@@ -20,7 +20,7 @@ fn params(method: &str, text: &str, of: KnownRevision) -> String {
         method,
         sender: Side::Client,
     };
-    show(repair(root, text, of))
+    show(repair_text(root, text, of))
 }
 
 fn show(repaired: Option<Repaired>) -> String {
@@ -87,15 +87,59 @@ fn php_and_go_forms_of_emptiness() {
     );
 }
 
+/// Decoding keeps schemas as they are; the rules that the revision has for their members are those of `validate()`.
+#[test]
+fn schemas_of_tools() {
+    let list = |schema: &str| format!(r#"{{"tools":[{{"name":"a","inputSchema":{schema}}}]}}"#);
+    for (schema, after, repairs) in [
+        (
+            r#"{"type":"object","properties":[]}"#,
+            r#"{"type":"object","properties":{}}"#,
+            "\nempty-array at \"/tools/0/inputSchema/properties\" (tool `a`)",
+        ),
+        (
+            r#"{"type":"object","properties":null,"required":null,"x":null}"#,
+            r#"{"type":"object","x":null}"#,
+            "\nnull-member at \"/tools/0/inputSchema/properties\" (tool `a`)\
+             \nnull-member at \"/tools/0/inputSchema/required\" (tool `a`)",
+        ),
+        (
+            r#"{"type":"object","properties":{"x":[],"y":{"enum":[]}},"required":[]}"#,
+            r#"{"type":"object","properties":{"x":{},"y":{"enum":[]}},"required":[]}"#,
+            "\nempty-array at \"/tools/0/inputSchema/properties/x\" (tool `a`)",
+        ),
+        (
+            "{}",
+            r#"{"type":"object"}"#,
+            "\nneutral-schema at \"/tools/0/inputSchema\" (tool `a`)",
+        ),
+    ] {
+        let expected = list(after) + repairs;
+        assert_eq!(result("tools/list", &list(schema), OLD), expected);
+    }
+    for kept in [
+        r#"{"type":"object","properties":{},"required":[]}"#,
+        r#"{"type":"object","properties":{"x":{"default":null,"properties":[]}}}"#,
+        r#"{"type":"object","properties":{"x":null}}"#,
+        r#"{"type":"object","properties":[],"properties":{}}"#,
+        r#"{"$comment":"no type"}"#,
+    ] {
+        assert_eq!(result("tools/list", &list(kept), OLD), "-", "{kept}");
+    }
+    // The newest revision leaves all members but `$schema` and `type` to JSON Schema.
+    let new = r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"a","inputSchema":{"type":"object","properties":[]}}]}"#;
+    assert_eq!(result("tools/list", new, NEW), "-");
+}
+
 #[test]
 fn items_are_repaired_or_left_out() {
     let list = r#"{"tools":[{"name":"a","inputSchema":null},{"name":"b"},{"name":5,"inputSchema":{}},null,{"name":"c","name":"d","inputSchema":{}},{"name":"e","inputSchema":{},"annotations":7}]}"#;
     assert_eq!(
         result("tools/list", list, OLD),
-        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"b\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"e\",\"inputSchema\":{}}]}\n\
+        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"b\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"e\",\"inputSchema\":{\"type\":\"object\"}}]}\n\
          neutral-schema at \"/tools/0/inputSchema\" (tool `a`)\nneutral-schema at \"/tools/1/inputSchema\" (tool `b`)\n\
          left-out at \"/tools/2\": expected a string\nleft-out at \"/tools/3\": expected an object\n\
-         left-out at \"/tools/4\" (tool `c`): a member is there twice\nwrong-type at \"/tools/5/annotations\" (tool `e`): expected an object"
+         left-out at \"/tools/4\" (tool `c`): a member is there twice\nneutral-schema at \"/tools/5/inputSchema\" (tool `e`)\nwrong-type at \"/tools/5/annotations\" (tool `e`): expected an object"
     );
     assert_eq!(
         result(
@@ -121,6 +165,15 @@ fn results_of_the_newest_revision_lack_members() {
             NEW
         ),
         "{\"structuredContent\":{\"a\":1},\"resultType\":\"complete\",\"content\":[]}\nmissing-member at \"/content\""
+    );
+}
+
+/// The union of results is told apart by `resultType`, which is no kind of result if it is `null`.
+#[test]
+fn null_is_the_usual_kind_of_result() {
+    assert_eq!(
+        result("tools/call", r#"{"resultType":null,"content":[]}"#, NEW),
+        "{\"resultType\":\"complete\",\"content\":[]}\nmissing-member at \"/resultType\""
     );
 }
 

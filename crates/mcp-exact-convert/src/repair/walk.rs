@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp_exact_wire::spans::OpenMember;
-use mcp_exact_wire::{Kind, Reader};
+use mcp_exact_wire::{DocumentRule, Kind, Reader};
 
 use super::envelope::is_empty_array;
-use super::rules::{CAPABILITIES, DEFAULTS, MEANINGFUL};
+use super::rules::{CAPABILITIES, DEFAULTS, MEANINGFUL, NEUTRAL_SCHEMA};
+use super::schemas::{self, Fault};
 use super::{MAX_REPAIRS, Repair, RepairRule, bounded, has_no_duplicates, object_text};
 use crate::layout::{Definition, Layout, Objects, Shape, Type, Union};
 use crate::packed::{Bounds, Text};
@@ -49,6 +50,8 @@ pub struct Walk {
     count: usize,
     /// Bytes of text that were read; a text is read again on each level, and once for each variant that it may be.
     bytes_read: usize,
+    /// True if the schemas of tools are looked into.
+    reads_schemas: bool,
 }
 
 impl Walk {
@@ -60,11 +63,13 @@ impl Walk {
             repairs: Vec::new(),
             count: 0,
             bytes_read: 0,
+            reads_schemas: false,
         }
     }
 
     /// Returns the text as a valid value of a type; `None` if it is valid already or cannot be repaired.
     pub fn run(&mut self, text: &str, value: u16) -> Option<String> {
+        self.reads_schemas = schemas::may_be_untidy(text, value);
         if self.fits(text, value).is_ok() {
             return None;
         }
@@ -118,8 +123,62 @@ impl Walk {
             }
             Shape::Union(place) => self.union(text, definition.name, Union::at(*place), reason),
             Shape::Enum(_) => self.string(text, reason),
-            Shape::Document(_) | Shape::Constant(_) => Err(Unfit::new(reason)),
+            Shape::Document(document) => {
+                self.document(text, definition.name.get(), document.rules(), reason)
+            }
+            Shape::Constant(_) => Err(Unfit::new(reason)),
         }
+    }
+
+    /// Repairs the members of a schema that the revision has rules for.
+    fn document<'t>(
+        &mut self,
+        text: &'t str,
+        name: &str,
+        rules: &[DocumentRule],
+        reason: String,
+    ) -> Fit<'t> {
+        if text == "{}" && name == schemas::INPUT_SCHEMA {
+            self.note(RepairRule::NeutralSchema, "");
+            return Ok(NEUTRAL_SCHEMA.into());
+        }
+        let mut kept = Vec::new();
+        for member in &self.members(text, &reason)? {
+            let rule = rules.iter().find(|rule| rule.name == member.name);
+            let fault = rule.and_then(|rule| schemas::fault(rule, member.value));
+            let outer = self.enter(&member.name);
+            let value = match fault {
+                None => Some(member.value.into()),
+                Some(Fault::Null) => {
+                    self.note(RepairRule::NullMember, "");
+                    None
+                }
+                Some(Fault::Array) => {
+                    self.note(RepairRule::EmptyArray, "");
+                    Some("{}".into())
+                }
+                Some(Fault::ArrayInside) => Some(self.properties(member.value, &reason)?),
+            };
+            self.leave(outer);
+            kept.extend(value.map(|value: Cow<'t, str>| (member.quoted, value)));
+        }
+        let parts = kept.iter().map(|(name, value)| (*name, &**value));
+        Ok(object_text(parts).into())
+    }
+
+    /// Repairs the values of the properties of a schema.
+    fn properties<'t>(&mut self, text: &'t str, reason: &str) -> Fit<'t> {
+        let members = self.members(text, reason)?;
+        for member in members.iter().filter(|member| member.value == "[]") {
+            let outer = self.enter(&member.name);
+            self.note(RepairRule::EmptyArray, "");
+            self.leave(outer);
+        }
+        let parts = members.iter().map(|member| match member.value {
+            "[]" => (member.quoted, "{}"),
+            value => (member.quoted, value),
+        });
+        Ok(object_text(parts).into())
     }
 
     /// Replaces the lone surrogates of a string.
@@ -444,7 +503,14 @@ impl Walk {
     /// Checks that a text is a value of a type, as decoding does.
     fn fits(&mut self, text: &str, value: u16) -> Result<(), String> {
         self.bytes_read += text.len();
-        fits(text, value)
+        fits(text, value)?;
+        if self.reads_schemas {
+            self.bytes_read += text.len();
+            if schemas::is_untidy(text, value) {
+                return Err("a member of the schema has another type".into());
+            }
+        }
+        Ok(())
     }
 
     /// Returns the members of an object, as [`members`] does.
@@ -499,7 +565,8 @@ fn default_of(owner: Text, member: &str, value: u16) -> Option<(&'static str, Re
         .iter()
         .find(|row| (row.0.is_empty() || row.0 == owner) && row.1 == member)?;
     let is_too_short = row.2 == "[]" && needs_items(value);
-    (!is_too_short).then_some((row.2, row.3))
+    // A result of another kind has another `resultType`.
+    (!is_too_short && fits(row.2, value).is_ok()).then_some((row.2, row.3))
 }
 
 /// Returns an object without the members that are null although no variant needs them, and the

@@ -6,6 +6,7 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject};
 
+use super::tools::LIST_METHOD;
 use super::{Purpose, ServerRequestKey, UnprocessedRequest};
 use crate::Time;
 use crate::call_options::CallOptions;
@@ -109,6 +110,14 @@ impl OutboundRequest {
             params: self.params,
             options: self.options,
             revision: self.spec.revision(),
+        }
+    }
+
+    /// Returns the method of the message that is answered next.
+    pub(super) fn awaited_method(&self) -> &str {
+        match &self.phase {
+            Phase::Relisting(_) => LIST_METHOD,
+            _ => &self.method,
         }
     }
 

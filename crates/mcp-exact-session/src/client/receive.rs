@@ -199,8 +199,7 @@ impl ClientEndpoint {
         self.core.push_repairs(&call.method, repairs);
     }
 
-    /// Repairs the result of a request of the client, except results that may be large, which are repaired where they are
-    /// decoded.
+    /// Repairs the result of a request of the client, unless the application does so where it reads the result.
     fn repair_outcome(&mut self, purpose: &Purpose, outcome: &mut Outcome) {
         let (method, revision) = match purpose {
             Purpose::Probe(spec) => ("server/discover", spec.revision()),
@@ -209,11 +208,24 @@ impl ClientEndpoint {
                 Some(revision) => ("initialize", revision),
                 None => return,
             },
-            Purpose::Application(outbound) if rules::has_large_results(&outbound.method) => return,
-            Purpose::Application(outbound) => (&*outbound.method, outbound.spec.revision()),
+            Purpose::Application(outbound) => {
+                if outbound.options.checks_result && !self.reads_result(outbound, outcome) {
+                    return;
+                }
+                (outbound.awaited_method(), outbound.spec.revision())
+            }
         };
         let repairs = tolerance::repair_outcome(outcome, (method, Side::Server), revision);
         self.core.push_repairs(method, repairs);
+    }
+
+    /// Returns true if the endpoint reads a result itself: one that is not final, and a list of tools with mirrored parameters.
+    fn reads_result(&self, outbound: &OutboundRequest, outcome: &Outcome) -> bool {
+        let Outcome::Result(result) = outcome else {
+            return false;
+        };
+        let is_final = |kind: JsonRef<'_>| kind.as_str().is_some_and(|kind| kind == COMPLETE);
+        !result.kind().is_none_or(is_final) || self.records_tools_of(outbound)
     }
 
     /// Checks a request of the server before it is delivered.

@@ -25,7 +25,7 @@ use crate::rules::client_request;
 use crate::stream::{Binding, RequestKey};
 
 /// Method that lists tools.
-const LIST_METHOD: &str = "tools/list";
+pub(super) const LIST_METHOD: &str = "tools/list";
 
 /// Tools of the server whose parameters are mirrored into HTTP headers.
 #[derive(Debug, Default)]
@@ -130,14 +130,21 @@ impl ClientEndpoint {
         })
     }
 
+    /// Returns true if the answer to a request is a list of tools whose mirrored parameters are recorded.
+    pub(super) fn records_tools_of(&self, outbound: &OutboundRequest) -> bool {
+        self.mirrors_headers(outbound.spec) && {
+            let rule = client_request(outbound.awaited_method(), outbound.spec);
+            rule.is_some_and(|rule| rule.lists_tools)
+        }
+    }
+
     /// Records the tools of a list, and returns the list without the tools that must not be called.
     pub(super) fn record_listed_tools(
         &mut self,
         outbound: &OutboundRequest,
         result: RawResult,
     ) -> RawResult {
-        let rule = client_request(&outbound.method, outbound.spec);
-        if !self.mirrors_headers(outbound.spec) || !rule.is_some_and(|rule| rule.lists_tools) {
+        if !self.records_tools_of(outbound) {
             return result;
         }
         let params = outbound.params.as_ref();

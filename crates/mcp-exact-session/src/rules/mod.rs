@@ -82,11 +82,6 @@ pub(crate) fn is_initialize(method: &str) -> bool {
     rule.is_some_and(|rule| rule.handler == Handler::Initialize)
 }
 
-/// Returns true for requests whose results may be large, so that they are not checked before they are decoded.
-pub(crate) fn has_large_results(method: &str) -> bool {
-    matches!(method, "tools/call" | "resources/read")
-}
-
 /// Returns true if the client request starts a subscription.
 pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
     client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)

@@ -5,6 +5,7 @@ mod answers;
 mod budget;
 mod client;
 mod docs;
+mod endpoint;
 mod gateway;
 mod others;
 mod server;

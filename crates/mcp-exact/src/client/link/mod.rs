@@ -227,6 +227,8 @@ impl ClientLink {
             log_level: options.log_level.or_else(|| self.log_level()),
             trace: options.trace,
             repeatable_tool: options.repeats_tool,
+            // `outgoing::convert_received_result` does.
+            checks_result: true,
             ..session::CallOptions::default()
         };
         self.handle().request(method, params, options, progress)
