@@ -172,9 +172,11 @@ impl Limit {
     /// later in another way.
     pub(crate) fn refusal(self) -> String {
         let remedy = match self {
-            Self::MessageBytes | Self::Depth | Self::BatchItems | Self::NameBytes => {
-                "send a smaller message"
+            Self::MessageBytes => {
+                return "the message is larger than the receiver allows; send a smaller message"
+                    .to_owned();
             }
+            Self::Depth | Self::BatchItems | Self::NameBytes => "send a smaller message",
             _ => "try again later",
         };
         format!("the limit `{self}` is exceeded; {remedy}")

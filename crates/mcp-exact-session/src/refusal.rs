@@ -426,7 +426,7 @@ mod tests {
 -32600 400 400 202 - InvalidMessage: the document is no message: missing member `method` at \"\" (byte 0)
 -32600 400 400 202 - Batch: no batches here; send the messages one by one
 -32600 400 400 202 - Batch: a batch holds at least one message
--32603 413 413 413 - Limit: the limit `message_bytes` is exceeded; send a smaller message
+-32603 413 413 413 - Limit: the message is larger than the receiver allows; send a smaller message
 -32603 413 413 413 - Limit: the limit `depth` is exceeded; send a smaller message
 -32603 413 413 413 - Limit: the limit `batch_items` is exceeded; send a smaller message
 -32603 400 400 400 - Limit: the limit `name_bytes` is exceeded; send a smaller message

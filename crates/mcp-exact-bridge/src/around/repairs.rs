@@ -83,12 +83,7 @@ impl RepairCounters {
                     repair,
                 });
             }
-            let remedy = match repair.rule {
-                RepairRule::TooManyPages => {
-                    "; allow more by `Options::max_pages`, or by `max-pages` in the file of the program"
-                }
-                _ => "",
-            };
+            let remedy = remedy_of_repair(repair.rule);
             if is_new && peer.is_empty() {
                 tracing::warn!(method, %repair, "a message of a client was repaired");
             } else if is_new {
@@ -103,6 +98,14 @@ impl RepairCounters {
         let counts = seen.counts.iter();
         let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));
         named.collect()
+    }
+}
+
+/// Returns what the operator can do about a repair, as the end of a sentence; empty if there is nothing.
+pub(crate) fn remedy_of_repair(rule: RepairRule) -> &'static str {
+    match rule {
+        RepairRule::TooManyPages => "; allow more by `max-pages`",
+        _ => "",
     }
 }
 

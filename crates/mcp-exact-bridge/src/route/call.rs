@@ -11,7 +11,7 @@ use crate::around::losses::Losses;
 use crate::route::relay::{self, ProgressReceiver};
 use crate::route::translate::Translation;
 use crate::servers::connection::Connection;
-use crate::servers::errors::RelayError;
+use crate::servers::errors::{self, RelayError};
 use crate::servers::tools::KnownTools;
 
 /// Request that is relayed on a connection.
@@ -87,7 +87,10 @@ impl<'a> RelayedCall<'a> {
                 let result = back.result(method, result, uri.as_deref())?;
                 Ok(Reply::Result(result))
             }
-            Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
+            Outcome::Error(error) => {
+                let error = errors::with_remedy(error);
+                Err(back.error(method, &error, uri.as_deref()))
+            }
             other => Err(self.connection.missing_answer(&other)),
         }
     }

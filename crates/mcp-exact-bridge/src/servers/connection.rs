@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use crate::around::options::Options;
 use crate::around::repairs::RepairReport;
 use crate::servers::client_side::ClientSide;
-use crate::servers::errors::{RelayError, not_sent_error};
+use crate::servers::errors::{RelayError, not_sent_error, remedy_of_limit};
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::upstream::Upstream;
 
@@ -456,7 +456,12 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
 
 /// Returns the error for a connection that cannot be opened.
 fn unreachable_server(error: &ConnectError) -> PeerError {
-    tracing::warn!(%error, "the server cannot be reached");
+    let limit = match error {
+        ConnectError::Negotiation(error) => error.exceeded_limit(),
+        _ => None,
+    };
+    let error = format!("{error}{}", remedy_of_limit(limit.as_deref()));
+    tracing::warn!(error, "the server cannot be reached");
     PeerError::internal(format!(
         "the server behind the bridge cannot be reached: {error}"
     ))

@@ -1,6 +1,8 @@
 //! Errors of requests that were not sent to a server, or that it did not answer.
 
-use mcp_exact_session::{Outcome, PeerError, SendError};
+use mcp_exact_session::{Outcome, PeerError, Repair, SendError};
+
+use crate::around::repairs::remedy_of_repair;
 
 /// Reason why a call cannot be relayed on a connection.
 pub(crate) enum RelayError {
@@ -25,6 +27,33 @@ pub(crate) fn not_sent_error(error: &SendError) -> PeerError {
     }
 }
 
+/// Returns an error of the server for a client; an error of this side about the answer names the key of the gateway's file that
+/// allows more.
+pub(crate) fn with_remedy(error: PeerError) -> PeerError {
+    let limit = error.exceeded_limit();
+    match remedy_of_limit(limit.as_deref()) {
+        "" => error,
+        remedy => PeerError::internal(format!("{}{remedy}", error.message())),
+    }
+}
+
+/// Returns what the operator can do about an answer that exceeds a limit, as the end of a sentence; empty if there is nothing.
+pub(crate) fn remedy_of_limit(limit: Option<&str>) -> &'static str {
+    match limit {
+        Some("message_bytes") => "; allow more by `message-bytes`",
+        Some("message_budget") => "; allow more by `message-budget`",
+        _ => "",
+    }
+}
+
+/// Returns the error for a list without an end, where nothing is repaired.
+pub(crate) fn endless_list_error(method: &str, repair: &Repair) -> PeerError {
+    let remedy = remedy_of_repair(repair.rule);
+    PeerError::internal(format!(
+        "the list of `{method}` does not end ({repair}){remedy}"
+    ))
+}
+
 /// Returns the error for a session whose connection to the server was lost.
 pub(crate) fn connection_lost_error() -> PeerError {
     PeerError::internal(
@@ -39,7 +68,7 @@ pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>)
             Some(text) => {
                 format!("the server gave no answer in time, and sent what is no message: {text}")
             }
-            None => "the server gave no answer in time".to_owned(),
+            None => "the server gave no answer in time; allow more by `timeout`".to_owned(),
         },
         Outcome::Lost => {
             "the connection to the server was lost before it answered; it may have done the work"

@@ -158,7 +158,7 @@ async fn reasons_reach_the_client() {
         ),
         (
             PeerReply::new(200, "application/json", "x".repeat(5000)),
-            "has 5000 bytes, more than the 4096 bytes that `message_bytes` of this side allows",
+            "has 5000 bytes, more than the 4096 bytes that this side allows a message; allow more by `message-bytes`",
         ),
     ] {
         for is_alone in [true, false] {

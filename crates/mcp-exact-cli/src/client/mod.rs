@@ -529,7 +529,7 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         }
         ClientError::Negotiation(negotiation) if negotiation.exceeded_limit().is_some() => {
             let limit = negotiation.exceeded_limit().unwrap_or_default();
-            anyhow!("{error}{}", remedy_of_limit(&limit))
+            anyhow!("{negotiation}{}", remedy_of_limit(&limit))
         }
         ClientError::Negotiation(NegotiationError::NoMessage(printed)) => anyhow!(
             "{error}{}; --trace shows what it sends",

@@ -102,7 +102,7 @@ mod http {
             .and_then(|(size, _)| size.parse().ok())
             .expect(&ended.err);
         assert!(size > 6 << 20, "{}", ended.err);
-        let end = "more than the 100000 bytes that `message_bytes` of this side allows a message; allow more by \
+        let end = "more than the 100000 bytes that this side allows a message; allow more by \
                    --message-bytes\n";
         assert!(
             ended

@@ -158,15 +158,15 @@ impl<R: Role> Core<R> {
                 let size =
                     size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes, more"));
                 format!(
-                    "the answer of the {peer} has {size} than the {most} bytes that `{limit}` of this side allows a message"
+                    "the answer of the {peer} has {size} than the {most} bytes that this side allows a message"
                 )
             }
             (Limit::MessageBudget, size) => {
                 let most = self.limits.message_budget.bytes();
                 let size = size.map_or_else(String::new, |size| format!(" of {size} bytes"));
                 format!(
-                    "there is no room for the answer{size} of the {peer}: `{limit}` of this side allows {most} bytes of messages \
-                     that arrive at the same time"
+                    "there is no room for the answer{size} of the {peer}: this side allows {most} bytes of messages that arrive \
+                     at the same time"
                 )
             }
             (limit, _) => {

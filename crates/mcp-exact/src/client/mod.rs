@@ -84,7 +84,7 @@ impl fmt::Debug for Client {
 #[non_exhaustive]
 pub enum ClientError {
     /// Client and server have no revision in common, or the server does not answer.
-    #[error(transparent)]
+    #[error("{0}{remedy}", remedy = remedy_of_limit(.0.exceeded_limit().as_deref()))]
     Negotiation(NegotiationError),
     /// No connection to the server came about: it cannot be reached or started.
     #[error("{0}")]
@@ -100,7 +100,7 @@ pub enum ClientError {
     #[error("{0}")]
     Answer(PeerError),
     /// The answer of the server exceeds a limit of this client, a field of [`Limits`](crate::Limits).
-    #[error("{error}; raise it by `Connect::limits`")]
+    #[error("{error}{remedy}", remedy = remedy_of_limit(Some(.limit)))]
     TooLarge {
         /// Name of the limit, such as `message_bytes`.
         limit: String,
@@ -588,6 +588,16 @@ impl ClientError {
             None if error.is_local() => Self::Answer(error),
             None => Self::Server(error),
         }
+    }
+}
+
+/// Returns what an application can do about an answer that exceeds a limit, as the end of a sentence.
+fn remedy_of_limit(limit: Option<&str>) -> &'static str {
+    match limit {
+        Some("message_bytes") => "; allow more by `Connect::message_bytes`",
+        Some("message_budget") => "; allow more by `Connect::message_budget`",
+        Some(_) => "; allow more by `Connect::limits`",
+        None => "",
     }
 }
 

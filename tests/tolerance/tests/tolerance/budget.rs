@@ -48,7 +48,7 @@ async fn check(what: &str, connect: Connect, budget: &MessageBudget) {
         "{what}: {text}"
     );
     assert!(
-        text.contains("`message_budget` of this side allows 400000 bytes"),
+        text.contains("this side allows 400000 bytes of messages"),
         "{what}: {text}"
     );
     assert_eq!(budget.held(), 200_000, "{what}");
@@ -153,7 +153,9 @@ async fn of_a_host() {
     assert!(other.resize(200_000));
     let refused = host.call("large__echo", &()).await.expect_err("no room");
     assert!(
-        refused.to_string().contains("`message_budget`"),
+        refused
+            .to_string()
+            .ends_with("; allow more by `Connect::message_budget`"),
         "{refused}"
     );
     // What is small has room.
@@ -208,7 +210,9 @@ async fn of_the_gateway() {
     assert!(other.resize(200_000));
     let refused = client.call_tool("echo", &()).await.expect_err("no room");
     assert!(
-        refused.to_string().contains("`message_budget`"),
+        refused
+            .to_string()
+            .contains("; allow more by `message-budget`"),
         "{refused}"
     );
     drop(other);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     Change, IncomingRequest, Json, JsonObject, ListCursors, Outcome, PeerError, Repair, RepairRule,
-    Reply,
+    Reply, Tolerance,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
@@ -306,6 +306,9 @@ impl SharedState {
             match next {
                 Ok(Some(next)) => cursor = Some(next),
                 Ok(None) => break,
+                Err(repair) if self.options.tolerance == Tolerance::Strict => {
+                    return Err(errors::endless_list_error(list.method, &repair));
+                }
                 Err(repair) => {
                     backend.repairs().report(list.method, &[repair]);
                     break;

@@ -169,7 +169,7 @@ where
     let too_large = || {
         refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "the message exceeds `message_bytes`",
+            "the message is larger than the receiver allows; send a smaller message",
         )
     };
     if let Some(encoding) = request.parts.headers.get(http::header::CONTENT_ENCODING)
@@ -340,7 +340,8 @@ async fn initialize(
     let is_established = kept.is_some();
     if kept.is_some_and(|bytes| bytes > inner.options().client_bytes) {
         session.end();
-        let message = "`clientInfo` and `capabilities` exceed `client_bytes`; declare less";
+        let message =
+            "`clientInfo` and `capabilities` are larger than the server allows; declare less";
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, message));
     }
     let mut unclaimed = None;

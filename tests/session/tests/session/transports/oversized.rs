@@ -125,7 +125,13 @@ fn oversized_response_fails_its_call() {
                 panic!("{outcomes:?}");
             };
             assert!(*done == key && error.is_local(), "{error:?}");
-            assert!(error.message().contains("message_bytes"));
+            assert_eq!(error.exceeded_limit().as_deref(), Some("message_bytes"));
+            assert!(
+                error
+                    .message()
+                    .contains("bytes that this side allows a message"),
+                "{error}"
+            );
             // The answer is late, whatever comes under its id; the other call still waits.
             client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": {} }));
             assert!(client.events().is_empty());
