@@ -11,10 +11,14 @@ pub enum Entrance {
     ClientOverHttp,
     /// A host with the server of the case and a tidy one.
     Host,
-    /// The command `inspect` of the program.
+    /// The command `inspect` of the program, with a server over HTTP.
     Inspect,
-    /// The command `call` of the program.
+    /// The command `inspect` of the program, with a server that it starts.
+    InspectOverStdio,
+    /// The command `call` of the program, with a server over HTTP.
     Call,
+    /// The command `call` of the program, with a server that it starts.
+    CallOverStdio,
     /// The gateway in front of the server of the case, for a client of another revision.
     Bridge,
     /// The gateway in front of the server of the case and a tidy one.
@@ -23,12 +27,14 @@ pub enum Entrance {
 
 impl Entrance {
     /// Every entrance, in the order of the documentation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Client,
         Self::ClientOverHttp,
         Self::Host,
         Self::Inspect,
+        Self::InspectOverStdio,
         Self::Call,
+        Self::CallOverStdio,
         Self::Bridge,
         Self::BridgeOfTwo,
     ];
@@ -39,8 +45,10 @@ impl Entrance {
             Self::Client => "client in memory, every revision",
             Self::ClientOverHttp => "client over HTTP",
             Self::Host => "host with two servers",
-            Self::Inspect => "`mcp-exact inspect`",
-            Self::Call => "`mcp-exact call`",
+            Self::Inspect => "`mcp-exact inspect` over HTTP",
+            Self::InspectOverStdio => "`mcp-exact inspect` over stdio",
+            Self::Call => "`mcp-exact call` over HTTP",
+            Self::CallOverStdio => "`mcp-exact call` over stdio",
             Self::Bridge => "gateway with one server",
             Self::BridgeOfTwo => "gateway with two servers",
         }
@@ -56,8 +64,8 @@ impl Entrance {
         match self {
             Self::Client | Self::ClientOverHttp => true,
             Self::Host => ["initialize", "tools/list", "tools/call"].contains(&method),
-            Self::Inspect => is_list || method == "initialize",
-            Self::Call => method == "tools/call",
+            Self::Inspect | Self::InspectOverStdio => is_list || method == "initialize",
+            Self::Call | Self::CallOverStdio => method == "tools/call",
             // What a server says about itself does not pass through the gateway.
             Self::Bridge => method != "initialize",
             // A resource has no prefix that would name its server.

@@ -77,15 +77,47 @@ fn serve(case: &Case) -> (tokio::runtime::Runtime, String) {
     (runtime, url)
 }
 
-/// Runs a command of the program in front of the server of a case; checks that each repair is printed.
+/// Runs a command of the program in front of the server of a case over HTTP; checks that each repair is printed.
 #[cfg(feature = "http")]
 fn use_server(command: &[&str], case: &Case) -> ProgramOutput {
     let (_runtime, url) = serve(case);
+    use_address(command, case, &[&*url])
+}
+
+/// Server of a case that the program starts as a process: a shell that connects the streams to two pipes.
+#[cfg(all(unix, feature = "http"))]
+const PIPES: &str = "cat to-client & exec cat > to-server";
+
+/// Runs a command of the program in front of the server of a case over stdio; checks that each repair is printed.
+#[cfg(all(unix, feature = "http"))]
+fn use_process(command: &[&str], case: &Case) -> ProgramOutput {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipes = ["to-server", "to-client"].map(|name| folder.path().join(name));
+    let made = std::process::Command::new("mkfifo").args(&pipes).status();
+    assert!(made.expect("mkfifo").success());
+    let peer = Peer::new(*case, "2025-11-25");
+    std::thread::spawn(move || {
+        let [input, output] = pipes;
+        let input = std::fs::File::open(input).expect("a pipe");
+        let mut output = std::fs::File::create(output).expect("a pipe");
+        for line in BufReader::new(input).lines() {
+            for answer in peer.answers(&line.expect("a line")) {
+                let line = [&answer[..], b"\n"].concat();
+                // A client that goes away closes the pipe.
+                let _ = output.write_all(&line);
+            }
+        }
+    });
+    let script = format!("cd {}; {PIPES}", folder.path().display());
+    use_address(command, case, &["--", "sh", "-c", &script])
+}
+
+/// Runs a command of the program with the address of the server of a case; checks that each repair is printed.
+#[cfg(feature = "http")]
+fn use_address(command: &[&str], case: &Case, address: &[&str]) -> ProgramOutput {
     let (name, rest) = command.split_first().expect("a command");
-    let arguments = [name, "--max-pages", "3"]
-        .into_iter()
-        .chain(rest.iter().copied());
-    let arguments: Vec<&str> = arguments.chain([&*url]).collect();
+    let arguments = [&[name, "--max-pages", "3"], rest, address].concat();
     let ended = run(Path::new("."), &arguments, b"");
     let printed = ended.err.lines();
     let printed = printed.filter(|line| line.starts_with("repaired: "));
@@ -101,7 +133,18 @@ fn use_server(command: &[&str], case: &Case) -> ProgramOutput {
 #[test]
 #[cfg(feature = "http")]
 fn inspect_shows_every_case() {
-    for case in Entrance::Inspect.cases() {
+    inspect_shows(Entrance::Inspect, use_server);
+}
+
+#[test]
+#[cfg(all(unix, feature = "http"))]
+fn inspect_shows_every_case_over_stdio() {
+    inspect_shows(Entrance::InspectOverStdio, use_process);
+}
+
+#[cfg(feature = "http")]
+fn inspect_shows(entrance: Entrance, use_server: fn(&[&str], &Case) -> ProgramOutput) {
+    for case in entrance.cases() {
         let ended = use_server(&["inspect", "--json"], case);
         assert_eq!(ended.code, 0, "{} {}", case.name, ended.err);
         let shown: Value = serde_json::from_str(&ended.out).expect("an object");
@@ -129,8 +172,23 @@ fn inspect_shows_every_case() {
 #[test]
 #[cfg(feature = "http")]
 fn call_prints_every_case() {
-    for case in Entrance::Call.cases() {
-        let ended = use_server(&["call", "echo", "--"], case);
+    call_prints(Entrance::Call, |case| {
+        use_server(&["call", "echo", "--"], case)
+    });
+}
+
+#[test]
+#[cfg(all(unix, feature = "http"))]
+fn call_prints_every_case_over_stdio() {
+    call_prints(Entrance::CallOverStdio, |case| {
+        use_process(&["call", "echo"], case)
+    });
+}
+
+#[cfg(feature = "http")]
+fn call_prints(entrance: Entrance, call: fn(&Case) -> ProgramOutput) {
+    for case in entrance.cases() {
+        let ended = call(case);
         if let Some(reason) = case.delivers.strip_prefix("error: ") {
             assert_ne!(ended.code, 0, "{}", case.name);
             assert!(ended.err.contains(reason), "{} {}", case.name, ended.err);
@@ -237,12 +295,29 @@ fn pages_of_a_list_are_settable() {
         let found = (count("long__a"), count("short__a"));
         assert_eq!(found, (of_long, 2), "{}", ended.err);
         let words = format!("the list goes on after {of_long} pages");
-        assert!(ended.err.contains(&words), "{}", ended.err);
-        assert!(
-            ended.err.contains("`max-pages` in the file"),
-            "{}",
-            ended.err
-        );
+        for words in [&*words, "allow more by `max-pages`"] {
+            assert!(ended.err.contains(words), "{words}\n{}", ended.err);
+        }
+    }
+    // A strict gateway shows no part of a list, and names the server and the method.
+    let config = format!(
+        "strict = true\n[servers.long]\nurl = \"{url}\"\nmax-pages = 2\n[servers.sh]\ncommand = \"sh\"\nargs = [\"-c\", \"exit\"]\n"
+    );
+    std::fs::write(path, config).expect("a file");
+    let ended = run(
+        folder.path(),
+        &["bridge", "--config", path],
+        LISTING_CLIENT.as_bytes(),
+    );
+    assert!(!ended.out.contains("long__a"), "{}", ended.out);
+    for words in [
+        "a server is left out of a list",
+        "server=\"long\"",
+        "method=\"tools/list\"",
+        "the list of `tools/list` does not end",
+        "the list goes on after 2 pages); allow more by `max-pages`",
+    ] {
+        assert!(ended.err.contains(words), "{words}\n{}", ended.err);
     }
 }
 
@@ -269,7 +344,8 @@ fn entries_have_limits() {
         let ended = start(text);
         assert!(ended.out.contains("odd__a"), "{}{}", ended.out, ended.err);
     }
-    let limit = "error=the answer of the server has";
+    let limit =
+        "more than the 50 bytes that this side allows a message; allow more by `message-bytes`";
     let zero = "the `timeout` is 0; write a number of seconds";
     for (text, expected) in [
         (toml("message-bytes = 50\n"), limit),

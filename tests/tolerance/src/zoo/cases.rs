@@ -73,6 +73,33 @@ pub const CASES: &[Case] = &[
         &["neutral-schema"],
     ),
     case(
+        "tool with an empty schema",
+        "tools/list",
+        r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{}}]}}"#,
+        "a",
+        &["neutral-schema"],
+    ),
+    Case {
+        until: "2025-11-25",
+        ..case(
+            "[] as the properties of a schema",
+            "tools/list",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{"type":"object","properties":[]}}]}}"#,
+            "a",
+            &["empty-array"],
+        )
+    },
+    Case {
+        until: "2025-11-25",
+        ..case(
+            "null members of a schema",
+            "tools/list",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"name":"a","inputSchema":{"type":"object","properties":null,"required":null}}]}}"#,
+            "a",
+            &["null-member", "null-member"],
+        )
+    },
+    case(
         "tool without a name",
         "tools/list",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$LIST"tools":[{"inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}]}}"#,
@@ -204,6 +231,26 @@ pub const CASES: &[Case] = &[
         "",
         &["null-list"],
     ),
+    Case {
+        until: "2025-11-25",
+        ..case(
+            "null as a result",
+            "tools/call",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":null}"#,
+            "",
+            &["empty-result", "missing-member"],
+        )
+    },
+    Case {
+        until: "2025-11-25",
+        ..case(
+            "[] as a result",
+            "tools/call",
+            r#"{"jsonrpc":"2.0","id":$ID,"result":[]}"#,
+            "",
+            &["empty-result", "missing-member"],
+        )
+    },
     Case {
         since: "2025-06-18",
         ..case(

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use mcp_exact::{Client, Connect};
+use mcp_exact::{Client, Connect, Tolerance};
 use mcp_exact_bridge::{Bridge, Options, Upstream};
 use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use mcp_exact_tests_tolerance::RawConnection;
 use mcp_exact_tests_tolerance::clients::CLIENTS;
 use mcp_exact_tests_tolerance::entrance::Entrance;
-use mcp_exact_tests_tolerance::zoo::{Case, Peer, TIDY};
+use mcp_exact_tests_tolerance::zoo::{CASES, Case, Peer, TIDY};
 use mcp_exact_transport::{
     ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, serve,
 };
@@ -57,10 +57,17 @@ fn options() -> Options {
 
 /// Starts a bridge in front of the server of a case and a tidy one.
 async fn bridge_of_two(case: &Case) -> Bridge {
+    bridge_of_two_with(case, |_| {}).await
+}
+
+/// Does what [`bridge_of_two`] does, with other options.
+async fn bridge_of_two_with(case: &Case, change: impl FnOnce(&mut Options)) -> Bridge {
+    let mut options = options();
+    change(&mut options);
     let odd: Arc<dyn Upstream> = Arc::new(Peer::new(*case, "2025-11-25"));
     let tidy: Arc<dyn Upstream> = Arc::new(Peer::new(TIDY, "2026-07-28"));
     let servers = [("odd".to_owned(), odd), ("tidy".to_owned(), tidy)];
-    let bridge = Bridge::many(servers, options()).await;
+    let bridge = Bridge::many(servers, options).await;
     bridge.expect(case.name)
 }
 
@@ -87,7 +94,10 @@ async fn in_front_of_two_servers() {
         let expected = [case.delivers, own].into_iter();
         let expected: Vec<&str> = expected.filter(|name| !name.is_empty()).collect();
         assert_eq!(delivered, expected.join(", "), "{}", case.name);
-        let counted: u64 = bridge.metrics().repairs.values().sum();
+        let counted = bridge.metrics().repairs;
+        let is_odd = |(server, _): &(Arc<str>, &str)| **server == *"odd";
+        assert!(counted.keys().all(is_odd), "{}: {counted:?}", case.name);
+        let counted: u64 = counted.values().sum();
         let is_told = counted > 0 || !reported.is_empty();
         assert_eq!(is_told, !case.rules.is_empty(), "{}", case.name);
     }
@@ -145,6 +155,25 @@ async fn lists_have_at_most_so_many_pages() {
         let counted = bridge.metrics().repairs;
         let rules: Vec<&str> = counted.keys().map(|(_, rule)| *rule).collect();
         assert_eq!(rules, ["too-many-pages"]);
+    }
+}
+
+/// A strict gateway repairs nothing: a list that does not end is an error, which names the server and the method, and the other
+/// servers are shown.
+#[tokio::test]
+async fn strict_lists_are_refused() {
+    for name in ["the same cursor for ever", "a new cursor on every page"] {
+        let case = CASES.iter().find(|case| case.name == name).expect(name);
+        let bridge =
+            bridge_of_two_with(case, |options| options.tolerance = Tolerance::Strict).await;
+        let client = client_of(&bridge).await.expect("a client");
+        let own = if case.method == "tools/list" {
+            "tidy__echo"
+        } else {
+            "tidy__greet"
+        };
+        assert_eq!(use_method(&client, case.method, "").await, own, "{name}");
+        assert!(bridge.metrics().repairs.is_empty(), "{name}");
     }
 }
 
