@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
                 let values: Vec<(&str, &str)> = values.collect::<anyhow::Result<_>>()?;
                 match self.client.prompt(&name, values.clone()).await {
                     Ok(prompt) => {
-                        let messages = prompt.messages().iter().map(|message| message.parse());
+                        let messages = prompt.items().iter().map(JsonObject::parse);
                         Ok(Answer::Messages(messages.collect::<Result<_, _>>()?))
                     }
                     Err(error) => Err(suggest_prompt(self.client, &name, &values, error).await),
