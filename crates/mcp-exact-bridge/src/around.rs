@@ -3,10 +3,12 @@
 //! Nothing here knows a server or a client.
 
 pub(crate) mod access;
+pub(crate) mod backoff;
 pub(crate) mod gate;
 pub(crate) mod hooks;
 pub(crate) mod limits;
 pub(crate) mod live;
+pub(crate) mod loss_rules;
 pub(crate) mod losses;
 pub(crate) mod metrics;
 pub(crate) mod names;

@@ -87,7 +87,7 @@ pub use around::hooks::{
     Call, Decision, Hook, HookFuture, Hooks, Message, MessageDecision, MessageKind,
 };
 pub use around::limits::PrincipalLimits;
-pub use around::losses::{LossHook, LossReport, LossRule};
+pub use around::loss_rules::{LossHook, LossReport, LossRule};
 pub use around::metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState, Usage};
 pub use around::names::Prefix;
 pub use around::options::{BridgeError, Options};
@@ -98,5 +98,5 @@ pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
 pub use route::backends::remembered_bytes;
-pub use servers::upstream::{Prepared, SharedUpstream, Upstream};
+pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};

@@ -4,9 +4,11 @@
 
 pub(crate) mod backends;
 pub(crate) mod call;
+pub(crate) mod calls;
 pub(crate) mod relay;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod stateless;
 pub(crate) mod translate;
+pub(crate) mod undeclared;
 pub(crate) mod uris;

@@ -256,24 +256,18 @@ impl Hooks {
 
 /// Hooks on the messages between one client and one server, with the fields that all these messages have in common;
 /// `None` if there is no hook.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct MessageHooks(Option<Arc<(Hooks, Message)>>);
 
 impl MessageHooks {
-    /// Creates the hooks; `describe` returns the fields that all messages have in common.
-    pub(crate) fn new(hooks: &Hooks, describe: impl FnOnce() -> Message) -> Self {
-        let has_hooks = !hooks.is_empty();
-        Self(has_hooks.then(|| Arc::new((hooks.clone(), describe()))))
-    }
-
-    /// Returns a message with the fields that all messages between a client and a server have in common.
-    pub(crate) fn describe(
+    /// Creates the hooks for messages between a server and a client, which is `None` if there are several.
+    pub(crate) fn new(
+        hooks: &Hooks,
         server: &str,
         principal: Option<&Principal>,
-        client: Option<&JsonObject>,
-        revision: Revision,
-    ) -> Message {
-        Message {
+        (client, revision): (Option<&JsonObject>, Revision),
+    ) -> Self {
+        let common = || Message {
             kind: MessageKind::InputRequest,
             server: server.to_owned(),
             principal: principal.map(|Principal(name)| name.clone()),
@@ -281,7 +275,8 @@ impl MessageHooks {
             revision,
             method: String::new(),
             params: None,
-        }
+        };
+        Self((!hooks.is_empty()).then(|| Arc::new((hooks.clone(), common()))))
     }
 
     /// Returns true if there is no hook.

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
 use mcp_exact_transport::RequestContext;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
 
 /// Number of clients from which on idle clients are removed.
@@ -100,17 +102,13 @@ pub(crate) struct Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        if let Some(used) = self.principals.lock().get_mut(&self.client) {
+        if let Some(used) = self.principals.used.lock().get_mut(&self.client) {
             used.running = used.running.saturating_sub(1);
         }
     }
 }
 
 impl Principals {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Bucket>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a request; returns an error if the request exceeds a limit.
     pub(crate) fn admit(
         self: &Arc<Self>,
@@ -118,7 +116,7 @@ impl Principals {
         mut client: Holder,
         now: Instant,
     ) -> Result<Admission, OverLimit> {
-        let mut all = self.lock();
+        let mut all = self.used.lock();
         if all.len() >= CLEANUP_THRESHOLD {
             all.retain(|_, used| {
                 used.refill(limits, now);
@@ -199,92 +197,120 @@ impl Holder {
     }
 }
 
-/// Connections to one server that sessions hold, in total and by client.
+/// Places for connections to one server, in total and by client.
 #[derive(Debug)]
-pub(crate) struct Shares {
-    /// Maximum number of all connections.
-    all: usize,
-    /// Number of connections of each client.
-    held: Mutex<HashMap<Holder, usize>>,
+pub(crate) struct Places {
+    /// Number of all places.
+    count: usize,
+    free: Arc<Semaphore>,
+    /// Semaphores of the shares of which places are taken.
+    shares: Mutex<HashMap<ShareKey, Weak<Semaphore>>>,
 }
 
-impl Shares {
-    pub(crate) fn new(all: usize) -> Arc<Self> {
-        Arc::new(Self {
-            all,
-            held: Mutex::default(),
+/// Clients that have a share of the places.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ShareKey {
+    /// Sessions of one client.
+    Sessions(Holder),
+    /// Connections that one client shares, or leases for a call.
+    Calls(Holder),
+    /// Subscriptions and waiting calls of one address.
+    Lasting(Holder),
+    /// Subscriptions and waiting calls of all clients without a principal.
+    LastingOfAll,
+}
+
+impl ShareKey {
+    /// Returns the part of `all` places; the client of this process has no share. Clients behind one proxy have one address, and
+    /// those that have sent no request have a quarter together.
+    fn of(&self, all: usize) -> usize {
+        match self {
+            Self::Sessions(Holder::Local) | Self::Calls(Holder::Local) => all,
+            Self::Sessions(Holder::Unknown) => (all / 4).max(1),
+            Self::Sessions(_) | Self::LastingOfAll | Self::Calls(Holder::Principal(_)) => {
+                all.div_ceil(2).max(1)
+            }
+            Self::Calls(_) => all - all / 4,
+            Self::Lasting(_) => (3 * all).div_ceil(8),
+        }
+    }
+}
+
+/// Place that a client holds until the value is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Client that the place counts for.
+    pub(crate) holder: Holder,
+    _place: OwnedSemaphorePermit,
+    /// Permits that count towards shares.
+    pub(crate) shares: Vec<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
+            count,
+            free: Arc::new(Semaphore::new(count)),
+            shares: Mutex::default(),
+        }
+    }
+
+    /// Returns the semaphore of all places.
+    pub(crate) fn free(&self) -> &Arc<Semaphore> {
+        &self.free
+    }
+
+    /// Returns the semaphore of a share.
+    pub(crate) fn share(&self, key: ShareKey) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock();
+        shares.retain(|_, share| share.strong_count() > 0);
+        let known = shares.get(&key).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let share = Arc::new(Semaphore::new(key.of(self.count)));
+            shares.insert(key, Arc::downgrade(&share));
+            share
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes a place for a session, or returns an error at once.
+    pub(crate) fn take(&self, holder: Holder) -> Result<Place, PeerError> {
+        let share = self.session_share(&holder)?;
+        let place = Arc::clone(&self.free).try_acquire_owned();
+        Ok(Place::new(holder, place.map_err(no_place)?, vec![share]))
     }
 
-    /// Returns the maximum number of connections of one client. Clients that have sent no request share a quarter.
-    fn share_of(&self, holder: &Holder) -> usize {
-        match holder {
-            Holder::Local => self.all,
-            Holder::Unknown => (self.all / 4).max(1),
-            Holder::Principal(_) | Holder::Address(_) => self.all.div_ceil(2),
-        }
+    fn session_share(&self, holder: &Holder) -> Result<OwnedSemaphorePermit, PeerError> {
+        let share = self.share(ShareKey::Sessions(holder.clone()));
+        share.try_acquire_owned().map_err(no_place)
     }
+}
 
-    /// Counts a connection of a client, which is `more` connections in total.
-    fn count(&self, holder: &Holder, more: usize) -> Result<(), PeerError> {
-        let mut held = self.lock();
-        let own = held.get(holder).copied().unwrap_or_default();
-        if own >= self.share_of(holder) || held.values().sum::<usize>() + more > self.all {
-            let words =
-                "too many sessions have connections to this server; end one, or try again later";
-            return Err(PeerError::new(LIMIT_EXCEEDED, words));
-        }
-        held.insert(holder.clone(), own + 1);
-        Ok(())
-    }
-
-    /// Counts a connection of a client until the returned value is dropped.
-    pub(crate) fn take(self: &Arc<Self>, holder: Holder) -> Result<Share, PeerError> {
-        self.count(&holder, 1)?;
-        Ok(Share {
-            shares: Arc::clone(self),
+impl Place {
+    pub(crate) fn new(
+        holder: Holder,
+        place: OwnedSemaphorePermit,
+        shares: Vec<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self {
             holder,
-        })
+            _place: place,
+            shares,
+        }
     }
-}
 
-/// Connection of one client.
-#[derive(Debug)]
-pub(crate) struct Share {
-    shares: Arc<Shares>,
-    holder: Holder,
-}
-
-impl Share {
-    /// Counts the connection towards the client that turned out to hold it.
-    pub(crate) fn pass_to(&mut self, holder: &Holder) -> Result<(), PeerError> {
+    /// Counts the place of a session towards the client that turned out to hold it.
+    pub(crate) fn pass_to(&mut self, holder: &Holder, places: &Places) -> Result<(), PeerError> {
         if self.holder != *holder {
-            self.shares.count(holder, 0)?;
-            self.release();
+            self.shares = vec![places.session_share(holder)?];
             self.holder = holder.clone();
         }
         Ok(())
     }
-
-    fn release(&self) {
-        let mut held = self.shares.lock();
-        if let Some(count) = held.get_mut(&self.holder) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.holder);
-            }
-        }
-    }
 }
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.release();
-    }
+fn no_place(_: TryAcquireError) -> PeerError {
+    let words = "too many sessions have connections to this server; end one, or try again later";
+    PeerError::new(LIMIT_EXCEEDED, words)
 }
 
 #[cfg(test)]
@@ -317,27 +343,28 @@ mod tests {
             assert!(admit(number).is_err(), "{number}");
         }
         assert!(admit(CLEANUP_THRESHOLD + 1).is_err());
-        assert!(principals.lock().len() <= CLEANUP_THRESHOLD + 1);
+        assert!(principals.used.lock().len() <= CLEANUP_THRESHOLD + 1);
     }
 
     /// One client holds at most half of the connections, clients that have sent no request a quarter, and what is released
     /// is free again.
     #[test]
     fn connections_have_shares() {
-        let shares = Shares::new(8);
+        let places = Places::new(8);
         let named = |name: &str| Holder::Principal(name.to_owned());
-        let taken = |holder: &Holder| -> Vec<Share> {
-            std::iter::from_fn(|| shares.take(holder.clone()).ok()).collect()
+        let taken = |holder: &Holder| -> Vec<Place> {
+            std::iter::from_fn(|| places.take(holder.clone()).ok()).collect()
         };
         let mut unknown = taken(&Holder::Unknown);
         let red = taken(&named("red"));
         let blue = taken(&named("blue"));
         assert_eq!((unknown.len(), red.len(), blue.len()), (2, 4, 2));
-        assert!(unknown[0].pass_to(&named("red")).is_err());
-        assert!(unknown[0].pass_to(&named("blue")).is_ok());
+        assert!(unknown[0].pass_to(&named("red"), &places).is_err());
+        assert!(unknown[0].pass_to(&named("blue"), &places).is_ok());
         drop((unknown, red, blue));
         assert_eq!(taken(&Holder::Local).len(), 8);
-        assert!(shares.lock().is_empty());
+        drop(places.share(ShareKey::LastingOfAll));
+        assert_eq!(places.shares.lock().len(), 1, "of nobody who is gone");
     }
 
     /// Requests above the rate of one principal are rejected, and requests of other principals are not.
@@ -398,7 +425,7 @@ mod tests {
             let _ = principals.admit(&limits, holder(Some(&number.to_string())), begin);
         }
         let _ = principals.admit(&limits, holder(Some("next")), later);
-        assert_eq!(principals.lock().len(), 2);
+        assert_eq!(principals.used.lock().len(), 2);
         drop(held);
     }
 }

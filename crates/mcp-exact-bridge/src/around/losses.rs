@@ -1,15 +1,18 @@
 //! Losses of conversions: their handling by rules, their counts, and their report to clients.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_convert::Loss;
 use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Repair, Revision, Tolerance};
 use mcp_exact_transport::RequestContext;
+use parking_lot::Mutex;
 
 use crate::around::access::matches;
-use crate::around::repairs::RepairReport;
+use crate::around::loss_rules::{LossHook, LossReport, LossRule};
+use crate::around::options::Options;
+use crate::around::repairs::{RepairCounters, RepairReport};
+use crate::around::rules::Rules;
 
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
@@ -33,87 +36,14 @@ const MAX_COUNTED_KINDS: usize = 1000;
 /// header.
 const OTHER_KINDS: &str = "other";
 
-/// Policy for some losses.
-///
-/// The last rule that matches a loss applies; without a matching rule, the policy is
-/// [`Rules::losses`](crate::Rules::losses).
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LossRule {
-    /// Patterns of the losses that the rule applies to, by [`LossReport::id`]; `*` matches any characters.
-    pub losses: Vec<String>,
-    /// Policy for these losses.
-    pub policy: LossPolicy,
-}
-
-impl LossRule {
-    /// Creates a rule from patterns and a policy.
-    pub fn new(losses: impl IntoIterator<Item = impl Into<String>>, policy: LossPolicy) -> Self {
-        Self {
-            losses: losses.into_iter().map(Into::into).collect(),
-            policy,
-        }
-    }
-}
-
-/// Loss in the conversion of a message to the revision of its receiver.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct LossReport<'a> {
-    /// Method of the message whose params, result or error was converted.
-    pub method: &'a str,
-    /// Revision of the sender.
-    pub from: Revision,
-    /// Revision of the receiver.
-    pub to: Revision,
-    /// Loss that was reported.
-    pub loss: &'a Loss,
-}
-
-impl LossReport<'_> {
-    /// Returns the id of the kind of loss: method, kind and JSON pointer, such as `tools/list:dropped:/tools/*/icons`.
-    /// Array indices are replaced by `*`.
-    pub fn id(&self) -> String {
-        let tokens = self.loss.pointer.split('/');
-        let tokens = tokens.map(|token| match token.parse::<usize>() {
-            Ok(_) => "*",
-            Err(_) => token,
-        });
-        let place = tokens.collect::<Vec<_>>().join("/");
-        format!("{}:{}:{place}", self.method, self.loss.kind.name())
-    }
-}
-
-/// Function of the application that is called for every loss, while the message is relayed. The function must not
-/// block.
-#[derive(Clone)]
-pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
-
-impl LossHook {
-    /// Creates a hook that calls a function with the report of each loss.
-    pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-}
-
-impl fmt::Debug for LossHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LossHook")
-    }
-}
-
 /// Number of losses by id.
 #[derive(Debug, Default)]
 pub(crate) struct LossCounters(Mutex<BTreeMap<String, u64>>);
 
 impl LossCounters {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a loss by its id.
     fn count(&self, id: &str) {
-        let mut counted = self.lock();
+        let mut counted = self.0.lock();
         let is_known = counted.contains_key(id);
         let id = if is_known || counted.len() < MAX_COUNTED_KINDS {
             id
@@ -125,43 +55,34 @@ impl LossCounters {
 
     /// Returns the number of losses by id.
     pub(crate) fn counted(&self) -> BTreeMap<String, u64> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 }
 
-/// Settings for the handling of losses.
-#[derive(Debug, Default)]
+/// Settings of the bridge for the handling of losses, and what is counted.
+#[derive(Debug, Clone)]
 pub(crate) struct LossSettings {
-    /// Policy for losses without a matching rule.
-    pub(crate) policy: LossPolicy,
-    /// Policies for specific losses; the last rule that matches a loss applies.
-    pub(crate) rules: Vec<LossRule>,
-    /// Function that is called for each reported loss.
-    pub(crate) hook: Option<LossHook>,
-    /// Counters of losses; `None` if losses are not counted, because the converted values are not part of a message.
-    pub(crate) counters: Option<Arc<LossCounters>>,
-    /// Policy for results that are not of their type.
-    pub(crate) tolerance: Tolerance,
-    /// True if results list their losses in `_meta`.
-    pub(crate) in_meta: bool,
-    /// True if responses over HTTP list the ids of losses in a header.
-    pub(crate) in_header: bool,
+    pub(crate) options: Arc<Options>,
+    /// Current rules.
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) losses: Arc<LossCounters>,
+    pub(crate) repairs: Arc<RepairCounters>,
 }
 
 impl LossSettings {
     /// Returns the policy for the loss with an id.
     fn policy_of(&self, id: &str) -> LossPolicy {
         let is_for = |rule: &&LossRule| rule.losses.iter().any(|pattern| matches(pattern, id));
-        let rule = self.rules.iter().rev().find(is_for);
-        rule.map_or(self.policy, |rule| rule.policy)
+        let rule = self.rules.loss_rules.iter().rev().find(is_for);
+        rule.map_or(self.rules.losses, |rule| rule.policy)
     }
 }
 
 /// Handling of losses in the messages of one request, or in messages outside of requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Losses {
-    /// Policies, counters and report settings for the losses.
-    settings: Arc<LossSettings>,
+    /// Settings; `None` for values that only the bridge reads, whose losses are accepted without a report.
+    settings: Option<Arc<LossSettings>>,
     /// Where repairs in the server's results are reported; `None` if no result is converted.
     repairs: Option<RepairReport>,
     /// Losses to list in the result's `_meta`, from the request and its result; `None` if results do not list losses.
@@ -171,7 +92,7 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    pub(crate) fn new(settings: Arc<LossSettings>) -> Self {
+    pub(crate) fn new(settings: Option<Arc<LossSettings>>) -> Self {
         Self {
             settings,
             repairs: None,
@@ -180,12 +101,9 @@ impl Losses {
         }
     }
 
-    /// Creates the handling for values that only the bridge reads: losses are accepted without a report.
-    pub(crate) fn ignored() -> Self {
-        Self::new(Arc::new(LossSettings {
-            policy: LossPolicy::Accept,
-            ..LossSettings::default()
-        }))
+    fn is_set(&self, option: impl FnOnce(&Options) -> bool) -> bool {
+        let settings = self.settings.as_ref();
+        settings.is_some_and(|settings| option(&settings.options))
     }
 
     /// Returns the same handling for the results of a server.
@@ -196,26 +114,27 @@ impl Losses {
 
     /// Returns the same handling for one request, whose result and response list its losses if the settings require it.
     pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
+        let is_listed = self.is_set(|options| options.losses_in_meta);
         Self {
-            settings: Arc::clone(&self.settings),
-            repairs: self.repairs.clone(),
-            listed: self.settings.in_meta.then(Arc::default),
-            request: self.settings.in_header.then(|| request.clone()),
+            listed: is_listed.then(Arc::default),
+            ..self.of_retry(request)
         }
     }
 
     /// Returns the handling for the retry of a call: later losses are listed in the header of the response to the
     /// retry.
     pub(crate) fn of_retry(&self, request: &RequestContext) -> Self {
+        let is_listed = self.is_set(|options| options.losses_in_header);
         Self {
-            request: self.settings.in_header.then(|| request.clone()),
+            request: is_listed.then(|| request.clone()),
             ..self.clone()
         }
     }
 
     /// Returns the policy for results that do not match their schema.
     pub(crate) fn tolerance(&self) -> Tolerance {
-        self.settings.tolerance
+        let settings = self.settings.as_ref();
+        settings.map_or(Tolerance::Strict, |settings| settings.options.tolerance)
     }
 
     /// Reports the repairs of a result.
@@ -232,7 +151,9 @@ impl Losses {
         (from, to): (Revision, Revision),
         losses: &'l [Loss],
     ) -> Option<&'l Loss> {
-        if self.settings.rules.is_empty() && self.settings.policy != LossPolicy::Refuse {
+        let settings = self.settings.as_ref()?;
+        let rules = &settings.rules;
+        if rules.loss_rules.is_empty() && rules.losses != LossPolicy::Refuse {
             return None;
         }
         let mut lossy = losses.iter().filter(|loss| loss.kind.is_lossy());
@@ -243,7 +164,7 @@ impl Losses {
                 to,
                 loss,
             };
-            self.settings.policy_of(&report.id()) == LossPolicy::Refuse
+            settings.policy_of(&report.id()) == LossPolicy::Refuse
         })
     }
 
@@ -255,10 +176,9 @@ impl Losses {
         losses: &[Loss],
         is_result: bool,
     ) {
-        let settings = &*self.settings;
-        if settings.counters.is_none() && settings.hook.is_none() {
+        let Some(settings) = &self.settings else {
             return;
-        }
+        };
         for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
             let report = LossReport {
                 method,
@@ -267,13 +187,11 @@ impl Losses {
                 loss,
             };
             let id = report.id();
-            if let Some(counters) = &settings.counters {
-                counters.count(&id);
-            }
+            settings.losses.count(&id);
             if settings.policy_of(&id) == LossPolicy::Accept {
                 continue;
             }
-            match &settings.hook {
+            match &settings.options.on_loss {
                 Some(LossHook(hook)) => {
                     tracing::debug!(method, %from, %to, %loss, id, "a conversion lost information");
                     hook(&report);
@@ -286,7 +204,7 @@ impl Losses {
                 list_in_header(request, &id);
             }
             if let Some(listed) = &self.listed {
-                let mut listed = lock(listed);
+                let mut listed = listed.lock();
                 if listed.len() < MAX_LISTED_LOSSES {
                     listed.push(entry(&report, is_result));
                 }
@@ -297,7 +215,7 @@ impl Losses {
     /// Adds the recorded losses of a request to the `_meta` of its result; without losses, the result is unchanged.
     pub(crate) fn list_in_result(&self, result: RawResult) -> RawResult {
         match &self.listed {
-            Some(listed) if !lock(listed).is_empty() => self.list_in(result.into_object()).into(),
+            Some(listed) if !listed.lock().is_empty() => self.list_in(result.into_object()).into(),
             _ => result,
         }
     }
@@ -307,7 +225,7 @@ impl Losses {
         let Some(listed) = &self.listed else {
             return result;
         };
-        let listed = std::mem::take(&mut *lock(listed));
+        let listed = std::mem::take(&mut *listed.lock());
         with_losses(result, &listed)
     }
 }
@@ -347,10 +265,6 @@ fn with_id(listed: &str, id: &str) -> String {
     } else {
         format!("{listed}, {more}")
     }
-}
-
-fn lock(listed: &Mutex<Vec<Json>>) -> MutexGuard<'_, Vec<Json>> {
-    listed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds losses to the `_meta` of a result; without losses, the result is unchanged.
@@ -411,12 +325,19 @@ mod tests {
     }
 
     /// Creates settings with rules, and with the default policy to report losses.
-    fn settings(rules: Vec<LossRule>) -> LossSettings {
+    fn settings(loss_rules: Vec<LossRule>) -> LossSettings {
+        let rules = Rules {
+            loss_rules,
+            ..Rules::default()
+        };
         LossSettings {
-            rules,
-            counters: Some(Arc::default()),
-            in_meta: true,
-            ..LossSettings::default()
+            options: Arc::new(Options {
+                losses_in_meta: true,
+                ..Options::default()
+            }),
+            rules: Arc::new(rules),
+            losses: Arc::default(),
+            repairs: Arc::new(RepairCounters::new(None)),
         }
     }
 
@@ -448,7 +369,7 @@ mod tests {
             LossRule::new(["tools/*"], LossPolicy::Refuse),
             LossRule::new(["tools/list:dropped:/tools/*/icons"], LossPolicy::Accept),
         ];
-        let losses = Losses::new(Arc::new(settings(rules)));
+        let losses = Losses::new(Some(Arc::new(settings(rules))));
         let refused = |method, pointer| {
             losses
                 .refused(method, REVISIONS, &[loss(pointer)])
@@ -464,14 +385,15 @@ mod tests {
     fn accepted_losses_are_counted_and_not_listed() {
         let rules = vec![LossRule::new(["*/icons"], LossPolicy::Accept)];
         let settings = Arc::new(settings(rules));
-        let losses = Losses::new(Arc::clone(&settings)).of_request(&RequestContext::default());
+        let losses =
+            Losses::new(Some(Arc::clone(&settings))).of_request(&RequestContext::default());
         let both = [
             loss("/tools/0/icons"),
             loss("/tools/1/icons"),
             loss("/tools/1/title"),
         ];
         losses.report("tools/list", REVISIONS, &both, true);
-        let counted = settings.counters.as_ref().expect("counters").counted();
+        let counted = settings.losses.counted();
         let counted: Vec<_> = counted
             .iter()
             .map(|(id, count)| (id.as_str(), *count))

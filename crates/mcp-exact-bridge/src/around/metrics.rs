@@ -1,11 +1,12 @@
 //! Metrics of a bridge: a report of each request for the application, and counters in the Prometheus text format.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{PeerError, Reply};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use mcp_exact_revisions::Side;
@@ -85,9 +86,7 @@ impl CallObserver {
     pub fn new(observer: impl Fn(&CallReport<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observer))
     }
-}
 
-impl CallObserver {
     /// Reports a request that was refused and reached no server.
     pub(crate) fn report_refusal(&self, call: &Call, error: &PeerError) {
         (self.0)(&CallReport {
@@ -191,13 +190,9 @@ struct Durations {
 }
 
 impl Counters {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a request that has ended.
     fn count(&self, server: &str, method: &'static str, outcome: &'static str, duration: Duration) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         let key = (server.to_owned(), method, outcome);
         *counts.requests.entry(key).or_default() += 1;
         let durations = counts.durations.entry(server.to_owned()).or_default();
@@ -212,7 +207,7 @@ impl Counters {
     /// Counts a request that was rejected because of a limit of its principal.
     pub(crate) fn count_refused(&self, error: &PeerError) {
         tracing::debug!(error = error.message(), "a request was refused");
-        self.lock().refused += 1;
+        self.0.lock().refused += 1;
     }
 }
 
@@ -267,7 +262,7 @@ impl Metrics {
         usage: Usage,
     ) -> Self {
         Self {
-            counts: counters.lock().clone(),
+            counts: counters.0.lock().clone(),
             losses,
             repairs,
             servers,
@@ -289,143 +284,100 @@ impl Metrics {
     }
 }
 
-/// Writes the `HELP` and `TYPE` lines of a metric.
-fn head(out: &mut impl fmt::Write, name: &str, kind: &str, help: &str) -> fmt::Result {
-    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+/// Returns labels in the Prometheus text format.
+fn labels(all: &[(&str, &str)]) -> String {
+    let all = all.iter().map(|(name, value)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("{name}=\"{}\"", value.replace('\n', "\\n"))
+    });
+    format!("{{{}}}", all.collect::<Vec<_>>().join(","))
 }
 
-/// Escapes a label value for the Prometheus text format.
-fn label(text: &str) -> String {
-    let mut spelled = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\\' => spelled.push_str("\\\\"),
-            '"' => spelled.push_str("\\\""),
-            '\n' => spelled.push_str("\\n"),
-            other => spelled.push(other),
-        }
-    }
-    spelled
+/// Writes a metric with its values, each with the end of its name and its labels.
+fn write_metric<V: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    (kind, name, help): (&str, &str, &str),
+    values: impl IntoIterator<Item = (String, V)>,
+) -> fmt::Result {
+    let name = format!("mcp_bridge_{name}");
+    writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
+    let mut values = values.into_iter();
+    values.try_for_each(|(labels, value)| writeln!(f, "{name}{labels} {value}"))
 }
 
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = "mcp_bridge_requests_total";
-        head(f, name, "counter", "Requests to servers that have ended.")?;
-        for ((server, method, outcome), count) in &self.counts.requests {
-            let server = label(server);
-            writeln!(
-                f,
-                "{name}{{server=\"{server}\",method=\"{method}\",outcome=\"{outcome}\"}} {count}"
-            )?;
-        }
-        self.write_durations(f)?;
-        let name = "mcp_bridge_refused_total";
-        head(
+        let counts = self.counts.requests.iter();
+        let requests = counts.map(|((server, method, outcome), count)| {
+            let named = [
+                ("server", &**server),
+                ("method", method),
+                ("outcome", outcome),
+            ];
+            (labels(&named), count)
+        });
+        let help = "Requests to servers that have ended.";
+        write_metric(f, ("counter", "requests_total", help), requests)?;
+        let help = "Time from the arrival of a request to its end.";
+        let durations = self.counts.durations.iter();
+        let durations = durations.flat_map(|(server, durations)| durations.values(server));
+        write_metric(
             f,
-            name,
-            "counter",
-            "Requests that exceeded a limit of their principal.",
+            ("histogram", "request_duration_seconds", help),
+            durations,
         )?;
-        writeln!(f, "{name} {}", self.counts.refused)?;
-        let name = "mcp_bridge_losses_total";
-        head(
-            f,
-            name,
-            "counter",
-            "Losses of conversions, by method, kind and place.",
-        )?;
-        for (id, count) in &self.losses {
-            writeln!(f, "{name}{{id=\"{}\"}} {count}", label(id))?;
-        }
-        let name = "mcp_bridge_repairs_total";
+        let help = "Requests that exceeded a limit of their principal.";
+        let refused = [(String::new(), self.counts.refused)];
+        write_metric(f, ("counter", "refused_total", help), refused)?;
+        let help = "Losses of conversions, by method, kind and place.";
+        let losses = self.losses.iter();
+        let losses = losses.map(|(id, count)| (labels(&[("id", id)]), count));
+        write_metric(f, ("counter", "losses_total", help), losses)?;
         let help =
             "Repairs of messages that break their schema, by server (empty: clients) and rule.";
-        head(f, name, "counter", help)?;
-        for ((server, rule), count) in &self.repairs {
-            let server = label(server);
-            writeln!(f, "{name}{{server=\"{server}\",rule=\"{rule}\"}} {count}")?;
-        }
-        let usage = &self.usage;
-        for (name, help, value) in [
-            ("sessions", "Clients with sessions.", usage.sessions),
-            (
-                "requests_in_flight",
-                "Requests and subscriptions that are being relayed.",
-                usage.requests,
-            ),
-        ] {
-            let name = format!("mcp_bridge_{name}");
-            head(f, &name, "gauge", help)?;
-            writeln!(f, "{name} {value}")?;
-        }
-        self.write_servers(f)
+        let repairs = self.repairs.iter().map(|((server, rule), count)| {
+            let named = [("server", &**server), ("rule", *rule)];
+            (labels(&named), count)
+        });
+        write_metric(f, ("counter", "repairs_total", help), repairs)?;
+        let sessions = [(String::new(), self.usage.sessions)];
+        write_metric(f, ("gauge", "sessions", "Clients with sessions."), sessions)?;
+        let help = "Requests and subscriptions that are being relayed.";
+        let requests = [(String::new(), self.usage.requests)];
+        write_metric(f, ("gauge", "requests_in_flight", help), requests)?;
+        let mut of_servers = |name, help, value: fn(&ServerState) -> usize| {
+            let servers = self.servers.iter();
+            let values = servers.map(|server| (labels(&[("server", &server.name)]), value(server)));
+            write_metric(f, ("gauge", name, help), values)
+        };
+        let help = "1 if the server was reached the last time.";
+        of_servers("server_up", help, |server| usize::from(server.is_up))?;
+        let help = "Open connections to the server.";
+        of_servers("server_connections", help, |server| server.connections)?;
+        let help = "Calls that wait for the answer of a client without a session.";
+        of_servers("waiting_calls", help, |server| server.waiting_calls)
     }
 }
 
-impl Metrics {
-    /// Writes the histogram of request durations by server.
-    fn write_durations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = "mcp_bridge_request_duration_seconds";
-        head(
-            f,
-            name,
-            "histogram",
-            "Time from the arrival of a request to its end.",
-        )?;
-        for (server, durations) in &self.counts.durations {
-            let server = label(server);
-            let mut sum = 0;
-            for (bound, count) in BOUNDS.iter().zip(durations.counts) {
-                sum += count;
-                writeln!(
-                    f,
-                    "{name}_bucket{{server=\"{server}\",le=\"{bound}\"}} {sum}"
-                )?;
-            }
-            let Durations { all, seconds, .. } = durations;
-            writeln!(f, "{name}_bucket{{server=\"{server}\",le=\"+Inf\"}} {all}")?;
-            writeln!(f, "{name}_sum{{server=\"{server}\"}} {seconds}")?;
-            writeln!(f, "{name}_count{{server=\"{server}\"}} {all}")?;
-        }
-        Ok(())
-    }
-
-    /// Writes the state of each server.
-    fn write_servers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Function that returns the value of a metric for a server.
-        type Value = fn(&ServerState) -> usize;
-        let all: [(&str, &str, Value); 3] = [
-            (
-                "server_up",
-                "1 if the server was reached the last time.",
-                |server| usize::from(server.is_up),
-            ),
-            (
-                "server_connections",
-                "Open connections to the server.",
-                |server| server.connections,
-            ),
-            (
-                "waiting_calls",
-                "Calls that wait for the answer of a client without a session.",
-                |server| server.waiting_calls,
-            ),
+impl Durations {
+    /// Returns the values of the histogram of a server.
+    fn values(&self, server: &str) -> Vec<(String, f64)> {
+        let mut sum = 0;
+        let buckets = BOUNDS.iter().zip(self.counts).map(|(bound, count)| {
+            sum += count;
+            (bound.to_string(), sum)
+        });
+        let mut buckets: Vec<(String, u64)> = buckets.collect();
+        buckets.push(("+Inf".to_owned(), self.all));
+        let buckets = buckets.iter().map(|(bound, count)| {
+            let labels = labels(&[("server", server), ("le", bound)]);
+            (format!("_bucket{labels}"), *count as f64)
+        });
+        let server = labels(&[("server", server)]);
+        let sums = [
+            (format!("_sum{server}"), self.seconds),
+            (format!("_count{server}"), self.all as f64),
         ];
-        for (name, help, value) in all {
-            let name = format!("mcp_bridge_{name}");
-            head(f, &name, "gauge", help)?;
-            for server in &self.servers {
-                let mut line = String::new();
-                write!(
-                    line,
-                    "{name}{{server=\"{}\"}} {}",
-                    label(&server.name),
-                    value(server)
-                )?;
-                writeln!(f, "{line}")?;
-            }
-        }
-        Ok(())
+        buckets.chain(sums).collect()
     }
 }

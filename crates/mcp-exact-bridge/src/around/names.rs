@@ -4,7 +4,8 @@
 //! removed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Separator between the name of a server and the name of its tool or prompt.
 const SEPARATOR: &str = "__";
@@ -69,16 +70,12 @@ impl Names {
 
     /// Adds a server, whose names have lower precedence than those of earlier servers.
     pub(crate) fn add_server(&self, name: &str) {
-        self.lock().servers.push(name.to_owned());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AssignedNames> {
-        self.assigned.lock().unwrap_or_else(PoisonError::into_inner)
+        self.assigned.lock().servers.push(name.to_owned());
     }
 
     /// Returns the name of a tool or prompt for clients; `None` if the item must be omitted.
     pub(crate) fn assign(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
-        let mut assigned = self.lock();
+        let mut assigned = self.assigned.lock();
         if let Some(name) = assigned.by_own.get(&(kind, server, own.to_owned())) {
             return Some(name.clone());
         }
@@ -112,7 +109,7 @@ impl Names {
     /// Returns the index of the server that has a tool or prompt, and the name that the server itself uses for the
     /// item; `None` if no server has the name.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<(usize, String)> {
-        let assigned = self.lock();
+        let assigned = self.assigned.lock();
         let found = assigned.by_name.get(&(kind, name.to_owned())).cloned();
         if found.is_some() || self.prefix != Prefix::Always {
             return found;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact_session::{Identity, Limits, Offer, RequestTimeout, Seal, Tolerance};
 
 use crate::around::hooks::Hooks;
-use crate::around::losses::LossHook;
+use crate::around::loss_rules::LossHook;
 use crate::around::metrics::CallObserver;
 use crate::around::names::Prefix;
 use crate::around::repairs::RepairObserver;

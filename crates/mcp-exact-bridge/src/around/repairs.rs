@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_session::{Repair, RepairRule};
+use parking_lot::Mutex;
 
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
@@ -68,7 +69,7 @@ impl RepairCounters {
 
     /// Counts the repairs of a message of a peer.
     pub(crate) fn report(&self, peer: &Arc<str>, method: &str, repairs: &[Repair]) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         for repair in repairs {
             let count = seen.counts.entry((Arc::clone(peer), repair.rule));
             *count.or_default() += 1;
@@ -94,7 +95,7 @@ impl RepairCounters {
 
     /// Returns the number of repairs by server and rule.
     pub(crate) fn counted(&self) -> RepairCounts {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         let counts = seen.counts.iter();
         let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));
         named.collect()

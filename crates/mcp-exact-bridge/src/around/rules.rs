@@ -4,7 +4,7 @@ use mcp_exact_session::LossPolicy;
 
 use crate::around::access::AccessRule;
 use crate::around::limits::PrincipalLimits;
-use crate::around::losses::LossRule;
+use crate::around::loss_rules::LossRule;
 
 /// Rules that can change while the bridge runs.
 #[derive(Debug, Clone, Default)]

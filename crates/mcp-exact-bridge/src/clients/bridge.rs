@@ -4,11 +4,12 @@
 
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo};
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -171,7 +172,7 @@ impl Bridge {
     /// Returns the number of clients with sessions, of requests that are being relayed, and of calls that wait for the answer
     /// of a client without a session.
     pub fn usage(&self) -> Usage {
-        let state = self.0.lock();
+        let state = self.0.state.lock();
         Usage {
             sessions: state.sessions.len(),
             requests: state.running.len(),
@@ -199,7 +200,7 @@ impl Bridge {
     /// have ended. Without this function, processes are killed at the end of the program.
     pub async fn shutdown(&self) {
         let (sessions, running) = {
-            let mut state = self.0.lock();
+            let mut state = self.0.state.lock();
             (
                 std::mem::take(&mut state.sessions),
                 std::mem::take(&mut state.running),
@@ -276,7 +277,7 @@ impl ServerHandler for Bridge {
         let shared = &self.0;
         match event {
             ServerEvent::Negotiated(info) => {
-                let mut state = shared.lock();
+                let mut state = shared.state.lock();
                 // The lock is held so that servers that are added meanwhile get sessions.
                 let backends = shared.backends.all();
                 let sessions = backends.iter();
@@ -294,7 +295,7 @@ impl ServerHandler for Bridge {
                 shared.request(handle, request);
             }
             ServerEvent::Cancelled { key, .. } => {
-                let running = shared.lock().running.remove(&(handle.number(), key));
+                let running = shared.state.lock().running.remove(&(handle.number(), key));
                 if let Some(running) = running {
                     running.abort();
                 }
@@ -340,7 +341,7 @@ impl ServerHandler for Bridge {
                 tracing::debug!(%violation, "the client broke a rule")
             }
             ServerEvent::Closed => {
-                let mut state = shared.lock();
+                let mut state = shared.state.lock();
                 let number = handle.number();
                 let sessions = state.sessions.remove(&number);
                 state.running.retain(|(endpoint, _), running| {

@@ -3,8 +3,7 @@
 
 use mcp_exact_session::{Json, JsonObject, Lifecycle, Offer};
 
-use crate::around::losses::Losses;
-use crate::route::translate::{Translation, newest};
+use crate::route::translate::Translation;
 use crate::servers::client_side::ClientSide;
 
 /// Names of the members of `_meta` in which clients of 2026-07-28 name themselves.
@@ -64,11 +63,9 @@ impl FirstClient {
         let asked = offered
             .clone()
             .find(|revision| revision.as_str() == self.revision);
-        let translation = Translation {
-            from: *asked.or_else(|| offered.max_by_key(|revision| revision.as_str()))?,
-            to: newest(),
-            losses: Losses::ignored(),
-        };
+        let translation = Translation::to_newest(
+            *asked.or_else(|| offered.max_by_key(|revision| revision.as_str()))?,
+        );
         // Tasks are declared to servers of the same revision alone, which is not known yet.
         let mut declared = self.capabilities.clone();
         if self.has_session && declared.get("tasks").is_some() {

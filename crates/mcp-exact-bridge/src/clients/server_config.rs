@@ -97,11 +97,7 @@ fn capabilities(
     is_shared: bool,
     live: &LiveRules,
 ) -> Result<JsonObject, BridgeError> {
-    let up = Translation {
-        from: server.revision,
-        to: newest(),
-        losses: live.losses(),
-    };
+    let up = Translation::new(server.revision, newest(), live.losses());
     let capabilities = up.definition("ServerCapabilities", &server.capabilities);
     let mut capabilities =
         capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;

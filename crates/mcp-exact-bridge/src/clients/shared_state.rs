@@ -1,12 +1,13 @@
 //! State that all clones of a bridge share: servers, rules, and the sessions and requests of clients.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_session::{
     IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome, ServerSettings,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -59,10 +60,6 @@ pub(crate) struct State {
 }
 
 impl SharedState {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a task that relays a request or a subscription until it ends or the client cancels it.
     pub(crate) fn start(
         self: &Arc<Self>,
@@ -77,9 +74,9 @@ impl SharedState {
         let task = tokio::spawn(async move {
             let _ = is_known.await;
             work.await;
-            shared.lock().running.remove(&place);
+            shared.state.lock().running.remove(&place);
         });
-        self.lock().running.insert(place, task.abort_handle());
+        self.state.lock().running.insert(place, task.abort_handle());
         let _ = known.send(());
     }
 
@@ -176,13 +173,13 @@ impl SharedState {
 
     /// Returns all sessions of all clients.
     pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.sessions.values().flatten().cloned().collect()
     }
 
     /// Returns all clients with sessions.
     pub(crate) fn clients(&self) -> Vec<ServerHandle> {
-        let state = self.lock();
+        let state = self.state.lock();
         let sessions = state.sessions.values().filter_map(|all| all.first());
         sessions.map(|session| session.client().clone()).collect()
     }
@@ -197,7 +194,7 @@ impl SharedState {
         if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
             return None;
         }
-        let state = self.lock();
+        let state = self.state.lock();
         let sessions = state.sessions.get(&client.number())?;
         sessions.get(server).cloned()
     }
@@ -208,7 +205,7 @@ impl SharedState {
         if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Under the lock, so that servers that are added meanwhile get sessions.
         let backends = self.backends.all();
         state.sessions.entry(client.number()).or_insert_with(|| {
@@ -221,7 +218,7 @@ impl SharedState {
 
     /// Returns the sessions of a client, one per server.
     pub(crate) fn sessions(&self, client: &ServerHandle) -> Vec<Arc<Session>> {
-        let sessions = self.lock().sessions.get(&client.number()).cloned();
+        let sessions = self.state.lock().sessions.get(&client.number()).cloned();
         sessions.unwrap_or_default()
     }
 }

@@ -130,15 +130,9 @@ async fn listen_to(
 ) -> Result<(), PeerError> {
     let mut begin = Arc::clone(&established);
     loop {
-        let replaced = backend.replaced();
-        let listening =
-            backend
-                .stateless
-                .listen(&backend.backend, request, filter, principal.clone(), begin);
-        let ended = tokio::select! {
-            ended = listening => ended,
-            () = replaced => Ok(()),
-        };
+        let ended = backend
+            .listen(request, filter, principal.clone(), begin)
+            .await;
         if !backend.is_one_of_many {
             return ended;
         }

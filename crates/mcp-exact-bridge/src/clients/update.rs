@@ -47,7 +47,7 @@ impl Bridge {
             self.check(servers)?;
         }
         if let Some(rules) = update.rules {
-            shared.live.set(&shared.options, rules);
+            shared.live.set(rules);
         }
         let mut added = Vec::new();
         if let Some(servers) = update.servers {
@@ -122,7 +122,7 @@ impl Bridge {
         tracing::info!(server = backend.name, "a server was added");
         shared.names.add_server(&backend.name);
         shared.announce_arrival(&backend);
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         // Under the lock, so that sessions that begin meanwhile have all servers.
         shared.backends.add(Arc::clone(&backend));
         for sessions in state.sessions.values_mut() {

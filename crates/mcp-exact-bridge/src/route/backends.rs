@@ -1,8 +1,9 @@
 //! All servers of a bridge.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -22,7 +23,7 @@ impl Backends {
 
     /// Returns all servers, including removed ones.
     pub(crate) fn all(&self) -> Arc<[Arc<Server>]> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.read();
         Arc::clone(&all)
     }
 
@@ -40,7 +41,7 @@ impl Backends {
 
     /// Appends a server.
     pub(crate) fn add(&self, backend: Arc<Server>) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.write();
         *all = all.iter().cloned().chain([backend]).collect();
     }
 }

@@ -34,11 +34,8 @@ impl<'a> RelayedCall<'a> {
         messages: MessageHooks,
         tools: &'a KnownTools,
     ) -> Self {
-        let translation = Translation {
-            from: request.revision(),
-            to: connection.info.revision,
-            losses: losses.of_server(&connection.repairs),
-        };
+        let losses = losses.of_server(&connection.repairs);
+        let translation = Translation::new(request.revision(), connection.info.revision, losses);
         Self {
             request,
             connection,

@@ -3,13 +3,14 @@
 //!
 //! [`SessionCallState`] is the state of a call that waits for the answers of a client with a session.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_session::{
-    IncomingRequest, InputRequest, Json, JsonObject, PeerError, RawResult, RequestKey, SessionInfo,
-    TraceContext,
+    IncomingRequest, InputRequest, Json, JsonObject, PeerError, RawResult, RequestKey, SendError,
+    SessionInfo, TraceContext,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+use parking_lot::Mutex;
 
 use crate::around::hooks::MessageHooks;
 use crate::around::target::Target;
@@ -36,13 +37,9 @@ impl ProgressReceiver {
         Self(Arc::new(Mutex::new((client.clone(), request))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, (ServerHandle, RequestKey)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the request by a retry.
     pub(crate) fn replace(&self, client: &ServerHandle, request: RequestKey) {
-        *self.lock() = (client.clone(), request);
+        *self.0.lock() = (client.clone(), request);
     }
 
     /// Returns the callback that relays progress, if the request has a `progressToken`. Progress notifications that
@@ -59,7 +56,7 @@ impl ProgressReceiver {
             let Some(progress) = hooks.progress(progress) else {
                 return;
             };
-            let (client, key) = receiver.lock().clone();
+            let (client, key) = receiver.0.lock().clone();
             if let Err(error) = client.progress(key, &progress) {
                 tracing::debug!(%error, "progress was not handed on");
             }
@@ -96,6 +93,20 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
 /// Returns the URI of the resource that a request names.
 pub(crate) fn uri_of(request: &IncomingRequest<RequestContext>) -> Option<String> {
     Target::of(request.method(), request.params()).uri()
+}
+
+/// Sends a notification with these params, unless a conversion or a hook has refused them, and logs why it was not sent.
+pub(crate) fn notify<T>(
+    method: &str,
+    params: Result<Option<JsonObject>, PeerError>,
+    send: impl FnOnce(Option<JsonObject>) -> Result<T, SendError>,
+) {
+    let sent = params
+        .map_err(|error| error.message().to_owned())
+        .and_then(|params| send(params).map_err(|error| error.to_string()));
+    if let Err(error) = sent {
+        tracing::debug!(error, method, "a notification was not handed on");
+    }
 }
 
 /// Returns the error for a request of the server that its client did not answer.

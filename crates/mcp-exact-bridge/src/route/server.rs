@@ -3,10 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use mcp_exact_session::{Filter, PeerError, Principal};
+
 use crate::around::live::LiveRules;
 use crate::around::metrics::ServerState;
 use crate::around::options::Options;
-use crate::route::stateless::Stateless;
+use crate::route::stateless::{OnEstablished, Stateless, SubscriptionRequest};
 use crate::servers::backend::Backend;
 use crate::servers::upstream::Upstream;
 
@@ -36,6 +38,22 @@ impl Server {
         let backend = Backend::new(name, is_one_of_many, upstream, options, live);
         let stateless = Stateless::new(&backend.name, options, live, &backend.tools);
         Arc::new(Self { backend, stateless })
+    }
+
+    /// Relays changes to a subscription until the connection to the server ends, or the server is replaced. Calls
+    /// `established` when the server has accepted the subscription.
+    pub(crate) async fn listen(
+        &self,
+        request: &SubscriptionRequest,
+        filter: &Filter,
+        principal: Option<Principal>,
+        established: OnEstablished,
+    ) -> Result<(), PeerError> {
+        let replaced = self.replaced();
+        tokio::select! {
+            ended = self.stateless.listen(&self.backend, request, filter, principal, established) => ended,
+            () = replaced => Ok(()),
+        }
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.

@@ -5,36 +5,35 @@
 //! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
 //! retries the call with the answers.
 
-mod calls;
 mod own_tasks;
 mod receiver;
 mod shared;
 mod subscribing;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
     CallOptions, ClientNotification, IncomingRequest, Json, JsonObject, Level, Lifecycle, Outcome,
-    PeerError, Principal, Reply, RequestInput, RequestKey, ServerRequestKey, SessionInfo,
+    PeerError, Principal, Reply, RequestInput, ServerRequestKey, SessionInfo,
 };
-use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use self::calls::Calls;
 use crate::around::gate::Admitted;
 use crate::around::hooks::{MessageHooks, MessageKind};
-use crate::around::limits::{Holder, Share};
+use crate::around::limits::{Holder, Place};
 use crate::route::call::RelayedCall;
+use crate::route::calls::SharedCalls;
 use crate::route::relay::{self, InputRequired, ProgressReceiver};
 use crate::route::server::Server;
-use crate::route::stateless::SharedCalls;
 use crate::route::translate::{Translation, newest};
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, EVERY_LIST, subscribe_again};
-use crate::servers::errors::RelayError;
+use crate::servers::errors::{RelayError, answered};
 use crate::servers::tasks;
 
 /// Session of a client with one server.
@@ -49,8 +48,8 @@ pub(crate) struct Session {
     backend: Arc<Server>,
     /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
-    /// Calls in progress.
-    calls: Calls,
+    /// Calls in progress on the connection of the session.
+    calls: SharedCalls,
     /// Resources that the client is subscribed to; most clients subscribe to none.
     subscribed: OnceLock<watch::Sender<BTreeSet<String>>>,
     /// Mutable state of the session.
@@ -65,7 +64,7 @@ struct State {
     /// Tasks that wait for the client's answer to a request of the server.
     server_requests: HashMap<ServerRequestKey, AbortHandle>,
     /// Place of the connection among those of all sessions.
-    share: Option<Share>,
+    place: Option<Place>,
     /// Client that the session belongs to; `None` before its first request.
     holder: Option<Holder>,
     /// Principal of the latest request.
@@ -90,7 +89,7 @@ impl Session {
             info,
             backend: Arc::clone(backend),
             opening: tokio::sync::Mutex::default(),
-            calls: Calls::default(),
+            calls: SharedCalls::of_session(),
             subscribed: OnceLock::new(),
             state: Mutex::default(),
         })
@@ -114,9 +113,9 @@ impl Session {
             }
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
-        let released = (state.connection.take_if(is_lost), state.share.take());
+        let released = (state.connection.take_if(is_lost), state.place.take());
         let listening = state.listening.take();
         // Closing the connection needs the lock.
         drop(state);
@@ -124,10 +123,6 @@ impl Session {
         if let Some(listening) = listening {
             listening.abort();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
@@ -143,12 +138,12 @@ impl Session {
                 tracing::warn!(error = error.message(), "a client has no server yet");
             }
         });
-        self.lock().connecting = Some(connecting.abort_handle());
+        self.state.lock().connecting = Some(connecting.abort_handle());
     }
 
     /// Ends what the session does on its own, because its client has left.
     pub(crate) fn close(&self) {
-        let connecting = self.lock().connecting.take();
+        let connecting = self.state.lock().connecting.take();
         if let Some(connecting) = connecting {
             connecting.abort();
         }
@@ -156,7 +151,7 @@ impl Session {
 
     /// Returns the connection if it is open.
     fn open_connection(&self) -> Option<Arc<Connection>> {
-        let connection = self.lock().connection.clone();
+        let connection = self.state.lock().connection.clone();
         connection.filter(|connection| !connection.is_lost())
     }
 
@@ -171,10 +166,10 @@ impl Session {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let was_open = self.hold_share()?;
+        let was_open = self.hold_place()?;
         let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
         let connection = self.backend.connect(&client, Some(self.receiver())).await?;
-        self.lock().connection = Some(Arc::clone(&connection));
+        self.state.lock().connection = Some(Arc::clone(&connection));
         match connection.lifecycle() {
             Lifecycle::Discover => self.listen(&connection),
             Lifecycle::Initialize => {
@@ -191,11 +186,11 @@ impl Session {
     }
 
     /// Takes a place for the connection, unless the session has one. Returns true if the session had a connection before.
-    fn hold_share(&self) -> Result<bool, PeerError> {
-        let mut state = self.lock();
-        if state.share.is_none() {
+    fn hold_place(&self) -> Result<bool, PeerError> {
+        let mut state = self.state.lock();
+        if state.place.is_none() {
             let holder = state.holder.clone().unwrap_or(Holder::Unknown);
-            state.share = Some(self.backend.shares.take(holder)?);
+            state.place = Some(self.backend.places.take(holder)?);
         }
         Ok(state.connection.is_some())
     }
@@ -203,17 +198,15 @@ impl Session {
     /// Counts the connection towards the client of a request; a client above its share loses it.
     fn set_holder(&self, request: &IncomingRequest<RequestContext>) -> Result<(), PeerError> {
         let holder = Holder::of(request);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.principal.clone_from(&request.context().principal);
-        let passed = state
-            .share
-            .as_mut()
-            .map_or(Ok(()), |share| share.pass_to(&holder));
+        let place = state.place.as_mut();
+        let passed = place.map_or(Ok(()), |place| place.pass_to(&holder, &self.backend.places));
         state.holder = Some(holder);
         if passed.is_ok() {
             return Ok(());
         }
-        let released = (state.connection.take(), state.share.take());
+        let released = (state.connection.take(), state.place.take());
         // Closing the connection needs the lock.
         drop(state);
         drop(released);
@@ -238,29 +231,27 @@ impl Session {
 
     /// Returns the translation from the revision of the client to the newest revision.
     fn translation_to_newest(&self) -> Translation {
-        Translation {
-            from: self.info.revision,
-            to: newest(),
-            losses: self.backend.losses(),
-        }
+        Translation::new(self.info.revision, newest(), self.backend.losses())
     }
 
     /// Returns the translation from the revision of the client to the revision of a connection.
     fn translation_to(&self, connection: &Connection) -> Translation {
-        Translation {
-            from: self.info.revision,
-            to: connection.info.revision,
-            losses: self.backend.losses(),
-        }
+        Translation::new(
+            self.info.revision,
+            connection.info.revision,
+            self.backend.losses(),
+        )
     }
 
     /// Returns the hooks on messages other than requests of the client and their results.
     fn messages(&self) -> MessageHooks {
-        MessageHooks::new(&self.backend.options.hooks, || {
-            let principal = self.lock().principal.clone();
-            let (client, revision) = (self.info.implementation.as_ref(), self.info.revision);
-            MessageHooks::describe(&self.backend.name, principal.as_ref(), client, revision)
-        })
+        let hooks = &self.backend.options.hooks;
+        if hooks.is_empty() {
+            return MessageHooks::default();
+        }
+        let principal = self.state.lock().principal.clone();
+        let client = (self.info.implementation.as_ref(), self.info.revision);
+        MessageHooks::new(hooks, &self.backend.name, principal.as_ref(), client)
     }
 
     /// Relays a request, and returns the answer for the client.
@@ -272,12 +263,9 @@ impl Session {
         }
         loop {
             let connection = self.connection().await?;
-            match self.relay_on(&connection, None, request).await {
-                // The connection was lost before the request was sent, so the request can be sent on another
-                // connection, if the session allows one.
-                Err(RelayError::Unsent) => {}
-                Err(RelayError::Error(error)) => return Err(error),
-                Ok(reply) => return Ok(reply),
+            let relayed = self.relay_on(&connection, &self.calls, request).await;
+            if let Some(answer) = answered(relayed) {
+                return answer;
             }
         }
     }
@@ -298,11 +286,11 @@ impl Session {
         }
     }
 
-    /// Relays a request on a connection; `calls` are the calls in progress if the connection is shared.
+    /// Relays a request on a connection with these calls in progress.
     async fn relay_on(
         &self,
         connection: &Arc<Connection>,
-        calls: Option<&SharedCalls>,
+        calls: &SharedCalls,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, RelayError> {
         let method = request.method();
@@ -319,7 +307,7 @@ impl Session {
             messages,
             &backend.tools,
         );
-        let relays_tasks = calls.is_none() && self.relays_tasks(connection);
+        let relays_tasks = self.relays_tasks(connection);
         let params = if relays_tasks {
             self.task_params(request)?
         } else {
@@ -335,14 +323,10 @@ impl Session {
         let progress = ProgressReceiver::new(&self.client, request.key);
         let pending = call.send(params.as_ref(), keeps_task, &progress, options)?;
         let watched = connection.watch(backend.options.request_timeout.idle);
-        let mut outcome = match calls {
-            None => self.outcome_of(pending, request.key).await,
-            Some(calls) => {
-                let key = pending.key();
-                let mut shared = calls.begin(key, &self.client, request, &call.messages);
-                shared.outcome(pending).await
-            }
-        };
+        // A lost call does not mean a lost connection: over HTTP, other calls continue.
+        let mut running = calls.begin(pending.key(), &self.client, request, &call.messages);
+        let mut outcome = running.outcome(pending).await;
+        drop(running);
         watched.end(&outcome);
         if let Outcome::Result(result) = outcome {
             self.record_subscription(request);
@@ -376,14 +360,6 @@ impl Session {
         })
     }
 
-    /// Waits for the outcome of an upstream request that relays `request`.
-    async fn outcome_of(&self, pending: PendingRequest, request: RequestKey) -> Outcome {
-        let key = pending.key();
-        let _call = self.calls.begin(key, request);
-        // A lost call does not mean a lost connection: over HTTP, other calls continue.
-        pending.await
-    }
-
     /// Relays a notification of the client to the server.
     pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
         let Some(connection) = self.open_connection() else {
@@ -400,25 +376,16 @@ impl Session {
         let translation = self.translation_to(&connection);
         let params = params
             .and_then(|params| translation.notification(method, params.as_ref(), Role::Client));
-        let sent = params.map(|params| connection.client.notify(method, params));
-        match sent {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, method, "a notification was not handed on"),
-            Err(error) => {
-                tracing::debug!(
-                    error = error.message(),
-                    method,
-                    "a notification was not handed on"
-                );
-            }
-        }
+        relay::notify(method, params, |params| {
+            connection.client.notify(method, params)
+        });
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         self.forget_tasks();
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         let server_requests = state.server_requests.drain().map(|(_, task)| task);
         server_requests
             .chain(state.listening.take())

@@ -13,7 +13,6 @@ mod listening;
 mod receivers;
 mod sealing;
 mod tasks;
-mod undeclared;
 mod waiting;
 
 use std::sync::Arc;
@@ -30,22 +29,21 @@ use self::connections::{Connections, Owner};
 use self::input::{input_of, pass_input_required};
 use self::listening::Subscriptions;
 pub(crate) use self::listening::{OnEstablished, SubscriptionRequest};
-pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
 use self::waiting::{STATE_PREFIX, WaitingCalls, unknown_state_error};
 use crate::around::gate::Admitted;
 use crate::around::hooks::{Hooks, MessageHooks};
 use crate::around::limits::Holder;
 use crate::around::live::LiveRules;
-use crate::around::losses::Losses;
 use crate::around::options::Options;
 use crate::route::call::RelayedCall;
+use crate::route::calls::SharedCalls;
 use crate::route::relay::ProgressReceiver;
-use crate::route::translate::{Translation, newest};
+use crate::route::translate::Translation;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::Connection;
-use crate::servers::errors::RelayError;
+use crate::servers::errors::{RelayError, answered};
 use crate::servers::tasks::is_extension_request;
 use crate::servers::tools::KnownTools;
 
@@ -105,8 +103,7 @@ impl Stateless {
         self.waiting.end(client, request);
     }
 
-    /// Relays changes to a subscription until the connection to the server ends. Calls `established` when the server has
-    /// accepted the subscription.
+    /// Relays changes to a subscription, see [`Server::listen`](crate::route::server::Server::listen).
     pub(crate) async fn listen(
         &self,
         backend: &Arc<Backend>,
@@ -156,23 +153,17 @@ impl Stateless {
         loop {
             let relayed = if needs_lease {
                 let lease = self.connections.lease(backend, (owner.clone(), &holder));
-                let lease = lease.await?;
-                self.call_on_leased_connection(client, request, lease).await
+                self.call_on_leased_connection(client, request, lease.await?)
+                    .await
             } else {
                 let binding = self.binding(backend, owner.principal.as_deref())?;
-                let connection = self
-                    .connections
-                    .shared_connection(backend, (&owner, &holder));
-                let connection = connection.await?;
-                self.call_on_shared_connection(client, request, &connection, binding)
+                let connections = &self.connections;
+                let shared = connections.shared_connection(backend, (&owner, &holder));
+                self.call_on_shared_connection(client, request, &shared.await?, binding)
                     .await
             };
-            match relayed {
-                // The connection was lost before the request was sent, so the request can be sent on another
-                // connection.
-                Err(RelayError::Unsent) => {}
-                Err(RelayError::Error(error)) => return Err(error),
-                Ok(reply) => return Ok(reply),
+            if let Some(answer) = answered(relayed) {
+                return answer;
             }
         }
     }
@@ -229,11 +220,7 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<ClientSide, PeerError> {
         let client = request.client();
-        let translation = Translation {
-            from: request.revision(),
-            to: newest(),
-            losses: Losses::ignored(),
-        };
+        let translation = Translation::to_newest(request.revision());
         let capabilities = translation.definition("ClientCapabilities", &client.capabilities)?;
         Ok(ClientSide::new(
             client.implementation.as_ref(),
@@ -258,11 +245,9 @@ impl Stateless {
 
     /// Returns the hooks for the messages that client and server exchange during a request.
     fn messages(&self, request: &IncomingRequest<RequestContext>) -> MessageHooks {
-        MessageHooks::new(&self.hooks, || {
-            let principal = request.context().principal.as_ref();
-            let (client, revision) = (request.client().implementation.as_ref(), request.revision());
-            MessageHooks::describe(&self.server, principal, client, revision)
-        })
+        let principal = request.context().principal.as_ref();
+        let client = (request.client().implementation.as_ref(), request.revision());
+        MessageHooks::new(&self.hooks, &self.server, principal, client)
     }
 
     /// Returns a request on a connection.

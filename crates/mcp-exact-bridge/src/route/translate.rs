@@ -55,6 +55,15 @@ pub(crate) struct Translation {
 }
 
 impl Translation {
+    pub(crate) fn new(from: Revision, to: Revision, losses: Losses) -> Self {
+        Self { from, to, losses }
+    }
+
+    /// Returns the translation of a definition for the bridge alone, whose losses nobody is told.
+    pub(crate) fn to_newest(from: Revision) -> Self {
+        Self::new(from, newest(), Losses::new(None))
+    }
+
     /// Returns the same translation for the messages of one request, whose result and response may list their losses.
     pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
         Self {
@@ -65,11 +74,7 @@ impl Translation {
 
     /// Returns the translation in the opposite direction.
     pub(crate) fn reversed(&self) -> Self {
-        Self {
-            from: self.to,
-            to: self.from,
-            losses: self.losses.clone(),
-        }
+        Self::new(self.to, self.from, self.losses.clone())
     }
 
     /// Converts the params of a client's request, without the members that the upstream endpoint adds itself.

@@ -6,7 +6,8 @@
 //! limited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::around::resource_uri::ResourceUri;
 
@@ -105,14 +106,10 @@ impl State {
 }
 
 impl KnownUris {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the resources of a server by the resources of a complete list.
     pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) {
         let uris = limit_uris(uris.into_iter().map(|uri| key(&uri))).collect();
-        self.lock().servers.entry(server).or_default().listed = uris;
+        self.0.lock().servers.entry(server).or_default().listed = uris;
     }
 
     /// Replaces the templates of a server by the templates of a complete list. A template that begins with an
@@ -122,13 +119,13 @@ impl KnownUris {
             .iter()
             .map(|template| literal(&key(template)).to_owned());
         let literals = limit_uris(literals.filter(|literal| !literal.is_empty())).collect();
-        self.lock().servers.entry(server).or_default().templates = literals;
+        self.0.lock().servers.entry(server).or_default().templates = literals;
     }
 
     /// Records that a server has answered a request of a principal that reads a URI.
     pub(crate) fn record_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
         let uri = key(uri);
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.listed_by(&uri, |by| by == server).is_none() {
             state.answered.record(principal, &uri, server);
         }
@@ -136,7 +133,7 @@ impl KnownUris {
 
     /// Removes all URIs of a server, and the read URIs of all servers.
     pub(crate) fn forget(&self, server: usize) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.servers.remove(&server);
         // Servers change rarely, and later answers are recorded again.
         state.answered = AnsweredUris::default();
@@ -144,19 +141,19 @@ impl KnownUris {
 
     /// Returns the first server that lists a URI and satisfies the predicate.
     pub(crate) fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
-        self.lock().listed_by(&key(uri), is_right)
+        self.0.lock().listed_by(&key(uri), is_right)
     }
 
     /// Returns the server that has answered an earlier request of a principal that reads a URI.
     pub(crate) fn answered_by(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
-        self.lock().answered.find(principal, &key(uri))
+        self.0.lock().answered.find(principal, &key(uri))
     }
 
     /// Returns the server of a URI for a principal: the first server that lists the URI, or else the server that has
     /// the template with the longest matching prefix, or else the server that has answered the principal.
     pub(crate) fn server_of(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
         let uri = key(uri);
-        let state = self.lock();
+        let state = self.0.lock();
         state
             .listed_by(&uri, |_| true)
             .or_else(|| state.templated_by(&uri))
@@ -256,9 +253,9 @@ mod tests {
         uris.set_resources(1, (0..most).map(uri).collect());
         for number in most..2 * most {
             uris.record_answer(0, Some("red"), &uri(number));
-            assert!(uris.lock().answered.bytes <= MAX_BYTES);
+            assert!(uris.0.lock().answered.bytes <= MAX_BYTES);
         }
-        let state = uris.lock();
+        let state = uris.0.lock();
         let answered: usize = state.answered.by_principal.values().map(HashMap::len).sum();
         for kept in [answered, state.servers[&1].listed.len()] {
             assert!(kept * 1000 <= MAX_BYTES, "{kept} URIs are kept");

@@ -2,17 +2,18 @@
 //! connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, Principal, SessionInfo};
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::around::access::Item;
+use crate::around::backoff::Backoff;
 use crate::around::gate::Gate;
-use crate::around::limits::Shares;
+use crate::around::limits::Places;
 use crate::around::live::LiveRules;
 use crate::around::losses::Losses;
 use crate::around::metrics::ServerState;
@@ -26,9 +27,6 @@ use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
 use crate::servers::upstream::Upstream;
-
-/// Minimum and maximum delay before the connection to an unreachable server is retried.
-const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 /// Server that a bridge relays requests to.
 pub(crate) struct Backend {
@@ -64,8 +62,8 @@ pub(crate) struct Backend {
     is_checking: AtomicBool,
     /// Function that is called when a server that clients miss has become ready.
     on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// Connections of clients with sessions.
-    pub(crate) shares: Arc<Shares>,
+    /// Places for connections of clients with sessions.
+    pub(crate) places: Places,
     /// Reachability of the server, and its connections.
     state: Mutex<State>,
 }
@@ -77,6 +75,8 @@ struct State {
     profile: Option<ServerProfile>,
     /// Latest failed attempt; `None` if the latest attempt succeeded.
     failed: Option<FailedAttempt>,
+    /// Delays before an unreachable server is retried.
+    backoff: Backoff,
     /// Connections that may be open.
     connections: Vec<Weak<Connection>>,
     /// Latest attempt to learn identity and capabilities, which everybody who needs them waits for.
@@ -103,8 +103,13 @@ struct FailedAttempt {
     error: PeerError,
     /// Time before which the server is not retried.
     until: Instant,
-    /// Delay after this attempt; the delay after the next failure is twice as long.
-    wait: Duration,
+}
+
+impl State {
+    fn forget_failure(&mut self) {
+        self.failed = None;
+        self.backoff.reset();
+    }
 }
 
 impl Backend {
@@ -133,13 +138,9 @@ impl Backend {
             is_removed: AtomicBool::new(false),
             replaced: watch::channel(0).0,
             drivers: Drivers::default(),
-            shares: Shares::new(options.session_connections),
+            places: Places::new(options.session_connections),
             state: Mutex::default(),
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the handling of losses in conversions to and from this server.
@@ -149,7 +150,7 @@ impl Backend {
 
     /// Returns where repairs in the messages of this server are reported.
     pub(crate) fn repairs(&self) -> RepairReport {
-        RepairReport::new(Arc::clone(self.live.repairs()), &self.name)
+        RepairReport::new(self.live.repairs(), &self.name)
     }
 
     /// Returns the name of the server for rules; `None` if the server was removed.
@@ -177,7 +178,7 @@ impl Backend {
 
     /// Returns the identity and capabilities of the server, if it was reached before.
     pub(crate) fn cached_profile(&self) -> Option<ServerProfile> {
-        self.lock().profile.clone()
+        self.state.lock().profile.clone()
     }
 
     /// Starts a process for the first connection, before it is known whom the connection is for.
@@ -219,7 +220,7 @@ impl Backend {
 
     /// Starts an attempt to learn identity and capabilities, unless there is one that has not ended.
     fn learn(&self) -> Attempt {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some((running, _)) = &state.learning
             && running.has_changed().is_ok()
             && running.borrow().is_none()
@@ -240,7 +241,7 @@ impl Backend {
             tokio::time::sleep(idle).await;
             let unused = this
                 .upgrade()
-                .and_then(|backend| backend.lock().kept.take());
+                .and_then(|backend| backend.state.lock().kept.take());
             drop(unused);
         });
         state.learning = Some((attempt.clone(), learning.abort_handle()));
@@ -258,7 +259,7 @@ impl Backend {
             let Some(connection) = self.open(client).await? else {
                 continue;
             };
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if generation == self.generation() {
                 state.kept = Some(Arc::clone(&connection));
                 return Ok(connection);
@@ -285,7 +286,7 @@ impl Backend {
         tokio::spawn(async move {
             let connections = this
                 .upgrade()
-                .map(|backend| backend.lock().connections.clone());
+                .map(|backend| backend.state.lock().connections.clone());
             for connection in connections.into_iter().flatten() {
                 let asked = connection
                     .upgrade()
@@ -322,12 +323,12 @@ impl Backend {
         if self.first_client.get() != Some(client) {
             return None;
         }
-        let attempt = self.lock().learning.clone();
+        let attempt = self.state.lock().learning.clone();
         if let Some((mut attempt, _)) = attempt {
             // An attempt that failed has an error that the caller meets again.
             let _ = attempt.wait_for(Option::is_some).await;
         }
-        let kept = self.lock().kept.take();
+        let kept = self.state.lock().kept.take();
         kept.filter(|connection| !connection.is_lost())
     }
 
@@ -365,7 +366,7 @@ impl Backend {
             return Err(server_removed_error());
         }
         let prior = {
-            let state = self.lock();
+            let state = self.state.lock();
             if let Some(failed) = &state.failed
                 && Instant::now() < failed.until
             {
@@ -378,7 +379,7 @@ impl Backend {
         let options = (&*self.options, self.repairs());
         let opened =
             Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if generation != *self.replaced.borrow() {
             if let Ok((connection, _)) = &opened {
                 connection.set_lost();
@@ -389,21 +390,16 @@ impl Backend {
             Ok((connection, negotiation)) => {
                 let info = connection.info.clone();
                 state.profile = Some(ServerProfile { info, negotiation });
-                state.failed = None;
+                state.forget_failure();
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
                 state.connections.retain(is_open);
                 state.connections.push(Arc::downgrade(&connection));
                 Ok(Some(connection))
             }
             Err(error) => {
-                let (shortest, longest) = RETRY_DELAYS;
-                let before = state.failed.take().map(|failed| failed.wait * 2);
-                let wait = before.unwrap_or(shortest).min(longest);
-                let until = Instant::now() + wait;
                 state.failed = Some(FailedAttempt {
                     error: error.clone(),
-                    until,
-                    wait,
+                    until: Instant::now() + state.backoff.next(),
                 });
                 Err(error)
             }
@@ -413,26 +409,24 @@ impl Backend {
     /// Returns the upstream, and the number of earlier replacements and removals.
     fn upstream(&self) -> (Arc<dyn Upstream>, u64) {
         let upstream = self.upstream.read();
-        let upstream = upstream.unwrap_or_else(PoisonError::into_inner);
         let generation = *self.replaced.borrow();
         (Arc::clone(&upstream), generation)
     }
 
     /// Returns true if clients with sessions share connections to the server.
     pub(crate) fn is_shared(&self) -> bool {
-        self.upstream().0.is_shared()
+        self.upstream.read().settings().is_shared
     }
 
     /// Returns the maximum number of pages of a list of the server.
     pub(crate) fn max_pages(&self) -> usize {
-        let own = self.upstream().0.max_pages();
+        let own = self.upstream.read().settings().max_pages;
         own.unwrap_or(self.options.max_pages)
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.
     pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
-        let upstream = self.upstream.write();
-        *upstream.unwrap_or_else(PoisonError::into_inner) = by;
+        *self.upstream.write() = by;
         self.is_removed.store(false, Ordering::Release);
         self.lose_connections();
     }
@@ -445,7 +439,7 @@ impl Backend {
 
     /// Ends all connections, calls in flight included.
     pub(crate) fn close_connections(&self) {
-        let connections = self.lock().connections.clone();
+        let connections = self.state.lock().connections.clone();
         self.remove();
         for connection in connections.iter().filter_map(Weak::upgrade) {
             connection.client.close();
@@ -466,9 +460,9 @@ impl Backend {
     fn lose_connections(&self) {
         let kept;
         let connections = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.profile = None;
-            state.failed = None;
+            state.forget_failure();
             // The lock is held so that no earlier connection is stored afterwards.
             self.replaced.send_modify(|replaced| *replaced += 1);
             kept = state.kept.take();
@@ -502,7 +496,7 @@ impl Backend {
 
     /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
     pub(crate) fn state(&self, waiting_calls: usize) -> ServerState {
-        let state = self.lock();
+        let state = self.state.lock();
         ServerState {
             name: self.name.clone(),
             is_up: state.profile.is_some() && state.failed.is_none(),
@@ -513,12 +507,12 @@ impl Backend {
 
     /// Returns true if the latest attempt to reach the server failed.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.lock().failed.is_some()
+        self.state.lock().failed.is_some()
     }
 
     /// Waits until the connection to the server may be retried.
     pub(crate) async fn wait_until_retry(&self) {
-        let until = self.lock().failed.as_ref().map(|failed| failed.until);
+        let until = self.state.lock().failed.as_ref().map(|failed| failed.until);
         if let Some(until) = until {
             tokio::time::sleep_until(until).await;
         }

@@ -8,6 +8,7 @@ use mcp_exact_session::{
 
 use crate::around::options::Options;
 use crate::servers::tasks;
+use crate::servers::upstream_settings::UpstreamSettings;
 
 /// Name and capabilities of a client, as the upstream server sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -35,8 +36,12 @@ impl ClientSide {
         declared.iter().any(Option::is_some)
     }
 
-    /// Returns the settings of the endpoint that connects to the server on behalf of this client.
-    pub(crate) fn settings(&self, options: &Options) -> Result<Arc<ClientSettings>, PeerError> {
+    /// Returns the settings of the endpoint that connects to a server with these settings on behalf of this client.
+    pub(crate) fn settings(
+        &self,
+        options: &Options,
+        server: &UpstreamSettings,
+    ) -> Result<Arc<ClientSettings>, PeerError> {
         let info = self
             .info
             .as_deref()
@@ -57,6 +62,7 @@ impl ClientSide {
         config.handshake_timeout = options.connect_timeout;
         config.tolerance = options.tolerance;
         config.limits = options.limits.clone();
+        server.apply_to(&mut config);
         config
             .build()
             .map_err(|error| PeerError::internal(error.to_string()))

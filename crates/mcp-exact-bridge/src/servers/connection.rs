@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use mcp_exact_session::{
-    CachedNegotiation, CallOptions, Change, ClientEvent, Json, JsonObject, Level, Lifecycle,
-    LogMessage, Outcome, PeerError, RawResult, RequestKey, SendError, ServerNotification,
-    ServerRequest, ServerRequestKey, SessionInfo,
+    CachedNegotiation, Change, ClientEvent, Json, JsonObject, Level, Lifecycle, LogMessage,
+    Outcome, PeerError, RawResult, RequestKey, SendError, ServerNotification, ServerRequest,
+    ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::around::options::Options;
@@ -28,20 +29,23 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     /// request during which the server has sent the input request, if known.
     fn handle_undeclared_request(&self, _during: Option<RequestKey>, _capability: String) {}
     /// Handles the cancellation of a request by the server.
-    fn handle_cancellation(&self, request: ServerRequestKey);
+    fn handle_cancellation(&self, _request: ServerRequestKey) {}
     /// Handles a log message; `about` is the upstream request during which the server has sent the message, if known.
-    fn handle_log(&self, about: Option<RequestKey>, message: LogMessage);
+    fn handle_log(&self, _about: Option<RequestKey>, _message: LogMessage) {}
     /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
     fn handle_acknowledgement(&self) {}
-    /// Handles a change that the server announces.
-    fn handle_change(&self, change: Change);
+    /// Handles a change that the server announces. Subscriptions have connections of their own.
+    fn handle_change(&self, _change: Change) {}
     /// Returns the resources whose updates the receiver needs. The connection subscribes to these resources again when
     /// the server starts another session.
     fn resources(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
     /// Handles any other notification of the server.
-    fn handle_notification(&self, connection: &Arc<Connection>, notification: ServerNotification);
+    fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
+        let method = notification.method();
+        tracing::debug!(method, "a notification was not handed on");
+    }
 }
 
 /// Request of the upstream server that waits for an answer.
@@ -132,7 +136,7 @@ impl Connection {
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
     ) -> Result<(Arc<Self>, CachedNegotiation), PeerError> {
-        let settings = client.settings(options)?;
+        let settings = client.settings(options, &upstream.settings())?;
         let routes = Arc::new(Routes::default());
         let (handler, reported) = (Arc::clone(&routes), repairs.clone());
         let handler = move |client: &ClientHandle, event| match event {
@@ -165,13 +169,13 @@ impl Connection {
     /// are refused until one is set.
     pub(crate) fn begin(self: &Arc<Self>, receiver: Option<Arc<dyn Receiver>>) {
         {
-            let mut state = self.routes.lock();
+            let mut state = self.routes.state.lock();
             state.connection = Arc::downgrade(self);
             state.receiver = receiver;
         }
         loop {
             let early = {
-                let mut state = self.routes.lock();
+                let mut state = self.routes.state.lock();
                 state.is_begun = state.early.is_empty();
                 std::mem::take(&mut state.early)
             };
@@ -182,6 +186,25 @@ impl Connection {
                 self.routes.handle(&client, event);
             }
         }
+    }
+
+    /// Subscribes to a resource at a server with sessions; the returned future waits for its answer.
+    pub(crate) fn subscribe(
+        &self,
+        uri: &str,
+    ) -> Result<impl Future<Output = ()> + Send + use<>, SendError> {
+        let params = JsonObject::from_iter([("uri", Json::string(uri))]);
+        let method = "resources/subscribe";
+        let subscribing = self
+            .client
+            .request(method, Some(params), <_>::default(), None)?;
+        let uri = uri.to_owned();
+        Ok(async move {
+            let outcome = subscribing.await;
+            if !matches!(outcome, Outcome::Result(_)) {
+                tracing::warn!(uri, ?outcome, "a resource is not subscribed to");
+            }
+        })
     }
 
     /// Returns the lifecycle of the negotiated revision.
@@ -235,12 +258,12 @@ impl Connection {
 
     /// Sets the function that is called when the server has ended a session on this connection. It must not use the connection.
     pub(crate) fn on_session_end(&self, ended: impl Fn() + Send + Sync + 'static) {
-        self.routes.lock().on_session_end = Some(Arc::new(ended));
+        self.routes.state.lock().on_session_end = Some(Arc::new(ended));
     }
 
     /// Sets the receiver of the server's requests and notifications.
     pub(crate) fn set_receiver(&self, receiver: Option<Arc<dyn Receiver>>) {
-        self.routes.lock().receiver = receiver;
+        self.routes.state.lock().receiver = receiver;
     }
 
     /// Starts a task that marks the connection as lost when it is closed.
@@ -250,7 +273,7 @@ impl Connection {
             let reason = client.closed().await;
             tracing::debug!(%reason, "a connection to the server has ended");
             routes.set_lost();
-            routes.lock().receiver = None;
+            routes.state.lock().receiver = None;
         });
     }
 
@@ -259,7 +282,7 @@ impl Connection {
     /// reported.
     fn restore(&self) {
         self.request_all_logs();
-        let Some(receiver) = self.routes.lock().receiver.clone() else {
+        let Some(receiver) = self.routes.state.lock().receiver.clone() else {
             return;
         };
         subscribe_again(self, &receiver.resources());
@@ -282,18 +305,6 @@ impl Connection {
             Err(error) => tracing::debug!(%error, "the level of logs was not set"),
         }
     }
-
-    /// Passes a request of the server to the receiver; without a receiver, the request is answered with an error.
-    fn deliver(
-        self: &Arc<Self>,
-        receiver: Option<&Arc<dyn Receiver>>,
-        server_request: PendingServerRequest,
-    ) {
-        match receiver {
-            Some(receiver) => receiver.handle_request(self, server_request),
-            None => server_request.refuse("no client is there to answer"),
-        }
-    }
 }
 
 impl fmt::Debug for Connection {
@@ -305,10 +316,6 @@ impl fmt::Debug for Connection {
 }
 
 impl Routes {
-    fn lock(&self) -> MutexGuard<'_, RoutingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Marks the connection as lost, and notifies the tasks that wait for the end of the session.
     fn set_lost(&self) {
         self.is_lost.store(true, Ordering::Release);
@@ -322,7 +329,7 @@ impl Routes {
                 tracing::debug!("the server has ended a session");
                 self.sessions_ended.fetch_add(1, Ordering::AcqRel);
                 self.ended.notify_waiters();
-                let on_session_end = self.lock().on_session_end.clone();
+                let on_session_end = self.state.lock().on_session_end.clone();
                 if let Some(on_session_end) = on_session_end {
                     on_session_end();
                 }
@@ -344,7 +351,7 @@ impl Routes {
 
     /// Receives an event of the upstream endpoint.
     fn receive(&self, client: &ClientHandle, event: ClientEvent) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_begun {
             drop(state);
             return self.handle(client, event);
@@ -357,7 +364,7 @@ impl Routes {
 
     /// Passes an event of the upstream endpoint to the receiver.
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
-        let state = self.lock();
+        let state = self.state.lock();
         let (receiver, connection) = (state.receiver.clone(), state.connection.upgrade());
         drop(state);
         if let ClientEvent::Request {
@@ -373,11 +380,12 @@ impl Routes {
                 number: None,
                 request,
             };
-            match connection {
-                Some(connection) => connection.deliver(receiver.as_ref(), server_request),
+            return match connection.zip(receiver) {
+                Some((connection, receiver)) => {
+                    receiver.handle_request(&connection, server_request)
+                }
                 None => server_request.refuse("no client is there to answer"),
-            }
-            return;
+            };
         }
         self.renew(connection.as_ref(), &event);
         let Some(receiver) = receiver else {
@@ -434,23 +442,10 @@ fn announce_everything(receiver: &dyn Receiver) {
 /// Subscribes to resources on a new connection to a server with sessions.
 pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) {
     for uri in uris {
-        let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-        let subscribing = connection.client.request(
-            "resources/subscribe",
-            Some(params),
-            CallOptions::default(),
-            None,
-        );
-        let uri = uri.clone();
-        tokio::spawn(async move {
-            let outcome = match subscribing {
-                Ok(subscribing) => subscribing.await,
-                Err(_) => Outcome::Lost,
-            };
-            if !matches!(outcome, Outcome::Result(_)) {
-                tracing::warn!(uri, ?outcome, "a resource is not subscribed to");
-            }
-        });
+        match connection.subscribe(uri) {
+            Ok(subscribing) => drop(tokio::spawn(subscribing)),
+            Err(error) => tracing::warn!(uri, %error, "a resource is not subscribed to"),
+        }
     }
 }
 

@@ -12,6 +12,16 @@ pub(crate) enum RelayError {
     Error(PeerError),
 }
 
+/// Returns the answer of an attempt to relay a request; `None` if the connection was lost before the request was sent, so that it
+/// can be sent on another one.
+pub(crate) fn answered<T>(attempt: Result<T, RelayError>) -> Option<Result<T, PeerError>> {
+    match attempt {
+        Ok(answer) => Some(Ok(answer)),
+        Err(RelayError::Error(error)) => Some(Err(error)),
+        Err(RelayError::Unsent) => None,
+    }
+}
+
 impl From<PeerError> for RelayError {
     fn from(error: PeerError) -> Self {
         Self::Error(error)

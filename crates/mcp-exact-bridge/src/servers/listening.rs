@@ -8,13 +8,13 @@ use mcp_exact_transport::PendingRequest;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::around::backoff::Backoff;
 use crate::servers::connection::Connection;
 use crate::servers::errors::{connection_lost_error, not_sent_error};
 use crate::servers::tasks;
 
-/// Minimum and maximum delay before a subscription that has ended is renewed.
-const SUBSCRIPTION_RETRY_DELAYS: (Duration, Duration) =
-    (Duration::from_millis(100), Duration::from_secs(30));
+/// Time after which a subscription that has ended counts as one that was accepted.
+const ACCEPTED_AFTER: Duration = Duration::from_secs(30);
 
 /// Part of a subscription at a server of 2026-07-28 that does not change while the subscription lasts.
 #[derive(Debug, Default)]
@@ -70,8 +70,7 @@ impl Connection {
         mut wanted: watch::Receiver<BTreeSet<String>>,
         filter: SubscriptionFilter,
     ) -> PeerError {
-        let (shortest, longest) = SUBSCRIPTION_RETRY_DELAYS;
-        let mut pause = shortest;
+        let mut backoff = Backoff::of_subscriptions();
         let mut listening: Option<PendingRequest> = None;
         while !self.is_lost() {
             let params = {
@@ -119,13 +118,11 @@ impl Connection {
                 tracing::warn!(error, "changes of the server are not told for now");
             }
             self.set_gap();
-            pause = if begun.elapsed() > longest {
-                shortest
-            } else {
-                (pause * 2).min(longest)
-            };
+            if begun.elapsed() > ACCEPTED_AFTER {
+                backoff.reset();
+            }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(backoff.next()) => {}
                 changed = wanted.changed() => if changed.is_err() { break },
             }
         }

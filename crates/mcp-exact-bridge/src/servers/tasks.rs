@@ -6,13 +6,14 @@
 //! servers, ids start with the name of their server.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_revisions::Lifecycle;
 use mcp_exact_session::{
     Extension, Filter, IncomingRequest, Json, JsonObject, PeerError, Principal, Revision,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
+use parking_lot::Mutex;
 
 /// Identifier of the extension that adds tasks to 2026-07-28.
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -237,13 +238,9 @@ struct OwnedTask {
 }
 
 impl TaskTable {
-    fn lock(&self) -> MutexGuard<'_, TasksByOwner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records the task that a server has created for the call of a tool.
     pub(crate) fn add(&self, owner: TaskOwner, id: String, tool: &str) {
-        let mut tasks = self.lock();
+        let mut tasks = self.0.lock();
         if tasks.count >= MAX_TASKS {
             tasks.forget_oldest();
         }
@@ -261,7 +258,7 @@ impl TaskTable {
 
     /// Returns the tool whose call has become a task; `None` if the owner has no such task.
     pub(crate) fn tool_of(&self, owner: &TaskOwner, id: &str) -> Option<Arc<str>> {
-        let tasks = self.lock();
+        let tasks = self.0.lock();
         let mut of_owner = tasks.all.get(owner)?.iter();
         let task = of_owner.find(|task| task.id == id)?;
         Some(Arc::clone(&task.tool))
@@ -269,14 +266,14 @@ impl TaskTable {
 
     /// Forgets the tasks of an owner.
     pub(crate) fn forget(&self, owner: &TaskOwner) {
-        let mut tasks = self.lock();
+        let mut tasks = self.0.lock();
         let forgotten = tasks.all.remove(owner);
         tasks.count -= forgotten.map_or(0, |forgotten| forgotten.len());
     }
 
     /// Forgets all tasks.
     pub(crate) fn clear(&self) {
-        *self.lock() = TasksByOwner::default();
+        *self.0.lock() = TasksByOwner::default();
     }
 }
 
@@ -359,12 +356,12 @@ mod tests {
         for number in 0..MAX_TASKS_OF_OWNER + 10 {
             table.add(TaskOwner::Session(0), number.to_string(), "slow");
         }
-        assert_eq!(table.lock().count, MAX_TASKS_OF_OWNER);
+        assert_eq!(table.0.lock().count, MAX_TASKS_OF_OWNER);
         assert_eq!(table.tool_of(&TaskOwner::Session(0), "9"), None);
         assert!(table.tool_of(&TaskOwner::Session(0), "10").is_some());
         for session in 0..MAX_TASKS {
             table.add(TaskOwner::Session(session), "a".to_owned(), "slow");
         }
-        assert!(table.lock().count <= MAX_TASKS);
+        assert!(table.0.lock().count <= MAX_TASKS);
     }
 }

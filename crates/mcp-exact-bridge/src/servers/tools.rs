@@ -5,10 +5,11 @@
 //! still compares headers and arguments.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
 use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
+use parking_lot::Mutex;
 
 use crate::servers::connection::Connection;
 
@@ -24,7 +25,7 @@ impl KnownTools {
     pub(crate) fn update(&self, result: &JsonObject) {
         let tools = result.view().find("tools");
         let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for tool in tools.unwrap_or_default() {
             let [name, schema] = tool.view().find_each(["name", "inputSchema"]);
             let (Some(name), Some(schema)) = (
@@ -73,7 +74,7 @@ impl KnownTools {
 
 impl ToolHeaders for KnownTools {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(name).cloned()
     }
 }

@@ -6,8 +6,10 @@ use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
 
+use crate::servers::upstream_settings::UpstreamSettings;
+
 /// Result of a connection: its handle, and the task that drives it.
-pub(crate) type Connected = Result<(ClientHandle, JoinHandle<()>), ConnectError>;
+pub type Connected = Result<(ClientHandle, JoinHandle<()>), ConnectError>;
 
 /// Server that was started for a client that connects later, see [`Upstream::prepare`]. The server ends when this value is
 /// dropped.
@@ -61,16 +63,11 @@ pub trait Upstream: Send + Sync + 'static {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError>;
+    ) -> Connected;
 
-    /// Returns true if clients with sessions share connections, see [`SharedUpstream`].
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    /// Returns the maximum number of pages of a list of the server; `None` for [`Options::max_pages`](crate::Options::max_pages).
-    fn max_pages(&self) -> Option<usize> {
-        None
+    /// Returns the settings that replace those of the bridge for this server.
+    fn settings(&self) -> UpstreamSettings {
+        UpstreamSettings::default()
     }
 
     /// Starts a server for a client that connects later, if starting takes time; `None` if nothing can be done in advance, or
@@ -95,16 +92,15 @@ impl<U: Upstream> Upstream for SharedUpstream<U> {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    ) -> Connected {
         self.0.connect(settings, prior, handler)
     }
 
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn max_pages(&self) -> Option<usize> {
-        self.0.max_pages()
+    fn settings(&self) -> UpstreamSettings {
+        UpstreamSettings {
+            is_shared: true,
+            ..self.0.settings()
+        }
     }
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
@@ -120,7 +116,7 @@ impl Upstream for mcp_exact_transport::ServerCommand {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    ) -> Connected {
         self.clone().connect(settings, prior, handler)
     }
 
@@ -143,7 +139,7 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    ) -> Connected {
         Ok(self.clone().connect(settings, prior, handler))
     }
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revision};
-use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
-use tokio::task::JoinHandle;
+use mcp_exact_transport::ClientHandler;
 
-use crate::servers::upstream::{Prepared, Upstream};
+use crate::servers::upstream::{Connected, Prepared, Upstream};
 
 /// Settings of one server; those that are absent are the settings of the bridge ([`Options`](crate::Options)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,15 +22,13 @@ pub struct UpstreamSettings {
     pub message_bytes: Option<usize>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
+    /// True if clients with sessions share connections, see [`SharedUpstream`](crate::SharedUpstream).
+    pub is_shared: bool,
 }
 
 impl UpstreamSettings {
-    /// Returns the settings of a client that connects to the server.
-    fn apply(&self, settings: Arc<ClientSettings>) -> Result<Arc<ClientSettings>, ConnectError> {
-        if *self == Self::default() {
-            return Ok(settings);
-        }
-        let mut config: ClientConfig = (**settings).clone();
+    /// Changes the configuration of a client that connects to the server.
+    pub(crate) fn apply_to(&self, config: &mut ClientConfig) {
         if let Some(revision) = self.revision {
             config.offer.revisions = vec![revision];
         }
@@ -45,8 +42,6 @@ impl UpstreamSettings {
         if let Some(size) = self.message_bytes {
             config.limits.message_bytes = size;
         }
-        let built = config.build();
-        built.map_err(|error| ConnectError::Transport(error.to_string()))
     }
 }
 
@@ -65,49 +60,15 @@ impl<U: Upstream> Upstream for ConfiguredUpstream<U> {
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-        let settings = self.settings.apply(settings)?;
+    ) -> Connected {
         self.upstream.connect(settings, prior, handler)
     }
 
-    fn is_shared(&self) -> bool {
-        self.upstream.is_shared()
-    }
-
-    fn max_pages(&self) -> Option<usize> {
-        self.settings.max_pages.or(self.upstream.max_pages())
+    fn settings(&self) -> UpstreamSettings {
+        self.settings.clone()
     }
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
-        Some(Box::new(ConfiguredPrepared {
-            prepared: self.upstream.prepare()?,
-            settings: self.settings.clone(),
-        }))
-    }
-}
-
-/// Server that was started in advance, with settings of its own.
-struct ConfiguredPrepared {
-    prepared: Box<dyn Prepared>,
-    settings: UpstreamSettings,
-}
-
-impl Prepared for ConfiguredPrepared {
-    fn is_running(&mut self) -> bool {
-        self.prepared.is_running()
-    }
-
-    fn connect(
-        self: Box<Self>,
-        settings: Arc<ClientSettings>,
-        prior: Option<&CachedNegotiation>,
-        handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-        let settings = self.settings.apply(settings)?;
-        self.prepared.connect(settings, prior, handler)
-    }
-
-    fn end(self: Box<Self>) -> JoinHandle<()> {
-        self.prepared.end()
+        self.upstream.prepare()
     }
 }

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{KeyRing, ServerAddress, ServerEntry, expand_variables};
 use mcp_exact_bridge::{
-    AccessRule, ConfiguredUpstream, LossRule, Prefix, PrincipalLimits, Seal, SharedUpstream,
-    Upstream, UpstreamSettings,
+    AccessRule, ConfiguredUpstream, LossRule, Prefix, PrincipalLimits, Seal, Upstream,
+    UpstreamSettings,
 };
 use serde::Deserialize;
 
@@ -470,13 +470,17 @@ struct ServerOptions {
 }
 
 /// Returns the settings of a server in the type of the bridge library.
-fn upstream_settings(entry: &ServerEntry) -> anyhow::Result<UpstreamSettings> {
+fn upstream_settings(
+    entry: &ServerEntry,
+    options: &ServerOptions,
+) -> anyhow::Result<UpstreamSettings> {
     let mut settings = UpstreamSettings::default();
     settings.revision = entry.pinned_revision()?;
     settings.request_timeout = entry.time_limit()?;
     settings.connect_timeout = settings.request_timeout;
     settings.message_bytes = entry.message_bytes;
     settings.max_pages = entry.max_pages;
+    settings.is_shared = options.is_shared;
     Ok(settings)
 }
 
@@ -548,20 +552,6 @@ fn with_credentials(
     Ok(endpoint)
 }
 
-/// Returns a server with its settings as an upstream, which shares its connections if `is_shared` is true.
-fn create_upstream(
-    upstream: impl Upstream,
-    settings: UpstreamSettings,
-    is_shared: bool,
-) -> Arc<dyn Upstream> {
-    let server = ConfiguredUpstream { upstream, settings };
-    if is_shared {
-        Arc::new(SharedUpstream(server))
-    } else {
-        Arc::new(server)
-    }
-}
-
 /// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`.
 fn configured_servers(
     entries: BTreeMap<String, ServerEntry>,
@@ -573,23 +563,23 @@ fn configured_servers(
             continue;
         }
         let options = options.remove(&name).unwrap_or_default();
-        let is_shared = options.is_shared;
-        let settings = upstream_settings(&entry);
+        let settings = upstream_settings(&entry, &options);
         let settings = settings.with_context(|| format!("server {name:?}"))?;
         let address = entry.address();
-        let upstream: Arc<dyn Upstream> =
-            match address.with_context(|| format!("server {name:?}"))? {
-                ServerAddress::Command(_) if options.oauth.is_some() => {
-                    bail!("server {name:?}: `oauth` is for servers with a `url`")
-                }
-                ServerAddress::Command(command) => create_upstream(command, settings, is_shared),
-                ServerAddress::Http(endpoint) => {
-                    let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
-                    let endpoint = endpoint.with_context(|| format!("server {name:?}"))?;
-                    create_upstream(endpoint, settings, is_shared)
-                }
-                _ => bail!("server {name:?}: its transport is not known here"),
-            };
+        let upstream: Arc<dyn Upstream> = match address
+            .with_context(|| format!("server {name:?}"))?
+        {
+            ServerAddress::Command(_) if options.oauth.is_some() => {
+                bail!("server {name:?}: `oauth` is for servers with a `url`")
+            }
+            ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream { upstream, settings }),
+            ServerAddress::Http(endpoint) => {
+                let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
+                let upstream = endpoint.with_context(|| format!("server {name:?}"))?;
+                Arc::new(ConfiguredUpstream { upstream, settings })
+            }
+            _ => bail!("server {name:?}: its transport is not known here"),
+        };
         servers.push(ConfiguredServer {
             name,
             entry,

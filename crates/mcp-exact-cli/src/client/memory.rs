@@ -14,10 +14,10 @@ use std::time::{Duration, SystemTime};
 use std::sync::Arc;
 
 #[cfg(feature = "bridge")]
-use mcp_exact::transport::{ClientHandle, ClientHandler, ConnectError};
+use mcp_exact::transport::{ClientHandle, ClientHandler};
 use mcp_exact::{CachedNegotiation, NegotiationMemory};
 #[cfg(feature = "bridge")]
-use mcp_exact_bridge::{Prepared, Upstream};
+use mcp_exact_bridge::{Connected, Prepared, Upstream, UpstreamSettings};
 #[cfg(feature = "bridge")]
 use mcp_exact_session::{ClientEvent, ClientSettings};
 
@@ -154,10 +154,6 @@ fn now() -> Duration {
     now.unwrap_or_default()
 }
 
-/// Result of a connection: its handle, and the task that drives it.
-#[cfg(feature = "bridge")]
-type Connected = Result<(ClientHandle, tokio::task::JoinHandle<()>), ConnectError>;
-
 /// Server of the gateway with its memory.
 #[cfg(feature = "bridge")]
 pub struct RememberedUpstream {
@@ -178,12 +174,8 @@ impl Upstream for RememberedUpstream {
         self.upstream.connect(settings, known.as_ref(), handler)
     }
 
-    fn is_shared(&self) -> bool {
-        self.upstream.is_shared()
-    }
-
-    fn max_pages(&self) -> Option<usize> {
-        self.upstream.max_pages()
+    fn settings(&self) -> UpstreamSettings {
+        self.upstream.settings()
     }
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {

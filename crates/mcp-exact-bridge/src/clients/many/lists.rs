@@ -409,11 +409,11 @@ fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonOb
         return Ok(result);
     }
     let oldest = mcp_exact_session::revisions().next();
-    let translation = Translation {
-        from: oldest.unwrap_or_else(|| request.revision()),
-        to: request.revision(),
-        losses: Losses::ignored(),
-    };
+    let translation = Translation::new(
+        oldest.unwrap_or_else(|| request.revision()),
+        request.revision(),
+        Losses::new(None),
+    );
     let result = translation.result(list.method, result.into(), None)?;
     Ok(result.into_object())
 }

@@ -145,7 +145,7 @@ impl Session {
         if !self.relays_tasks(connection) {
             return Some(params);
         }
-        let principal = self.lock().principal.clone();
+        let principal = self.state.lock().principal.clone();
         let principal = principal.as_ref();
         if method == tasks::STATUS {
             let id = params.as_ref().and_then(tasks::id_of);
@@ -158,7 +158,8 @@ impl Session {
     /// server whose request has become the task.
     pub(super) fn may_notify(&self, method: &str, params: Option<&JsonObject>) -> bool {
         let id = || params.and_then(tasks::id_of);
-        method != tasks::STATUS || id().is_some_and(|id| self.lock().client_tasks.contains(&id))
+        method != tasks::STATUS
+            || id().is_some_and(|id| self.state.lock().client_tasks.contains(&id))
     }
 
     /// Converts an input request of the server for the client: replaces the server's task ids by the ids for the
@@ -176,11 +177,11 @@ impl Session {
         }
         if tasks::is_session_request(self.info.revision, &request.method) {
             let id = request.params.as_ref().and_then(tasks::id_of);
-            let is_known = |id: &String| self.lock().client_tasks.contains(id);
+            let is_known = |id: &String| self.state.lock().client_tasks.contains(id);
             id.filter(is_known).ok_or_else(tasks::unknown_task)?;
             return Ok(request);
         }
-        let principal = self.lock().principal.clone();
+        let principal = self.state.lock().principal.clone();
         let params = request.params.take();
         request.params = params.map(|params| self.with_client_ids(params, principal.as_ref()));
         Ok(request)
@@ -201,14 +202,14 @@ impl Session {
         if params.is_some_and(|params| params.view().find("task").is_some())
             && let Some(id) = tasks::created_id(&answer)
         {
-            let known = &mut self.lock().client_tasks;
+            let known = &mut self.state.lock().client_tasks;
             if known.len() >= MAX_CLIENT_TASKS {
                 known.remove(0);
             }
             known.push(id);
         }
         if request.method == "tasks/list" {
-            let state = self.lock();
+            let state = self.state.lock();
             answer =
                 tasks::filter_list(answer, |id| state.client_tasks.iter().any(|own| own == id));
         }

@@ -20,6 +20,12 @@ impl Session {
         Arc::new(SessionReceiver(self.this.clone()))
     }
 
+    /// Returns the request of the client that a message of the server belongs to, or else the client.
+    fn scope_of(&self, upstream: Option<RequestKey>) -> Scope {
+        let call = self.calls.request_of(upstream);
+        call.map_or(Scope::Peer, |call| Scope::During(call.request))
+    }
+
     /// Relays a request of the server to the client, and the answer to the server.
     async fn relay_server_request(
         self: Arc<Self>,
@@ -27,7 +33,10 @@ impl Session {
         server_request: PendingServerRequest,
     ) {
         let answer = self.client_response(&connection, &server_request).await;
-        self.lock().server_requests.remove(&server_request.key);
+        self.state
+            .lock()
+            .server_requests
+            .remove(&server_request.key);
         server_request.answer(answer);
     }
 
@@ -43,10 +52,7 @@ impl Session {
         let messages = self.messages();
         let ask = self.task_input_request(connection, input_request.clone())?;
         let ask = messages.input_request(back.input_request(&ask)?)?;
-        let scope = self
-            .calls
-            .request_of(server_request.during)
-            .map_or(Scope::Peer, Scope::During);
+        let scope = self.scope_of(server_request.during);
         let options = CallOptions::default();
         let pending = self
             .client
@@ -76,14 +82,15 @@ impl Receiver for SessionReceiver {
         let key = request.key;
         let task = Arc::clone(&session).relay_server_request(Arc::clone(connection), request);
         // The task needs the lock to end, so it is registered before it ends.
-        let mut state = session.lock();
+        let mut state = session.state.lock();
         let task = tokio::spawn(task);
         state.server_requests.insert(key, task.abort_handle());
     }
 
     fn handle_cancellation(&self, request: ServerRequestKey) {
         let session = self.0.upgrade();
-        let task = session.and_then(|session| session.lock().server_requests.remove(&request));
+        let task =
+            session.and_then(|session| session.state.lock().server_requests.remove(&request));
         if let Some(task) = task {
             task.abort();
         }
@@ -93,10 +100,7 @@ impl Receiver for SessionReceiver {
         let Some(session) = self.0.upgrade() else {
             return;
         };
-        let scope = session
-            .calls
-            .request_of(about)
-            .map_or(Scope::Peer, Scope::During);
+        let scope = session.scope_of(about);
         let Some(message) = session.messages().log(message) else {
             return;
         };
@@ -114,7 +118,7 @@ impl Receiver for SessionReceiver {
             return;
         };
         if let Change::Resource(uri) = &change {
-            let principal = session.lock().principal.clone();
+            let principal = session.state.lock().principal.clone();
             // The rules may have changed since the client has subscribed.
             if !session.backend.may_see_resource(principal.as_ref(), uri) {
                 return;
@@ -146,19 +150,9 @@ impl Receiver for SessionReceiver {
         };
         let params = back.notification(method, params.as_ref(), Role::Server);
         let kind = MessageKind::ServerNotification;
-        match params.and_then(|params| session.messages().pass(kind, method, params)) {
-            Ok(params) => {
-                if let Err(error) = session.client.notify(Scope::Peer, method, params) {
-                    tracing::debug!(%error, method, "a notification was not handed on");
-                }
-            }
-            Err(error) => {
-                tracing::debug!(
-                    error = error.message(),
-                    method,
-                    "a notification was not handed on"
-                );
-            }
-        }
+        let params = params.and_then(|params| session.messages().pass(kind, method, params));
+        relay::notify(method, params, |params| {
+            session.client.notify(Scope::Peer, method, params)
+        });
     }
 }

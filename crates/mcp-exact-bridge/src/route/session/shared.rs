@@ -6,23 +6,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcp_exact_session::{Change, Filter, JsonObject, Lifecycle, PeerError, Principal, Reply};
-use mcp_exact_transport::ServerHandle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::Session;
+use crate::around::backoff::Backoff;
 use crate::around::gate::Admitted;
 use crate::around::limits::Holder;
 use crate::route::server::Server;
-use crate::route::stateless::SubscriptionRequest;
+use crate::route::stateless::{OnEstablished, SubscriptionRequest};
 use crate::servers::connection::EVERY_LIST;
-use crate::servers::errors::RelayError;
-
-/// Minimum and maximum delay before a subscription that has ended is renewed.
-const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+use crate::servers::errors::answered;
 
 impl Session {
     /// Relays a request on a connection of its principal, and returns the answer for the client.
@@ -43,32 +39,28 @@ impl Session {
         }
         loop {
             let shared = stateless.shared_connection(&self.backend, request).await?;
-            let relayed = self.relay_on(&shared.connection, Some(&shared.calls), request);
-            match relayed.await {
-                // The connection was lost before the request was sent, so the request can be sent on another
-                // connection.
-                Err(RelayError::Unsent) => {}
-                Err(RelayError::Error(error)) => return Err(error),
-                Ok(reply) => return Ok(reply),
+            let relayed = self.relay_on(&shared.connection, &shared.calls, request);
+            if let Some(answer) = answered(relayed.await) {
+                return answer;
             }
         }
     }
 
     /// Begins the subscription to changes of the server, unless the subscription has begun.
     fn listen_shared(&self, principal: Option<Principal>, holder: Holder) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_running = |task: &tokio::task::AbortHandle| !task.is_finished();
         if state.listening.as_ref().is_some_and(is_running) {
             return;
         }
-        let listening = SharedListening {
-            backend: Arc::clone(&self.backend),
+        let request = SubscriptionRequest {
             client: self.client.clone(),
-            principal,
+            key: None,
             holder,
         };
-        let wanted = self.subscribed().subscribe();
-        state.listening = Some(tokio::spawn(listening.run(wanted)).abort_handle());
+        let (server, wanted) = (Arc::clone(&self.backend), self.subscribed().subscribe());
+        let listening = keep_listening(server, request, principal, wanted);
+        state.listening = Some(tokio::spawn(listening).abort_handle());
     }
 }
 
@@ -80,94 +72,60 @@ fn has_subscriptions(capabilities: &JsonObject) -> bool {
     subscribe.is_some_and(|subscribe| subscribe.text() == "true")
 }
 
-/// Subscription to the changes of a shared server for one session.
-struct SharedListening {
-    /// Shared server.
-    backend: Arc<Server>,
-    /// Endpoint of the client that receives the changes.
-    client: ServerHandle,
-    /// Principal of the session.
+/// Relays the changes of a shared server to a session until the session ends or the server is no longer shared; `wanted` has the
+/// resources that the client is subscribed to.
+async fn keep_listening(
+    server: Arc<Server>,
+    request: SubscriptionRequest,
     principal: Option<Principal>,
-    /// Client of the session.
-    holder: Holder,
-}
-
-/// Task that listens to a subscription; dropping the value aborts the task.
-struct Listening(JoinHandle<()>);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl SharedListening {
-    /// Listens until the session ends or the server is no longer shared; `wanted` has the resources that the client is
-    /// subscribed to.
-    async fn run(self, mut wanted: watch::Receiver<BTreeSet<String>>) {
-        let mut pause = RETRY_DELAYS.0;
-        let mut current: Option<Listening> = None;
-        let mut has_gap = false;
-        while self.backend.is_shared() && !self.backend.is_removed() {
-            let uris: Vec<String> = wanted.borrow_and_update().iter().cloned().collect();
-            let (established, mut is_established) = watch::channel(false);
-            let next = self.begin(uris.clone(), established);
-            if is_established.wait_for(|is| *is).await.is_ok() {
-                pause = RETRY_DELAYS.0;
-                if std::mem::take(&mut has_gap) {
-                    let resources = uris.into_iter().map(Change::Resource);
-                    for change in EVERY_LIST.into_iter().chain(resources) {
-                        self.client.publish(&change);
-                    }
-                }
-            }
-            // The previous subscription ends after the next one is in place.
-            let listening = current.insert(next);
-            tokio::select! {
-                _ = &mut listening.0 => {}
-                changed = wanted.changed() => match changed {
-                    Ok(()) => continue,
-                    Err(_) => return,
-                },
-            }
-            has_gap = true;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RETRY_DELAYS.1);
-            self.backend.wait_until_retry().await;
-        }
-    }
-
-    /// Starts to listen to changes of all lists and of the resources `uris`. `established` becomes true when the server
-    /// has accepted the subscription, and is dropped if the server refuses the subscription.
-    fn begin(&self, uris: Vec<String>, established: watch::Sender<bool>) -> Listening {
+    mut wanted: watch::Receiver<BTreeSet<String>>,
+) {
+    let mut backoff = Backoff::of_subscriptions();
+    // Aborts its task when dropped.
+    let mut listening = JoinSet::new();
+    let mut has_gap = false;
+    while server.is_shared() && !server.is_removed() {
+        let uris: Vec<String> = wanted.borrow_and_update().iter().cloned().collect();
         let filter = Filter {
             tools: true,
             prompts: true,
             resources: true,
-            uris,
+            uris: uris.clone(),
             extension_members: JsonObject::new(),
         };
-        let backend = Arc::clone(&self.backend);
-        let request = SubscriptionRequest {
-            client: self.client.clone(),
-            key: None,
-            holder: self.holder.clone(),
-        };
-        let principal = self.principal.clone();
-        Listening(tokio::spawn(async move {
-            let established = Arc::new(move || {
-                established.send_replace(true);
-            });
-            let replaced = backend.replaced();
-            let stateless = &backend.stateless;
-            tokio::select! {
-                ended = stateless.listen(&backend.backend, &request, &filter, principal, established) => {
-                    if let Err(error) = ended {
-                        tracing::debug!(error = error.message(), "a shared subscription has ended");
-                    }
-                }
-                () = replaced => {}
+        // Dropped if the server refuses the subscription.
+        let (established, mut is_established) = watch::channel(false);
+        let established: OnEstablished = Arc::new(move || {
+            established.send_replace(true);
+        });
+        let mut next = JoinSet::new();
+        let (from, to, principal) = (Arc::clone(&server), request.clone(), principal.clone());
+        next.spawn(async move {
+            let listening = from.listen(&to, &filter, principal, established);
+            if let Err(error) = listening.await {
+                tracing::debug!(error = error.message(), "a shared subscription has ended");
             }
-        }))
+        });
+        if is_established.wait_for(|is| *is).await.is_ok() {
+            backoff.reset();
+            if std::mem::take(&mut has_gap) {
+                let resources = uris.into_iter().map(Change::Resource);
+                for change in EVERY_LIST.into_iter().chain(resources) {
+                    request.client.publish(&change);
+                }
+            }
+        }
+        // The previous subscription ends after the next one is in place.
+        drop(std::mem::replace(&mut listening, next));
+        tokio::select! {
+            _ = listening.join_next() => {}
+            changed = wanted.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        }
+        has_gap = true;
+        tokio::time::sleep(backoff.next()).await;
+        server.wait_until_retry().await;
     }
 }

@@ -69,7 +69,11 @@ impl Session {
             let error = error.message();
             tracing::debug!(error, "changes of the server are not told any more");
         });
-        let before = self.lock().listening.replace(listening.abort_handle());
+        let before = self
+            .state
+            .lock()
+            .listening
+            .replace(listening.abort_handle());
         if let Some(before) = before {
             before.abort();
         }

@@ -3,85 +3,51 @@
 //! Each connection belongs to one owner. Permits limit the number of connections of each client and in total.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::PeerError;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::receivers::{SharedCalls, SharedCallsReceiver};
-use crate::around::limits::Holder;
+use crate::around::limits::{Holder, Place, Places, ShareKey};
 use crate::around::options::Options;
+use crate::route::calls::SharedCalls;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, Receiver};
 
-/// Time that a call waits for a permit to open a connection.
-const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval at which a call that waits for a permit closes unused connections.
-const PERMIT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+use super::receivers::SharedCallsReceiver;
+
+/// Time that a call waits for a place for its connection.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Interval at which a call that waits for a place closes unused connections.
+const PLACE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Delay before the connection of a call that has ended without an answer is closed.
 const CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// All connections to one server that clients without sessions share.
 pub(super) struct Connections {
-    /// Permits for all connections to the server.
-    permits: Arc<Semaphore>,
-    /// Number of all connections to the server.
-    all: usize,
+    /// Places for all connections to the server.
+    places: Places,
     /// Idle time after which an unused connection is closed.
     idle_after: Duration,
-    /// Open connections, and the limits of the principals.
-    state: Arc<Mutex<State>>,
+    /// Open connections.
+    state: Mutex<State>,
 }
 
-/// Open connections, and the limits of the principals.
+/// Open connections, but for those that a call has leased.
 #[derive(Default)]
 struct State {
-    /// Unused connections that serve one call at a time, the most recently used one last. For each owner in the map, a
-    /// task closes the unused connections, and removes the owner once the owner has no unused connection.
-    idle: HashMap<Owner, Vec<IdleConnection>>,
-    /// Connections that the calls of an owner share.
-    open: HashMap<Owner, OpenConnection>,
+    /// Connections of each owner, the most recently opened or returned one last.
+    open: HashMap<Owner, Vec<OpenConnection>>,
     /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// Semaphores that limit the connections of each client and of groups of clients.
-    shares: HashMap<ShareKey, Weak<Semaphore>>,
-}
-
-/// Clients that have a share of the connections.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum ShareKey {
-    /// One client.
-    Client(Holder),
-    /// Subscriptions and waiting calls of one address.
-    Lasting(Holder),
-    /// Subscriptions and waiting calls of all clients without a principal.
-    LastingOfAll,
-}
-
-impl ShareKey {
-    /// Returns the part of `all` connections.
-    fn of(&self, all: usize) -> usize {
-        match self {
-            Self::Client(Holder::Principal(_)) | Self::LastingOfAll => all.div_ceil(2).max(1),
-            // Clients behind one proxy have one address.
-            Self::Client(_) => all - all / 4,
-            Self::Lasting(_) => (3 * all).div_ceil(8),
-        }
-    }
-}
-
-/// Permit for one connection, which also counts towards the shares of its client.
-pub(super) struct Permit {
-    /// Client that the connection counts for.
-    holder: Holder,
-    /// Permit that counts towards all connections to the server.
-    _connection: OwnedSemaphorePermit,
-    /// Permits that count towards shares.
-    shares: Vec<OwnedSemaphorePermit>,
+    /// True while a task closes the connections that are unused for the idle time.
+    is_watched: bool,
 }
 
 /// Owner of a connection: connections are never shared between principals, or between clients with different names or
@@ -102,50 +68,58 @@ pub(crate) struct SharedConnection {
     pub(crate) calls: Arc<SharedCalls>,
 }
 
-/// Shared connection with its permit.
+/// Open connection with its place.
 struct OpenConnection {
-    shared: SharedConnection,
-    permit: Permit,
+    connection: Arc<Connection>,
+    /// Calls in progress; `None` if the connection serves one call at a time, which leases it.
+    calls: Option<Arc<SharedCalls>>,
+    place: Place,
     /// Time of the latest use.
     since: Instant,
 }
 
-/// Unused connection with its permit.
-struct IdleConnection {
-    connection: Arc<Connection>,
-    permit: Permit,
-    /// Time of the latest use.
-    since: Instant,
+impl OpenConnection {
+    fn is_unused(&self) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls.is_empty())
+    }
 }
 
 /// Exclusive use of a connection by one call; dropping the lease returns the connection.
 pub(super) struct Lease {
     owner: Owner,
     /// Leased connection; `None` after it was returned.
-    held: Option<(Arc<Connection>, Permit)>,
+    held: Option<OpenConnection>,
     /// True while the server works on a call. The server may continue after a cancellation, and its later requests and
     /// log messages must not reach another call.
     pub(super) is_busy: bool,
-    /// State to which the connection is returned.
-    state: Arc<Mutex<State>>,
-    /// Idle time after which the returned connection is closed.
-    idle_after: Duration,
-}
-
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Connections to which the leased one is returned.
+    connections: Arc<Connections>,
 }
 
 impl State {
-    /// Returns the connection that the calls of an owner share, unless it is lost.
-    fn open_connection(&mut self, owner: &Owner) -> Option<SharedConnection> {
+    /// Returns the connections of an owner that are not lost.
+    fn of(&mut self, owner: &Owner) -> Option<&mut Vec<OpenConnection>> {
         let open = self.open.get_mut(owner)?;
-        if open.shared.connection.is_lost() {
-            self.open.remove(owner);
-            return None;
-        }
-        open.since = Instant::now();
-        Some(open.shared.clone())
+        open.retain(|one| !one.connection.is_lost());
+        Some(open)
+    }
+
+    /// Returns the connection that the calls of an owner share.
+    fn shared_connection(&mut self, owner: &Owner) -> Option<SharedConnection> {
+        let mut open = self.of(owner)?.iter_mut();
+        open.find_map(|one| {
+            let calls = Arc::clone(one.calls.as_ref()?);
+            one.since = Instant::now();
+            let connection = Arc::clone(&one.connection);
+            Some(SharedConnection { connection, calls })
+        })
+    }
+
+    /// Takes the connection of an owner that a call has returned most recently.
+    fn take_returned(&mut self, owner: &Owner) -> Option<OpenConnection> {
+        let open = self.of(owner)?;
+        let last = open.iter().rposition(|one| one.calls.is_none())?;
+        Some(open.remove(last))
     }
 
     /// Returns the lock that is held while a connection of an owner is opened.
@@ -162,104 +136,89 @@ impl State {
     /// Closes the connection that has been unused for the longest time: among the connections of a client, or among all
     /// connections if `holder` is `None`.
     fn close_oldest_unused(&mut self, holder: Option<&Holder>) {
-        let is_candidate = |permit: &Permit| holder.is_none_or(|holder| *holder == permit.holder);
-        let idle = self.idle.iter().flat_map(|(owner, idle)| {
-            let idle = idle.iter().enumerate();
-            let idle = idle.filter(|(_, idle)| is_candidate(&idle.permit));
-            idle.map(move |(at, idle)| (idle.since, owner, Some(at)))
+        let all = self.open.values_mut().flat_map(|open| {
+            let is_candidate = |one: &OpenConnection| {
+                one.is_unused() && holder.is_none_or(|holder| *holder == one.place.holder)
+            };
+            let oldest = (0..open.len()).filter(|at| is_candidate(&open[*at]));
+            let oldest = oldest.min_by_key(|at| open[*at].since);
+            oldest.map(|at| (open, at))
         });
-        let open = self.open.iter().filter_map(|(owner, open)| {
-            let is_unused = open.shared.calls.is_empty() && is_candidate(&open.permit);
-            is_unused.then_some((open.since, owner, None))
-        });
-        let oldest = idle.chain(open).min_by_key(|(since, ..)| *since);
-        let Some((owner, at)) = oldest.map(|(_, owner, at)| (owner.clone(), at)) else {
-            return;
-        };
-        match at {
-            None => drop(self.open.remove(&owner)),
-            Some(at) => {
-                if let Some(idle) = self.idle.get_mut(&owner) {
-                    idle.remove(at);
-                }
-            }
+        if let Some((open, at)) = all.min_by_key(|(open, at)| open[*at].since) {
+            open.remove(at);
         }
     }
 
-    /// Returns the semaphore of a share of `all` connections.
-    fn share(&mut self, key: ShareKey, all: usize) -> Arc<Semaphore> {
-        self.shares.retain(|_, share| share.strong_count() > 0);
-        let known = self.shares.get(&key).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let share = Arc::new(Semaphore::new(key.of(all)));
-            self.shares.insert(key, Arc::downgrade(&share));
-            share
-        })
+    /// Closes the connections that are unused for the idle time; returns the time until the next ones are, or `None` if no
+    /// connection is left.
+    fn close_idle(&mut self, idle_after: Duration) -> Option<Duration> {
+        let now = Instant::now();
+        self.open.retain(|_, open| {
+            open.retain_mut(|one| {
+                if !one.is_unused() {
+                    one.since = now;
+                }
+                now - one.since < idle_after && !one.connection.is_lost()
+            });
+            !open.is_empty()
+        });
+        let oldest = self.open.values().flatten().map(|one| one.since).min();
+        oldest.map(|oldest| idle_after - (now - oldest))
     }
 }
 
 impl Connections {
     pub(super) fn new(options: &Options) -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(options.connections)),
-            all: options.connections,
+            places: Places::new(options.connections),
             idle_after: options.idle,
-            state: Arc::default(),
+            state: Mutex::default(),
         }
     }
 
     /// Closes connections that are lost and that no call uses.
     pub(super) fn release_lost(&self) {
-        let mut state = locked(&self.state);
-        state
-            .open
-            .retain(|_, open| !open.shared.connection.is_lost());
-        for idle in state.idle.values_mut() {
-            idle.retain(|idle| !idle.connection.is_lost());
+        let mut state = self.state.lock();
+        for open in state.open.values_mut() {
+            open.retain(|one| !one.connection.is_lost());
         }
     }
 
-    /// Waits for a permit to open a connection. One principal can use at most half of all connections, and one address of
-    /// anonymous clients three quarters, so that their calls leave connections for others.
-    pub(super) async fn permit(&self, holder: &Holder) -> Result<Permit, PeerError> {
-        let shares = self.client_share(holder).await?;
-        self.permit_of(holder, shares).await
+    /// Waits for a place for a connection. One principal can have at most half of all places, and one address of anonymous
+    /// clients three quarters, so that their calls leave connections for others.
+    async fn place(&self, holder: &Holder) -> Result<Place, PeerError> {
+        let share = self.client_share(holder).await?;
+        self.place_of(holder, vec![share]).await
     }
 
-    /// Waits for the share of a client; the client of this process has no share.
-    async fn client_share(&self, holder: &Holder) -> Result<Vec<OwnedSemaphorePermit>, PeerError> {
-        if matches!(holder, Holder::Local) {
-            return Ok(Vec::new());
-        }
-        let key = ShareKey::Client(holder.clone());
-        let share = locked(&self.state).share(key, self.all);
+    /// Waits for the share of a client.
+    async fn client_share(&self, holder: &Holder) -> Result<OwnedSemaphorePermit, PeerError> {
+        let share = self.places.share(ShareKey::Calls(holder.clone()));
         let make_room = |state: &mut State| state.close_oldest_unused(Some(holder));
-        Ok(vec![self.acquire(&share, make_room).await?])
+        self.acquire(&share, make_room).await
     }
 
     /// Returns the shares of subscriptions and waiting calls of a client: all clients without a principal together can use
-    /// half of the connections, and each address half of that.
+    /// half of the connections, and each address three quarters of that.
     fn lasting_shares(&self, holder: &Holder) -> Vec<Arc<Semaphore>> {
-        let mut state = locked(&self.state);
-        let mut share = |key| state.share(key, self.all);
-        match holder {
+        let keys = match holder {
             Holder::Principal(_) => Vec::new(),
-            Holder::Local => vec![share(ShareKey::LastingOfAll)],
-            Holder::Address(_) | Holder::Unknown => vec![
-                share(ShareKey::Lasting(holder.clone())),
-                share(ShareKey::LastingOfAll),
-            ],
-        }
+            Holder::Local => vec![ShareKey::LastingOfAll],
+            Holder::Address(_) | Holder::Unknown => {
+                vec![ShareKey::Lasting(holder.clone()), ShareKey::LastingOfAll]
+            }
+        };
+        keys.into_iter().map(|key| self.places.share(key)).collect()
     }
 
-    /// Waits for a permit to open a long-lived connection, such as one for a subscription.
-    pub(super) async fn lasting_permit(&self, holder: &Holder) -> Result<Permit, PeerError> {
-        let mut shares = self.client_share(holder).await?;
+    /// Waits for a place for a long-lived connection, such as one for a subscription.
+    pub(super) async fn lasting_place(&self, holder: &Holder) -> Result<Place, PeerError> {
+        let mut shares = vec![self.client_share(holder).await?];
         for share in self.lasting_shares(holder) {
             // Unused connections do not count towards this share.
             shares.push(self.acquire(&share, |_| {}).await?);
         }
-        self.permit_of(holder, shares).await
+        self.place_of(holder, shares).await
     }
 
     /// Returns permits for a waiting call of a client; `None` if waiting calls and subscriptions already use their part of all
@@ -269,18 +228,15 @@ impl Connections {
         shares.map(|share| share.try_acquire_owned().ok()).collect()
     }
 
-    /// Waits for a permit to open a connection, and returns it together with the permits of shares.
-    async fn permit_of(
+    /// Waits for a place, and returns it together with the permits of shares.
+    async fn place_of(
         &self,
         holder: &Holder,
         shares: Vec<OwnedSemaphorePermit>,
-    ) -> Result<Permit, PeerError> {
+    ) -> Result<Place, PeerError> {
         let make_room = |state: &mut State| state.close_oldest_unused(None);
-        Ok(Permit {
-            holder: holder.clone(),
-            _connection: self.acquire(&self.permits, make_room).await?,
-            shares,
-        })
+        let place = self.acquire(self.places.free(), make_room).await?;
+        Ok(Place::new(holder.clone(), place, shares))
     }
 
     /// Acquires a permit. While no permit is available, `make_room` closes unused connections.
@@ -291,13 +247,13 @@ impl Connections {
     ) -> Result<OwnedSemaphorePermit, PeerError> {
         let permit = Arc::clone(permits).acquire_owned();
         tokio::pin!(permit);
-        let end = Instant::now() + PERMIT_TIMEOUT;
+        let end = Instant::now() + PLACE_TIMEOUT;
         while Instant::now() < end {
             if permits.available_permits() == 0 {
-                make_room(&mut locked(&self.state));
+                make_room(&mut self.state.lock());
             }
             // Calls that have ended leave unused connections, which can be closed.
-            if let Ok(Ok(permit)) = timeout(PERMIT_RETRY_INTERVAL, &mut permit).await {
+            if let Ok(Ok(permit)) = timeout(PLACE_RETRY_INTERVAL, &mut permit).await {
                 return Ok(permit);
             }
         }
@@ -308,98 +264,94 @@ impl Connections {
 
     /// Returns the connection that the calls of an owner share; opens it if there is none.
     pub(super) async fn shared_connection(
-        &self,
+        self: &Arc<Self>,
         backend: &Backend,
         (owner, holder): (&Owner, &Holder),
     ) -> Result<SharedConnection, PeerError> {
         let opening = {
-            let mut state = locked(&self.state);
-            if let Some(open) = state.open_connection(owner) {
+            let mut state = self.state.lock();
+            if let Some(open) = state.shared_connection(owner) {
                 return Ok(open);
             }
             state.opening(owner)
         };
         // One call opens the connection, and the other calls of the owner wait for it.
         let _opening = opening.lock().await;
-        if let Some(open) = locked(&self.state).open_connection(owner) {
+        if let Some(open) = self.state.lock().shared_connection(owner) {
             return Ok(open);
         }
-        let permit = self.permit(holder).await?;
+        let place = self.place(holder).await?;
         let calls = Arc::new(SharedCalls::default());
         let receiver: Arc<dyn Receiver> = Arc::new(SharedCallsReceiver(Arc::downgrade(&calls)));
         let connection = backend.connect(&owner.client, Some(receiver)).await?;
-        let opened = SharedConnection { connection, calls };
         let open = OpenConnection {
-            shared: opened.clone(),
-            permit,
+            connection: Arc::clone(&connection),
+            calls: Some(Arc::clone(&calls)),
+            place,
             since: Instant::now(),
         };
-        locked(&self.state).open.insert(owner.clone(), open);
-        self.close_when_idle(owner.clone());
-        Ok(opened)
+        self.keep(owner.clone(), open);
+        Ok(SharedConnection { connection, calls })
     }
 
-    /// Starts a task that closes the shared connection of an owner when no call has used the connection for the idle
-    /// time.
-    fn close_when_idle(&self, owner: Owner) {
-        let (state, idle_after) = (Arc::downgrade(&self.state), self.idle_after);
-        tokio::spawn(async move {
-            let mut wait = idle_after;
-            loop {
-                tokio::time::sleep(wait).await;
-                let Some(state) = state.upgrade() else {
-                    return;
-                };
-                let mut state = locked(&state);
-                let Some(open) = state.open.get(&owner) else {
-                    return;
-                };
-                let used = open.since.elapsed();
-                if used >= idle_after && open.shared.calls.is_empty() {
-                    state.open.remove(&owner);
-                    return;
-                } else {
-                    wait = idle_after
-                        .saturating_sub(used)
-                        .max(Duration::from_millis(10))
+    /// Keeps a connection that no call has leased. A task closes those that are unused for the idle time.
+    fn keep(self: &Arc<Self>, owner: Owner, open: OpenConnection) {
+        let mut state = self.state.lock();
+        state.open.entry(owner).or_default().push(open);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !std::mem::replace(&mut state.is_watched, true) {
+            let connections = Arc::downgrade(self);
+            let mut wait = self.idle_after;
+            runtime.spawn(async move {
+                loop {
+                    sleep(wait).await;
+                    let Some(connections) = connections.upgrade() else {
+                        return;
+                    };
+                    let mut state = connections.state.lock();
+                    let Some(next) = state.close_idle(connections.idle_after) else {
+                        state.is_watched = false;
+                        return;
+                    };
+                    wait = next;
                 }
-            }
-        });
+            });
+        }
     }
 
     /// Returns an unused connection for exclusive use, preferably the most recently used one, or opens a new one. The
     /// connection counts for the client `holder` from now on.
     pub(super) async fn lease(
-        &self,
+        self: &Arc<Self>,
         backend: &Backend,
         (owner, holder): (Owner, &Holder),
     ) -> Result<Lease, PeerError> {
-        let idle = loop {
-            let mut state = locked(&self.state);
-            match state.idle.get_mut(&owner).and_then(Vec::pop) {
-                Some(idle) if idle.connection.is_lost() => {}
-                other => break other,
-            }
-        };
-        let held = match idle {
-            Some(mut idle) => {
-                if idle.permit.holder != *holder {
-                    idle.permit.shares = self.client_share(holder).await?;
-                    idle.permit.holder = holder.clone();
+        let returned = self.state.lock().take_returned(&owner);
+        let held = match returned {
+            Some(mut returned) => {
+                if returned.place.holder != *holder {
+                    returned.place.shares = vec![self.client_share(holder).await?];
+                    returned.place.holder = holder.clone();
                 }
-                (idle.connection, idle.permit)
+                returned
             }
             None => {
-                let permit = self.permit(holder).await?;
-                (backend.connect(&owner.client, None).await?, permit)
+                let place = self.place(holder).await?;
+                OpenConnection {
+                    connection: backend.connect(&owner.client, None).await?,
+                    calls: None,
+                    place,
+                    since: Instant::now(),
+                }
             }
         };
         Ok(Lease {
             owner,
             held: Some(held),
             is_busy: false,
-            state: Arc::clone(&self.state),
-            idle_after: self.idle_after,
+            connections: Arc::clone(self),
         })
     }
 }
@@ -408,7 +360,7 @@ impl Lease {
     /// Returns the leased connection; returns an error if the connection was already returned.
     pub(super) fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         let held = self.held.as_ref();
-        let connection = held.map(|(connection, _)| Arc::clone(connection));
+        let connection = held.map(|held| Arc::clone(&held.connection));
         connection.ok_or_else(|| PeerError::internal("the connection was given back"))
     }
 }
@@ -417,61 +369,24 @@ impl Drop for Lease {
     /// Returns the connection, unless it is lost or the server still works on the call. A returned connection is closed
     /// after the idle time.
     fn drop(&mut self) {
-        let Some((connection, permit)) = self.held.take() else {
+        let Some(mut held) = self.held.take() else {
             return;
         };
-        connection.set_receiver(None);
-        if connection.is_lost() {
+        held.connection.set_receiver(None);
+        if held.connection.is_lost() {
             return;
         }
         if self.is_busy {
             // Some servers stop serving when the response to a cancelled request is closed at once (Python SDK 1.8).
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(async move {
-                    tokio::time::sleep(CLOSE_DELAY).await;
-                    drop((connection, permit));
+                    sleep(CLOSE_DELAY).await;
+                    drop(held);
                 });
             }
             return;
         }
-        let since = Instant::now();
-        let idle = IdleConnection {
-            connection,
-            permit,
-            since,
-        };
-        let mut all = locked(&self.state);
-        if let Some(unused) = all.idle.get_mut(&self.owner) {
-            unused.push(idle);
-            return;
-        }
-        all.idle.insert(self.owner.clone(), vec![idle]);
-        drop(all);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let state = Arc::downgrade(&self.state);
-            runtime.spawn(close_unused(state, self.owner.clone(), self.idle_after));
-        }
-    }
-}
-
-/// Closes each idle connection of `owner` once it has been idle for the time `idle_after`. Returns when the owner has
-/// no idle connection or the state has been dropped.
-async fn close_unused(state: Weak<Mutex<State>>, owner: Owner, idle_after: Duration) {
-    let mut wait = idle_after;
-    loop {
-        tokio::time::sleep(wait).await;
-        let Some(state) = state.upgrade() else {
-            return;
-        };
-        let mut state = locked(&state);
-        let Some(unused) = state.idle.get_mut(&owner) else {
-            return;
-        };
-        unused.retain(|idle| idle.since.elapsed() < idle_after);
-        let Some(oldest) = unused.first() else {
-            state.idle.remove(&owner);
-            return;
-        };
-        wait = idle_after.saturating_sub(oldest.since.elapsed());
+        held.since = Instant::now();
+        self.connections.keep(self.owner.clone(), held);
     }
 }

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use super::connections::Lease;
 use super::input::{input_request_key, may_require_input};
 use super::receivers::CallReceiver;
-use super::undeclared::UndeclaredCapabilities;
 use super::waiting::{RunningCall, WaitingCall};
 use super::{Stateless, options_of};
 use crate::route::relay::{self, ProgressReceiver};
 use crate::route::translate::Translation;
+use crate::route::undeclared::UndeclaredCapabilities;
 use crate::servers::errors::RelayError;
 
 /// Maximum number of server requests that are combined into one result of type `input_required`.

@@ -2,13 +2,14 @@
 //! server, so that the number of connections does not grow with the number of clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_session::{
-    CallOptions, Change, Filter, Json, JsonObject, Lifecycle, LogMessage, Outcome, PeerError,
-    Principal, RequestKey, Scope, ServerNotification, ServerRequestKey,
+    Change, Filter, JsonObject, Lifecycle, PeerError, Principal, RequestKey, Scope,
+    ServerNotification,
 };
 use mcp_exact_transport::ServerHandle;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -106,7 +107,12 @@ struct Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        let left = self.subscription.lock().all.remove(&self.number);
+        let left = self
+            .subscription
+            .subscribers
+            .lock()
+            .all
+            .remove(&self.number);
         drop(left);
     }
 }
@@ -142,12 +148,6 @@ impl Subscription {
         subscription
     }
 
-    fn lock(&self) -> MutexGuard<'_, Subscribers> {
-        self.subscribers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a subscriber, and calls `established` once the server has accepted the subscription.
     fn join(
         self: Arc<Self>,
@@ -155,7 +155,7 @@ impl Subscription {
         established: &OnEstablished,
     ) -> Subscriber {
         let (number, is_established) = {
-            let mut subscribers = self.lock();
+            let mut subscribers = self.subscribers.lock();
             let number = subscribers.next;
             subscribers.next += 1;
             let subscriber = (request.clone(), Arc::clone(established));
@@ -174,7 +174,7 @@ impl Subscription {
     /// Records that the server has accepted the subscription, and calls the callbacks of all subscribers.
     fn set_established(&self) {
         let all: Vec<OnEstablished> = {
-            let mut subscribers = self.lock();
+            let mut subscribers = self.subscribers.lock();
             subscribers.is_established = true;
             let all = subscribers.all.values();
             all.map(|(_, established)| Arc::clone(established))
@@ -185,7 +185,7 @@ impl Subscription {
 
     /// Returns all subscribers.
     fn requests(&self) -> Vec<SubscriptionRequest> {
-        let subscribers = self.lock();
+        let subscribers = self.subscribers.lock();
         let all = subscribers.all.values();
         all.map(|(request, _)| request.clone()).collect()
     }
@@ -248,7 +248,7 @@ impl Subscriptions {
         wanted: SubscriptionKey,
         holder: &Holder,
     ) -> Arc<Subscription> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         let known = all.get(&wanted).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
             // A server that was replaced does not know the subscription, and may have no stream whose end shows it.
@@ -271,8 +271,8 @@ async fn listen(
     holder: &Holder,
 ) -> PeerError {
     let (backend, uris) = (Arc::clone(&receiver.backend), receiver.uris.clone());
-    let _permit = match connections.lasting_permit(holder).await {
-        Ok(permit) => permit,
+    let _place = match connections.lasting_place(holder).await {
+        Ok(place) => place,
         Err(error) => return error,
     };
     let capabilities = if receiver.tasks.is_empty() {
@@ -305,19 +305,9 @@ async fn listen(
         }
         Lifecycle::Initialize => {
             for uri in &uris {
-                let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-                let options = CallOptions::default();
-                let method = "resources/subscribe";
-                let subscribing = connection
-                    .client
-                    .request(method, Some(params), options, None);
-                let subscribing = match subscribing {
-                    Ok(subscribing) => subscribing,
+                match connection.subscribe(uri) {
+                    Ok(subscribing) => subscribing.await,
                     Err(error) => return not_sent_error(&error),
-                };
-                if let Outcome::Error(error) = subscribing.await {
-                    let error = error.message();
-                    tracing::warn!(uri, error, "a resource is not subscribed to");
                 }
             }
         }
@@ -344,10 +334,8 @@ struct SubscriptionReceiver {
 impl SubscriptionReceiver {
     /// Returns the hooks for the messages of the subscription.
     fn messages(&self) -> MessageHooks {
-        MessageHooks::new(&self.backend.options.hooks, || {
-            let principal = self.principal.as_ref();
-            MessageHooks::describe(&self.backend.name, principal, None, newest())
-        })
+        let (hooks, principal) = (&self.backend.options.hooks, self.principal.as_ref());
+        MessageHooks::new(hooks, &self.backend.name, principal, (None, newest()))
     }
 }
 
@@ -355,10 +343,6 @@ impl Receiver for SubscriptionReceiver {
     fn handle_request(&self, _: &Arc<Connection>, request: PendingServerRequest) {
         request.refuse("a subscription answers no questions");
     }
-
-    fn handle_cancellation(&self, _: ServerRequestKey) {}
-
-    fn handle_log(&self, _: Option<RequestKey>, _: LogMessage) {}
 
     fn handle_acknowledgement(&self) {
         if let Some(subscription) = self.subscription.upgrade() {

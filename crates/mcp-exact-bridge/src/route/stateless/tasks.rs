@@ -16,9 +16,9 @@ use super::{Stateless, options_of};
 use crate::around::hooks::MessageHooks;
 use crate::around::limits::Holder;
 use crate::around::target::missing_member;
-use crate::route::relay::{self};
+use crate::route::relay;
 use crate::servers::backend::Backend;
-use crate::servers::errors::RelayError;
+use crate::servers::errors::answered;
 use crate::servers::tasks;
 
 impl Stateless {
@@ -67,24 +67,21 @@ impl Stateless {
         let params = task_params(request, &id, &messages)?;
         let request = request.with_call(request.method(), Some(params));
         loop {
-            let shared = self
-                .connections
-                .shared_connection(backend, (&owner, &holder));
+            let connections = &self.connections;
+            let shared = connections.shared_connection(backend, (&owner, &holder));
             let shared = shared.await?;
             let sent = self.call(&request, &shared.connection);
             let options = options_of(&request, &shared.connection);
-            return match self.outcome(&sent, client, &shared.calls, options).await {
-                // The connection was lost before the request was sent, so the request can be sent on another
-                // connection.
-                Err(RelayError::Unsent) => continue,
-                Err(RelayError::Error(error)) => Err(error),
-                Ok(Outcome::Result(result)) => {
+            let outcome = self.outcome(&sent, client, &shared.calls, options).await;
+            return match answered(outcome) {
+                None => continue,
+                Some(Ok(Outcome::Result(result))) => {
                     let rename = |other: &str| (other == id).then(|| given.clone());
                     let task = tasks::rename_ids(result.into_object(), rename);
                     let task = pass_task_input_requests(task, &messages)?;
                     Ok(Reply::Result(task.into()))
                 }
-                Ok(outcome) => sent.reply(outcome),
+                Some(outcome) => sent.reply(outcome?),
             };
         }
     }

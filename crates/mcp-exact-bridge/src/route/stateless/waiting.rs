@@ -3,21 +3,22 @@
 //! A `requestState` is accepted once, for the same call of the same principal, until it expires.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{IncomingRequest, Lifecycle, PeerError, Principal, RequestKey};
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::connections::{Connections, Lease};
-use super::undeclared::UndeclaredCapabilities;
 use crate::around::limits::Holder;
 use crate::around::options::Options;
 use crate::route::relay::ProgressReceiver;
 use crate::route::translate::Translation;
+use crate::route::undeclared::UndeclaredCapabilities;
 use crate::servers::connection::{Connection, PendingServerRequest};
 
 /// Prefix of the `requestState` of every waiting call.
@@ -95,10 +96,6 @@ pub(super) struct WaitingCalls {
 /// Calls by `requestState`.
 type ByState = HashMap<String, WaitingCall>;
 
-fn locked(calls: &Mutex<ByState>) -> MutexGuard<'_, ByState> {
-    calls.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl WaitingCalls {
     pub(super) fn new(options: &Options, connections: &Arc<Connections>) -> Self {
         Self {
@@ -111,7 +108,7 @@ impl WaitingCalls {
 
     /// Returns the number of calls.
     pub(super) fn len(&self) -> usize {
-        locked(&self.all).len()
+        self.all.lock().len()
     }
 
     /// Stores a call until its client has answered; returns the `requestState` that identifies the call.
@@ -132,7 +129,7 @@ impl WaitingCalls {
         }
         let (state, until) = (random_state()?, Instant::now() + self.answer_within);
         let session_end = call.connection.session_end();
-        let mut all = locked(&self.all);
+        let mut all = self.all.lock();
         if all.len() >= self.most {
             return Err(too_many());
         }
@@ -160,7 +157,7 @@ impl WaitingCalls {
         session_end: impl Future<Output = ()> + Send + 'static,
     ) -> Expiry {
         let all = Arc::downgrade(&self.all);
-        let take = move || all.upgrade().and_then(|all| locked(&all).remove(&state));
+        let take = move || all.upgrade().and_then(|all| all.lock().remove(&state));
         let expiring = tokio::spawn(async move {
             // A call that a retry has removed when the session ends can be stored again until it expires.
             if timeout_at(until, session_end).await.is_ok()
@@ -184,7 +181,7 @@ impl WaitingCalls {
     /// sent, or all calls of a disconnected client with a session if `request` is `None`.
     pub(super) fn end(&self, client: &ServerHandle, request: Option<RequestKey>) {
         let ended: Vec<WaitingCall> = {
-            let mut all = locked(&self.all);
+            let mut all = self.all.lock();
             let is_ended = |_: &String, waiting: &mut WaitingCall| {
                 let (endpoint, key) = waiting.request;
                 let is_named = match request {
@@ -205,19 +202,19 @@ impl WaitingCalls {
 
     /// Returns true if this `requestState` identifies a waiting call.
     pub(super) fn is_stored(&self, state: &str) -> bool {
-        locked(&self.all).contains_key(state)
+        self.all.lock().contains_key(state)
     }
 
     /// Returns true if this `requestState` identifies a waiting call of this principal.
     pub(super) fn is_waiting(&self, state: &str, principal: Option<&str>) -> bool {
-        let all = locked(&self.all);
+        let all = self.all.lock();
         let waiting = all.get(state);
         waiting.is_some_and(|waiting| waiting.owner.as_deref() == principal)
     }
 
     /// Stores a call again under the same `requestState`.
     pub(super) fn store_again(&self, waiting: WaitingCall) {
-        let mut all = locked(&self.all);
+        let mut all = self.all.lock();
         // The lock is held, so the task that ends the call at this time has not run yet.
         if Instant::now() < waiting.until {
             all.insert(waiting.state.clone(), waiting);
@@ -235,7 +232,7 @@ impl WaitingCalls {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<WaitingCall, PeerError> {
         let binding = request.retry_binding();
-        let mut all = locked(&self.all);
+        let mut all = self.all.lock();
         let waiting = all.get(state);
         let is_its = waiting.is_some_and(|waiting| waiting.binding == binding);
         let taken = is_its.then(|| all.remove(state)).flatten();

@@ -5,10 +5,10 @@
 //! Its request to the client is refused, and the server decides whether the call can succeed without the answer.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{IncomingRequest, JsonObject, Lifecycle, Outcome, PeerError};
 use mcp_exact_transport::RequestContext;
+use parking_lot::Mutex;
 
 /// Maximum number of characters of the server's answer in the message of the error.
 const MAX_ANSWER_LENGTH: usize = 200;
@@ -16,27 +16,23 @@ const MAX_ANSWER_LENGTH: usize = 200;
 /// Names of the capabilities that the refused requests of a server needed during one call, with dots between their
 /// parts.
 #[derive(Debug, Default)]
-pub(super) struct UndeclaredCapabilities(Mutex<BTreeSet<String>>);
+pub(crate) struct UndeclaredCapabilities(Mutex<BTreeSet<String>>);
 
 impl UndeclaredCapabilities {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records the capability that a refused request of the server needed.
-    pub(super) fn add(&self, capability: String) {
-        self.lock().insert(capability);
+    pub(crate) fn add(&self, capability: String) {
+        self.0.lock().insert(capability);
     }
 
     /// Returns the error that answers the call instead of its outcome: the call has failed, and during the call the
     /// server needed capabilities that the client has not declared. Returns `None` for other calls, and for clients of
     /// revisions without the error.
-    pub(super) fn error_of(
+    pub(crate) fn error_of(
         &self,
         request: &IncomingRequest<RequestContext>,
         outcome: &Outcome,
     ) -> Option<PeerError> {
-        let missing = self.lock();
+        let missing = self.0.lock();
         if missing.is_empty() || request.spec().lifecycle() != Lifecycle::Discover {
             return None;
         }
