@@ -37,12 +37,13 @@ pub struct Limits {
     processes: usize,
     /// Largest number of sockets, those of servers over HTTP included.
     sockets: usize,
-    /// Largest answer that one connection of a client may hold without reading it, in bytes.
-    answer: usize,
+    /// Largest queue of one event stream behind the answers that are not read, in bytes.
+    queue: usize,
 }
 
 impl Limits {
-    /// Returns the largest memory of the gateway, without answers that clients do not read and without the processes of servers.
+    /// Returns the largest memory of the gateway, without what waits in event streams that clients do not read and without the
+    /// processes of servers.
     pub fn memory(&self) -> usize {
         self.lines.iter().filter_map(|limit| limit.memory).sum()
     }
@@ -54,7 +55,7 @@ impl Limits {
             lines: Vec::new(),
             processes: 0,
             sockets: 0,
-            answer: setup.options.limits.message_bytes,
+            queue: http.stream_bytes,
         };
         if setup.listen.is_some() {
             limits.add_clients(setup, http, listen);
@@ -122,6 +123,16 @@ impl Limits {
                 bytes(message),
             ],
             Some(COPIES * bodies),
+            "[limits] body-bytes",
+        );
+        self.add(
+            "answers not yet read",
+            [
+                bytes(bodies),
+                bytes((http.body_bytes / 4).max(message)),
+                bytes(message),
+            ],
+            Some(bodies),
             "[limits] body-bytes",
         );
         let log = MemoryEventLogLimits::default();
@@ -240,8 +251,8 @@ impl Limits {
             self.sockets
         ))?;
         out.line(&text!(
-            "besides: answers that clients do not read, up to {} for each connection, and the memory of the processes",
-            Untrusted(&bytes(self.answer))
+            "besides: what waits behind an unread answer of an event stream, up to {} for each, and the memory of the processes",
+            Untrusted(&bytes(self.queue))
         ))
     }
 }

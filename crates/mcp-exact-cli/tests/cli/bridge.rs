@@ -403,12 +403,13 @@ url = "http://127.0.0.1:1/mcp"
         "connections of clients 20 10 256 streams 2.9 MiB [limits] connections",
         "sessions 9 5 432 KiB 3.8 MiB [limits] sessions",
         "messages not yet answered 4 MiB 1 MiB 1 MiB 16 MiB [limits] body-bytes",
+        "answers not yet read 4 MiB 1 MiB 1 MiB 4 MiB [limits] body-bytes",
         "messages of servers that arrive 2 MiB - 1 MiB 8 MiB message-budget",
         "requests and sessions per second - 5 - - [limits] per-second",
         "connections to servers 14 8, an address 12 7 a server 15.1 MiB [limits] server-connections",
         "connections to servers of sessions 22 12 11 a server 23.8 MiB [limits] session-connections",
         "calls that wait for their client 6 6 3 a server - [limits] waiting-calls",
-        "at most: 329.7 MiB of memory, 20 processes of servers, 38 sockets",
+        "at most: 333.7 MiB of memory, 20 processes of servers, 38 sockets",
     ] {
         assert!(
             lines.iter().any(|printed| printed == line),

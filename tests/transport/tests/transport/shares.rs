@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact_session::{IncomingRequest, JsonObject, Reply, ServerEvent};
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, Progress, Reply, ServerEvent};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
 use mcp_exact_transport::http::server::{HttpServerOptions, ListenOptions};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 use crate::wire::{Tokens, start};
 
@@ -199,4 +200,64 @@ async fn sessions_begin_when_they_are_admitted() {
         let reply = server.send("POST", &headers, INITIALIZE).await;
         assert_eq!((reply.status, reply.header("retry-after")), (status, after));
     }
+}
+
+/// An answer counts until its client has read it: one that reads nothing gets no further large ones, and leaves room for others.
+#[tokio::test]
+async fn answers_count_until_they_are_read() {
+    /// Size of an answer, which the buffers of a connection do not take.
+    const ANSWER: usize = 24 << 20;
+    /// Size of an answer of an event stream, which may queue 8 MiB.
+    const EVENT: usize = 6 << 20;
+    let handler = |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+        if let ServerEvent::Request(request) = event {
+            let tool = request.param("name").map(|name| name.text().to_owned());
+            let has_events = tool.as_deref() == Some(r#""events""#);
+            if has_events {
+                let progress = Progress::new(0.5);
+                server.progress(request.key, &progress).expect("it is sent");
+            }
+            let text = "x".repeat(if has_events { EVENT } else { ANSWER });
+            let result = JsonObject::from_iter([("x", Json::string(&text))]);
+            let reply = Reply::Result(result.into());
+            server.reply(request.key, reply).expect("it is answered");
+        }
+    };
+    let options = HttpServerOptions {
+        body_bytes: 56 << 20,
+        authenticate: Some(Arc::new(Tokens)),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start_handler(Arc::new(handler), options).await;
+    let begin = async |token: &str, tool: &str| {
+        let (headers, body) = stateless_call(1, tool, "");
+        let token = format!("Bearer {token}");
+        let mut all = vec![("Authorization", &*token)];
+        all.extend(headers.iter().map(|(name, value)| (*name, &**value)));
+        let request = server.request("/", "POST", &all, &body);
+        let mut stream = server.open(&request).await;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.expect("an answer");
+        (String::from_utf8_lossy(&head[9..]).into_owned(), stream)
+    };
+    let (status, red) = begin("red", "x").await;
+    assert_eq!(status, "200");
+    assert_eq!(begin("red", "x").await.0, "429");
+    let (status, blue) = begin("blue", "x").await;
+    assert_eq!(status, "200");
+    assert_eq!(begin("green", "x").await.0, "503");
+    let length = async |mut stream: TcpStream| {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.expect("the rest");
+        rest.len()
+    };
+    let (status, events) = begin("red", "events").await;
+    assert_eq!(status, "200", "its head was sent before the answer");
+    assert!(length(events).await < EVENT, "the stream ends");
+    assert!(length(red).await > ANSWER);
+    drop(blue);
+    // What was written does not count, as soon as the server has noticed.
+    while begin("green", "x").await.0 != "200" {}
+    let (_, events) = begin("red", "events").await;
+    assert!(length(events).await > EVENT);
 }

@@ -82,7 +82,7 @@ pub(super) async fn open(
         }
     });
     body.keep((session.enter(), end));
-    Ok(events(body))
+    inner.count_unread(events(body), Holder::of(request))
 }
 
 /// Keeps a record of a session in the session store as long as the session exists.

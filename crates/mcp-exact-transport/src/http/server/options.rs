@@ -206,7 +206,8 @@ pub struct HttpServerOptions {
     pub client_bytes: usize,
     /// Maximum size of the bodies of all requests that have not ended, in bytes; one client may have a quarter of it, and at least
     /// one message. A body counts from its first byte until its request is answered, with one kibibyte for the request. Beyond
-    /// the limit, requests are answered with status 503, or 429 for a client above its part.
+    /// the limit, requests are answered with status 503, or 429 for a client above its part. The same limit holds for the answers
+    /// that are being written, besides: beyond it, an answer is replaced by such a status, and an event stream ends.
     pub body_bytes: usize,
     /// Lifetime of an unused session, measured from the end of its last request or event stream. A call whose client
     /// has lost its connection continues for this time.

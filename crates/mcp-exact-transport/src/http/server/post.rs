@@ -51,7 +51,8 @@ where
 {
     checks::check_post_types(&request.parts.headers)?;
     let (body, held) = read_body(inner, &request, body).await?;
-    let mut taken = take(inner, &request, &body, held).await;
+    let taken = take(inner, &request, &body, held).await;
+    let mut taken = taken.and_then(|response| inner.count_unread(response, Holder::of(&request)));
     if let Err(refusal) = &mut taken {
         name_request(refusal, &body);
     }

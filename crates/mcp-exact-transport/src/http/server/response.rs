@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -15,6 +15,7 @@ use mcp_exact_session::PeerError;
 
 use super::body::EventStream;
 use super::metrics::Counters;
+use super::shares::{Reached, Unread};
 use crate::endpoint::request_id;
 use crate::http::{EVENT_STREAM, JSON};
 
@@ -27,6 +28,8 @@ pub struct ResponseBody {
     kind: Kind,
     /// Counters to which the bytes are added while they are sent.
     counters: Option<Arc<Counters>>,
+    /// Where the bytes of an event stream count until they are written.
+    unread: Option<Unread>,
 }
 
 /// Content of a response body.
@@ -42,6 +45,7 @@ impl ResponseBody {
         Self {
             kind,
             counters: None,
+            unread: None,
         }
     }
 
@@ -60,11 +64,29 @@ impl ResponseBody {
         self.counters = Some(Arc::clone(counters));
     }
 
+    /// Counts the bytes of this body as unread until they are written.
+    pub(super) fn count_unread(&mut self, unread: Unread) -> Result<(), Reached> {
+        match &mut self.kind {
+            Kind::Whole(whole) => {
+                *whole = whole.take().map(|bytes| unread.count(bytes)).transpose()?
+            }
+            Kind::Events(_) => self.unread = Some(unread),
+        }
+        Ok(())
+    }
+
     /// Returns the next bytes of the body; `None` at its end.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
-            Kind::Events(events) => events.poll_next(cx),
+            Kind::Events(events) => {
+                let next = ready!(events.poll_next(cx));
+                // The stream of a client that reads too slowly ends.
+                Poll::Ready(next.and_then(|bytes| match &self.unread {
+                    Some(unread) => unread.count(bytes).ok(),
+                    None => Some(bytes),
+                }))
+            }
         }
     }
 

@@ -27,9 +27,9 @@ use super::bus::{self, Announcer};
 use super::endpoints::Hooks;
 use super::metrics::{Counters, HttpMetrics};
 use super::options::{AuthError, Authenticated, HttpServerOptions, ResponseHeaders, TokenExpiry};
-use super::response::{Refusal, ResponseBody, document, empty, refuse};
+use super::response::{Refusal, ResponseBody, document, empty, refuse, too_many, unavailable};
 use super::session::Sessions;
-use super::shares::Shares;
+use super::shares::{Holder, Reached, Shares, Unread};
 use super::{checks, cors, get, legacy, post};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::store::BusSubscription;
@@ -66,6 +66,8 @@ pub(super) struct Inner {
     has_sweeper: AtomicBool,
     /// Bytes of the bodies of requests that have not ended.
     pub(super) bodies: Arc<Shares>,
+    /// Bytes of answers that clients have not read.
+    answers: Arc<Shares>,
     /// Counters of the service.
     pub(super) counters: Arc<Counters>,
     /// Random number that identifies the service on the change bus, unless [`HttpService::join`] has replaced it.
@@ -113,6 +115,7 @@ impl HttpService {
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
                 bodies: Arc::default(),
+                answers: Arc::default(),
                 counters: Arc::default(),
                 origin: AtomicU64::new(random_number()),
                 subscription: OnceLock::new(),
@@ -511,6 +514,29 @@ impl Inner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         listeners.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Counts the body of a response until its client has read it.
+    pub(super) fn count_unread(
+        &self,
+        mut response: Response<ResponseBody>,
+        holder: Holder,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let unread = Unread {
+            shares: Arc::clone(&self.answers),
+            holder,
+            limits: self.body_limits(),
+        };
+        match response.body_mut().count_unread(unread) {
+            Ok(()) => Ok(response),
+            Err(Reached::Total) => Err(unavailable(
+                "too many bytes of answers that clients do not read; the server may have done the work",
+            )),
+            Err(Reached::OfClient) => Err(too_many(
+                "too many bytes of answers that this client does not read; read them first. The server may have done the work",
+                1,
+            )),
+        }
     }
 
     /// Returns the limits in bytes of the bodies of all clients, and of one client.

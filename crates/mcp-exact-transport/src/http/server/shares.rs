@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use mcp_exact_session::Principal;
 
 use super::listen::RemoteAddress;
@@ -138,5 +139,46 @@ impl Drop for Share {
     fn drop(&mut self) {
         let mut held = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.remove(&self.holder, self.amount);
+    }
+}
+
+/// Size up to which bytes that are being written are not counted.
+const FREE_BYTES: usize = 4 << 10;
+
+/// Answers that one client has not read yet: bytes count from the moment when they are ready until they are written.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) shares: Arc<Shares>,
+    pub(super) holder: Holder,
+    /// Maximum number of bytes of all clients, and of this one.
+    pub(super) limits: (usize, usize),
+}
+
+impl Unread {
+    /// Counts bytes until they are dropped, which is when they are written or their connection ends.
+    pub(super) fn count(&self, bytes: Bytes) -> Result<Bytes, Reached> {
+        if bytes.len() <= FREE_BYTES {
+            return Ok(bytes);
+        }
+        let mut share = self.shares.begin(self.holder.clone());
+        // One answer always fits.
+        let (all, own) = self.limits;
+        share.grow(bytes.len(), (all.max(bytes.len()), own.max(bytes.len())))?;
+        Ok(Bytes::from_owner(CountedBytes {
+            bytes,
+            _share: share,
+        }))
+    }
+}
+
+/// Bytes with their share.
+struct CountedBytes {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
