@@ -37,3 +37,25 @@ fn folders_import_downwards() {
         }
     }
 }
+
+/// Each row of the table of attacks names a test that exists.
+#[test]
+fn attacks_have_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let rows = include_str!("../attacks.md").lines();
+    let rows: Vec<&str> = rows.filter(|line| line.contains(".rs` `")).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for row in rows {
+        let mut quoted = row.rsplit('`').skip(1).step_by(2);
+        let (test, file) = (
+            quoted.next().expect("a test"),
+            quoted.next().expect("a file"),
+        );
+        let text = fs::read_to_string(root.join(file)).expect(file);
+        let function = text.find(&format!("fn {test}() {{"));
+        let before = &text[..function.unwrap_or_else(|| panic!("{file} has no {test}"))];
+        let before = before.trim_end().trim_end_matches("async").trim_end();
+        let attribute = before.lines().next_back();
+        assert!(attribute.is_some_and(|line| line.contains("test")), "{row}");
+    }
+}
