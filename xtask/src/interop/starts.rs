@@ -197,6 +197,6 @@ fn second_client(command: &[OsString], program: &Path) -> anyhow::Result<Duratio
     };
     inspect()?;
     // The processes for the next client have started meanwhile.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(20));
     inspect()
 }
