@@ -241,7 +241,8 @@ impl Bridge {
         let shared = Arc::clone(&self.0);
         options.admit_session.get_or_insert_with(|| {
             Arc::new(move |principal, address| {
-                shared.admit_session(Holder::of_client(principal, address))
+                let admitted = shared.admit_client(Holder::of_client(principal, address));
+                admitted.map(drop).map_err(|(_, wait)| wait)
             })
         });
         mcp_exact_transport::http::server::HttpService::new(settings, handler, options)

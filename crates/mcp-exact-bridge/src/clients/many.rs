@@ -29,14 +29,6 @@ use lists::{Entries, LISTS, List};
 /// Time limit for the answer of one server to a list that is needed to find a name.
 const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Destination of a request.
-enum Destination {
-    /// The server with this index receives the request, with these params.
-    One(usize, Option<JsonObject>),
-    /// The servers receive the request in turn, until a server has the item that the request names.
-    First(Target),
-}
-
 impl SharedState {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(
@@ -64,12 +56,17 @@ impl SharedState {
             let server = server.ok_or_else(|| self.refuse(&request, tasks::unknown_task()))?;
             return self.relay_to(gate, server, client, request).await;
         }
-        match self.destination(gate, client, &request).await? {
-            Destination::One(server, params) => {
+        match Target::of(request.method(), request.params()) {
+            Target::Named(kind, name) => {
+                let (server, own) = self.find(gate, kind, &name, client, &request).await?;
+                let params = request.params();
+                let params =
+                    params.map(|params| target::renamed(request.method(), params, "name", &own));
                 let request = request.with_call(request.method(), params);
                 self.relay_to(gate, server, client, request).await
             }
-            Destination::First(target) => self.relay_to_first(gate, target, client, &request).await,
+            Target::Missing("name") => Err(self.refuse(&request, target::missing_member("name"))),
+            target => self.relay_to_first(gate, target, client, &request).await,
         }
     }
 
@@ -116,7 +113,7 @@ impl SharedState {
     ) -> Option<usize> {
         self.find_server(client, request, |backend, session| match session {
             Some(session) => session.has_task(request),
-            None => backend.stateless.has_task(backend, request),
+            None => backend.stateless.has_task(request),
         })
     }
 
@@ -208,31 +205,9 @@ impl SharedState {
     ) -> Reply {
         let relayed = match self.session(client, admitted.request(), server) {
             Some(session) => session.relay(&admitted).await,
-            None => backend.stateless.relay(backend, client, &admitted).await,
+            None => backend.stateless.relay(client, &admitted).await,
         };
         relayed.unwrap_or_else(Reply::Error)
-    }
-
-    /// Returns the destination of a request: the server of the tool or prompt that it names, or else the first server that
-    /// has the item.
-    async fn destination(
-        self: &Arc<Self>,
-        gate: &Gate,
-        client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
-    ) -> Result<Destination, PeerError> {
-        let target = Target::of(request.method(), request.params());
-        match target {
-            Target::Named(kind, name) => {
-                let (server, own) = self.find(gate, kind, &name, client, request).await?;
-                let params = request.params();
-                let params =
-                    params.map(|params| target::renamed(request.method(), params, "name", &own));
-                Ok(Destination::One(server, params))
-            }
-            Target::Missing("name") => Err(self.refuse(request, target::missing_member("name"))),
-            target => Ok(Destination::First(target)),
-        }
     }
 
     /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
@@ -276,7 +251,7 @@ impl SharedState {
         request.state.as_ref()?;
         self.find_server(client, request, |backend, session| match session {
             Some(session) => session.is_server_of_retry(request),
-            None => backend.stateless.is_server_of_retry(backend, request),
+            None => backend.stateless.is_server_of_retry(request),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::{
     IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome, ServerSettings,
@@ -22,7 +23,7 @@ use crate::route::backends::Backends;
 use crate::route::server::Server;
 use crate::route::session::Session;
 use crate::route::uris::KnownUris;
-use crate::servers::connection::EVERY_LIST;
+use crate::servers::connection::publish_every_list;
 
 /// State that all clones of a bridge share.
 pub(crate) struct SharedState {
@@ -122,42 +123,31 @@ impl SharedState {
         &self,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<Admission>, PeerError> {
+        let admitted = self.admit_client(Holder::of(request));
+        admitted.map_err(|(error, _)| self.refuse(request, error))
+    }
+
+    /// Counts a request, or the begin of a session, of a client; returns an error, and the time to wait, if the client has reached
+    /// a limit.
+    pub(crate) fn admit_client(
+        &self,
+        client: Holder,
+    ) -> Result<Option<Admission>, (PeerError, Duration)> {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
         };
-        let client = Holder::of(request);
-        match self.principals.admit(&limits, client, Instant::now()) {
-            Ok(admitted) => Ok(Some(admitted)),
-            Err(over) => {
-                let error = PeerError::from(over);
-                self.counters.count_refused(&error);
-                Err(self.refuse(request, error))
-            }
-        }
-    }
-
-    /// Counts the begin of a session towards the requests per second of its client; returns the time to wait if the client has
-    /// reached a limit.
-    #[cfg(feature = "http-server")]
-    pub(crate) fn admit_session(&self, client: Holder) -> Result<(), std::time::Duration> {
-        let Some(limits) = self.live.rules().limits else {
-            return Ok(());
-        };
         let admitted = self.principals.admit(&limits, client, Instant::now());
-        admitted.map(drop).map_err(|over| {
-            let wait = over.wait.unwrap_or(std::time::Duration::from_secs(1));
-            self.counters.count_refused(&PeerError::from(over));
-            wait
+        admitted.map(Some).map_err(|over| {
+            let wait = over.wait.unwrap_or(Duration::from_secs(1));
+            let error = PeerError::from(over);
+            self.counters.count_refused(&error);
+            (error, wait)
         })
     }
 
     /// Notifies all clients that lists may have changed.
     pub(crate) fn announce(&self) {
-        for client in self.clients() {
-            for change in EVERY_LIST {
-                client.publish(&change);
-            }
-        }
+        self.clients().iter().for_each(publish_every_list);
         self.updates.send_modify(|updates| *updates += 1);
     }
 

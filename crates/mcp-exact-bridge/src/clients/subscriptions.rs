@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_exact_session::{Filter, PeerError, Principal};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -13,7 +14,7 @@ use crate::around::gate::Gate;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
 use crate::route::stateless::{OnEstablished, SubscriptionRequest};
-use crate::servers::connection::EVERY_LIST;
+use crate::servers::connection::publish_every_list;
 use crate::servers::tasks;
 
 impl SharedState {
@@ -43,11 +44,21 @@ impl SharedState {
         let mut listening = JoinSet::new();
         let mut listened = BTreeSet::new();
         let is_acknowledged = Arc::new(AtomicBool::new(false));
+        // Resources that servers have accepted so far; `None` if one of them could not be asked.
+        let honoured = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let acknowledge = {
             let (request, is_acknowledged) = (request.clone(), Arc::clone(&is_acknowledged));
+            let (honoured, missing) = (Arc::clone(&honoured), Arc::clone(&missing));
             move || {
                 if !is_acknowledged.swap(true, Ordering::AcqRel) {
-                    request.acknowledge(accepted.clone());
+                    let mut accepted = accepted.clone();
+                    // A server that is late or unreachable may accept what no other one has.
+                    if missing.load(Ordering::Acquire) == 0
+                        && let Some(honoured) = &*honoured.lock()
+                    {
+                        accepted.uris.retain(|uri| honoured.contains(uri));
+                    }
+                    request.acknowledge(accepted);
                 }
             }
         };
@@ -67,16 +78,19 @@ impl SharedState {
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
                 let is_acknowledged = Arc::clone(&is_acknowledged);
+                let honoured = Arc::clone(&honoured);
                 // The subscription is acknowledged after all servers have answered, or those that are ready in time.
-                let established: OnEstablished = Arc::new(move || {
+                let established: OnEstablished = Arc::new(move |uris| {
+                    match (&mut *honoured.lock(), uris) {
+                        (Some(honoured), Some(uris)) => honoured.extend(uris.iter().cloned()),
+                        (honoured, _) => *honoured = None,
+                    }
                     if counted.swap(true, Ordering::AcqRel) {
                         return;
                     }
                     let is_last = missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if is_acknowledged.load(Ordering::Acquire) {
-                        for change in EVERY_LIST {
-                            client.publish(&change);
-                        }
+                        publish_every_list(&client);
                     } else if is_last {
                         acknowledge();
                     }
@@ -98,9 +112,7 @@ impl SharedState {
                 () = sleep_until(acknowledged_by),
                     if has_many && !is_acknowledged.load(Ordering::Acquire) => acknowledge(),
                 _ = updates.changed() => {
-                    for change in EVERY_LIST {
-                        request.client.publish(&change);
-                    }
+                    publish_every_list(&request.client);
                 }
             }
         }
@@ -110,9 +122,7 @@ impl SharedState {
     fn tasks_of_filter(&self, filter: &Filter, principal: Option<&Principal>) -> BTreeSet<String> {
         let backends = self.backends.all();
         let known = backends.iter().flat_map(|backend| {
-            let known = backend
-                .stateless
-                .tasks_of_filter(backend, filter, principal);
+            let known = backend.stateless.tasks_of_filter(filter, principal);
             known.into_values()
         });
         known.collect()
@@ -137,19 +147,17 @@ async fn listen_to(
             return ended;
         }
         if backend.is_removed() {
-            established();
+            established(None);
             return Ok(());
         }
         // An unreachable server does not delay the changes of the other servers.
-        established();
+        established(None);
         tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
         backend.wait_until_retry().await;
         let client = request.client.clone();
-        begin = Arc::new(move || {
+        begin = Arc::new(move |_| {
             // Changes may have been missed while the server was unreachable.
-            for change in EVERY_LIST {
-                client.publish(&change);
-            }
+            publish_every_list(&client);
         });
     }
 }

@@ -127,7 +127,7 @@ impl Bridge {
         shared.backends.add(Arc::clone(&backend));
         for sessions in state.sessions.values_mut() {
             if let Some(session) = sessions.first() {
-                let session = Session::with_other_server(session, &backend);
+                let session = Session::new(session.client(), session.info().clone(), &backend);
                 session.connect_in_background();
                 sessions.push(session);
             }

@@ -7,9 +7,9 @@ use mcp_exact_session::{CallOptions, IncomingRequest, JsonObject, Outcome, PeerE
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
 use crate::around::hooks::MessageHooks;
-use crate::around::losses::Losses;
 use crate::route::relay::{self, ProgressReceiver};
 use crate::route::translate::Translation;
+use crate::servers::backend::Backend;
 use crate::servers::connection::Connection;
 use crate::servers::errors::{self, RelayError};
 use crate::servers::tools::KnownTools;
@@ -30,18 +30,17 @@ impl<'a> RelayedCall<'a> {
     pub(crate) fn new(
         request: &'a IncomingRequest<RequestContext>,
         connection: &'a Arc<Connection>,
-        losses: Losses,
+        backend: &'a Backend,
         messages: MessageHooks,
-        tools: &'a KnownTools,
     ) -> Self {
-        let losses = losses.of_server(&connection.repairs);
+        let losses = backend.losses().of_server(&connection.repairs);
         let translation = Translation::new(request.revision(), connection.info.revision, losses);
         Self {
             request,
             connection,
             translation: translation.of_request(&request.context().app_data),
             messages,
-            tools,
+            tools: &backend.tools,
         }
     }
 

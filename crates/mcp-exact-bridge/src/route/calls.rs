@@ -93,7 +93,7 @@ impl SharedCalls {
         request: &IncomingRequest<RequestContext>,
         messages: &MessageHooks,
     ) -> SharedCall<'_> {
-        let (undeclared, holder) = (Arc::default(), Holder::of(request));
+        let undeclared = Arc::default();
         let relayed = RelayedRequest {
             client: client.clone(),
             request: request.key,
@@ -101,8 +101,11 @@ impl SharedCalls {
             undeclared: Arc::clone(&undeclared),
         };
         let mut calls = self.0.lock();
-        calls.is_mixed |= calls.holder.as_ref().is_some_and(|known| *known != holder);
-        calls.holder.get_or_insert(holder);
+        if !calls.is_of_session {
+            let holder = Holder::of(request);
+            calls.is_mixed |= calls.holder.as_ref().is_some_and(|known| *known != holder);
+            calls.holder.get_or_insert(holder);
+        }
         calls.by_key.insert(key, relayed);
         drop(calls);
         SharedCall {

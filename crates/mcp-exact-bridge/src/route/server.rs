@@ -36,7 +36,7 @@ impl Server {
         live: &Arc<LiveRules>,
     ) -> Arc<Self> {
         let backend = Backend::new(name, is_one_of_many, upstream, options, live);
-        let stateless = Stateless::new(&backend.name, options, live, &backend.tools);
+        let stateless = Stateless::new(&backend);
         Arc::new(Self { backend, stateless })
     }
 
@@ -51,7 +51,7 @@ impl Server {
     ) -> Result<(), PeerError> {
         let replaced = self.replaced();
         tokio::select! {
-            ended = self.stateless.listen(&self.backend, request, filter, principal, established) => ended,
+            ended = self.stateless.listen(request, filter, principal, established) => ended,
             () = replaced => Ok(()),
         }
     }

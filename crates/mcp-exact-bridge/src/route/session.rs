@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
     CallOptions, ClientNotification, IncomingRequest, Json, JsonObject, Level, Lifecycle, Outcome,
-    PeerError, Principal, Reply, RequestInput, ServerRequestKey, SessionInfo,
+    PeerError, Principal, Reply, RequestInput, Revision, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use parking_lot::Mutex;
@@ -32,7 +32,7 @@ use crate::route::relay::{self, InputRequired, ProgressReceiver};
 use crate::route::server::Server;
 use crate::route::translate::{Translation, newest};
 use crate::servers::client_side::ClientSide;
-use crate::servers::connection::{Connection, EVERY_LIST, subscribe_again};
+use crate::servers::connection::{Connection, publish_every_list, subscribe_again};
 use crate::servers::errors::{RelayError, answered};
 use crate::servers::tasks;
 
@@ -95,9 +95,9 @@ impl Session {
         })
     }
 
-    /// Creates a session of the same client with another server.
-    pub(crate) fn with_other_server(other: &Self, backend: &Arc<Server>) -> Arc<Self> {
-        Self::new(&other.client, other.info.clone(), backend)
+    /// Returns negotiated revision, identity and capabilities of the client.
+    pub(crate) fn info(&self) -> &SessionInfo {
+        &self.info
     }
 
     /// Returns the handle of the gateway's endpoint that serves the client.
@@ -178,9 +178,7 @@ impl Session {
         }
         if was_open {
             // A restarted server may have other tools, prompts and resources.
-            for change in EVERY_LIST {
-                self.client.publish(&change);
-            }
+            publish_every_list(&self.client);
         }
         Ok(connection)
     }
@@ -221,7 +219,7 @@ impl Session {
         if tasks.is_some() {
             declared = declared.view().with([("tasks", None)]).into();
         }
-        let translation = self.translation_to_newest();
+        let translation = self.translation_to(newest());
         let mut capabilities = translation.definition("ClientCapabilities", &declared)?;
         if let Some(tasks) = tasks {
             capabilities.insert("tasks", tasks);
@@ -229,18 +227,9 @@ impl Session {
         Ok(capabilities)
     }
 
-    /// Returns the translation from the revision of the client to the newest revision.
-    fn translation_to_newest(&self) -> Translation {
-        Translation::new(self.info.revision, newest(), self.backend.losses())
-    }
-
-    /// Returns the translation from the revision of the client to the revision of a connection.
-    fn translation_to(&self, connection: &Connection) -> Translation {
-        Translation::new(
-            self.info.revision,
-            connection.info.revision,
-            self.backend.losses(),
-        )
+    /// Returns the translation from the revision of the client to another one.
+    fn translation_to(&self, revision: Revision) -> Translation {
+        Translation::new(self.info.revision, revision, self.backend.losses())
     }
 
     /// Returns the hooks on messages other than requests of the client and their results.
@@ -276,13 +265,7 @@ impl Session {
         let kept = state.and_then(relay::SessionCallState::read);
         match kept {
             Some(kept) => kept.server == self.backend.name,
-            None => {
-                self.backend.is_shared()
-                    && self
-                        .backend
-                        .stateless
-                        .is_server_of_retry(&self.backend, request)
-            }
+            None => self.backend.is_shared() && self.backend.stateless.is_server_of_retry(request),
         }
     }
 
@@ -300,13 +283,7 @@ impl Session {
             return Ok(self.subscribe(request)?);
         }
         let (backend, messages) = (&self.backend, self.messages());
-        let call = RelayedCall::new(
-            request,
-            connection,
-            backend.losses(),
-            messages,
-            &backend.tools,
-        );
+        let call = RelayedCall::new(request, connection, backend, messages);
         let relays_tasks = self.relays_tasks(connection);
         let params = if relays_tasks {
             self.task_params(request)?
@@ -373,7 +350,7 @@ impl Session {
         let params = self
             .messages()
             .pass(kind, method, notification.params().cloned());
-        let translation = self.translation_to(&connection);
+        let translation = self.translation_to(connection.info.revision);
         let params = params
             .and_then(|params| translation.notification(method, params.as_ref(), Role::Client));
         relay::notify(method, params, |params| {

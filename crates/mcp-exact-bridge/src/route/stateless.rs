@@ -16,7 +16,6 @@ mod tasks;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, Filter, IncomingRequest, Json, Lifecycle, Outcome, PeerError, Principal, Reply,
@@ -32,10 +31,8 @@ pub(crate) use self::listening::{OnEstablished, SubscriptionRequest};
 use self::sealing::{Binding, ProcessKey};
 use self::waiting::{STATE_PREFIX, WaitingCalls, unknown_state_error};
 use crate::around::gate::Admitted;
-use crate::around::hooks::{Hooks, MessageHooks};
+use crate::around::hooks::MessageHooks;
 use crate::around::limits::Holder;
-use crate::around::live::LiveRules;
-use crate::around::options::Options;
 use crate::route::call::RelayedCall;
 use crate::route::calls::SharedCalls;
 use crate::route::relay::ProgressReceiver;
@@ -45,49 +42,32 @@ use crate::servers::client_side::ClientSide;
 use crate::servers::connection::Connection;
 use crate::servers::errors::{RelayError, answered};
 use crate::servers::tasks::is_extension_request;
-use crate::servers::tools::KnownTools;
 
 /// State that all clients without sessions share.
 pub(crate) struct Stateless {
+    /// The server.
+    backend: Arc<Backend>,
     /// Connections to the server, which the requests of each owner share.
     connections: Arc<Connections>,
     /// Subscriptions at the server, which equal subscriptions of clients share.
     subscriptions: Subscriptions,
-    /// Hooks of the application.
-    hooks: Hooks,
-    /// Name of the server.
-    server: String,
-    /// Time limit for a sign of life of the server.
-    check_within: Duration,
-    /// Current rules.
-    live: Arc<LiveRules>,
     /// Key that binds the `requestState` of servers; `None` if the system provides no random numbers.
     seal: Option<Arc<dyn Seal>>,
-    /// Cache of the server's tools.
-    tools: Arc<KnownTools>,
     /// Calls that wait for the client's answers, by the `requestState` that the client has received.
     waiting: WaitingCalls,
 }
 
 impl Stateless {
-    pub(crate) fn new(
-        server: &str,
-        options: &Options,
-        live: &Arc<LiveRules>,
-        tools: &Arc<KnownTools>,
-    ) -> Self {
-        let connections = Arc::new(Connections::new(options));
+    pub(crate) fn new(backend: &Arc<Backend>) -> Self {
+        let connections = Arc::new(Connections::new(backend));
+        let options = &backend.options;
         Self {
-            hooks: options.hooks.clone(),
-            server: server.to_owned(),
+            backend: Arc::clone(backend),
             subscriptions: Subscriptions::new(&connections),
-            check_within: options.request_timeout.idle,
-            live: Arc::clone(live),
             seal: options.seal.clone().or_else(|| {
                 let key = ProcessKey::random()?;
                 Some(Arc::new(key) as Arc<dyn Seal>)
             }),
-            tools: Arc::clone(tools),
             waiting: WaitingCalls::new(options, &connections),
             connections,
         }
@@ -106,16 +86,15 @@ impl Stateless {
     /// Relays changes to a subscription, see [`Server::listen`](crate::route::server::Server::listen).
     pub(crate) async fn listen(
         &self,
-        backend: &Arc<Backend>,
         request: &SubscriptionRequest,
         filter: &Filter,
         principal: Option<Principal>,
         established: OnEstablished,
     ) -> Result<(), PeerError> {
-        let tasks = self.tasks_of_filter(backend, filter, principal.as_ref());
-        let listening =
-            self.subscriptions
-                .listen(backend, request, filter, (principal, tasks), established);
+        let tasks = self.tasks_of_filter(filter, principal.as_ref());
+        let listening = self
+            .subscriptions
+            .listen(request, filter, (principal, tasks), established);
         listening.await
     }
 
@@ -127,13 +106,12 @@ impl Stateless {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(
         &self,
-        backend: &Backend,
         client: &ServerHandle,
         admitted: &Admitted,
     ) -> Result<Reply, PeerError> {
         let request = admitted.request();
         if is_extension_request(request) {
-            return self.relay_task_request(backend, client, request).await;
+            return self.relay_task_request(client, request).await;
         }
         let (owner, holder) = (self.owner(request)?, Holder::of(request));
         let state = request.state.as_deref();
@@ -143,7 +121,7 @@ impl Stateless {
             let waiting = self.waiting.take(state, request)?;
             return self.resume(client, request, waiting).await;
         }
-        let negotiation = backend.profile().await?.negotiation;
+        let negotiation = self.backend.profile().await?.negotiation;
         let has_sessions = negotiation.lifecycle == Lifecycle::Initialize;
         // A server without sessions may be a bridge, too, and know the state.
         if state.is_some() && has_sessions {
@@ -152,13 +130,12 @@ impl Stateless {
         let needs_lease = has_sessions && owner.client.supports_input_requests();
         loop {
             let relayed = if needs_lease {
-                let lease = self.connections.lease(backend, (owner.clone(), &holder));
+                let lease = self.connections.lease(owner.clone(), &holder);
                 self.call_on_leased_connection(client, request, lease.await?)
                     .await
             } else {
-                let binding = self.binding(backend, owner.principal.as_deref())?;
-                let connections = &self.connections;
-                let shared = connections.shared_connection(backend, (&owner, &holder));
+                let binding = self.binding(owner.principal.as_deref())?;
+                let shared = self.connections.shared_connection(&owner, &holder);
                 self.call_on_shared_connection(client, request, &shared.await?, binding)
                     .await
             };
@@ -170,11 +147,7 @@ impl Stateless {
 
     /// Returns true if the server has sent the input requests that a retry answers: the retry continues a waiting call,
     /// or its `requestState` is bound to the server and the principal.
-    pub(crate) fn is_server_of_retry(
-        &self,
-        backend: &Backend,
-        request: &IncomingRequest<RequestContext>,
-    ) -> bool {
+    pub(crate) fn is_server_of_retry(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let principal = request.context().principal.as_ref();
         let principal = principal.map(|Principal(name)| name.as_str());
         match request.state.as_deref() {
@@ -186,7 +159,7 @@ impl Stateless {
             }
             // The state of a server, which may be a gateway.
             Some(state) => {
-                let binding = self.binding(backend, principal);
+                let binding = self.binding(principal);
                 binding.is_ok_and(|binding| binding.unbind(Json::string(state)).is_ok())
             }
         }
@@ -195,14 +168,10 @@ impl Stateless {
     /// Returns the connection that the calls of the request's owner share.
     pub(crate) async fn shared_connection(
         &self,
-        backend: &Backend,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<SharedConnection, PeerError> {
         let (owner, holder) = (self.owner(request)?, Holder::of(request));
-        let shared = self
-            .connections
-            .shared_connection(backend, (&owner, &holder));
-        shared.await
+        self.connections.shared_connection(&owner, &holder).await
     }
 
     /// Returns the owner of the connections that a request can use.
@@ -229,16 +198,12 @@ impl Stateless {
     }
 
     /// Returns the binding of the server's `requestState` values and task ids to a principal.
-    fn binding<'a>(
-        &'a self,
-        backend: &'a Backend,
-        principal: Option<&'a str>,
-    ) -> Result<Binding<'a>, PeerError> {
+    fn binding<'a>(&'a self, principal: Option<&'a str>) -> Result<Binding<'a>, PeerError> {
         let seal = self.seal.as_deref();
         let seal = seal.ok_or_else(|| PeerError::internal("the system gave no random numbers"))?;
         Ok(Binding {
             seal,
-            server: &backend.name,
+            server: &self.backend.name,
             principal,
         })
     }
@@ -247,7 +212,12 @@ impl Stateless {
     fn messages(&self, request: &IncomingRequest<RequestContext>) -> MessageHooks {
         let principal = request.context().principal.as_ref();
         let client = (request.client().implementation.as_ref(), request.revision());
-        MessageHooks::new(&self.hooks, &self.server, principal, client)
+        MessageHooks::new(
+            &self.backend.options.hooks,
+            &self.backend.name,
+            principal,
+            client,
+        )
     }
 
     /// Returns a request on a connection.
@@ -256,14 +226,7 @@ impl Stateless {
         request: &'a IncomingRequest<RequestContext>,
         connection: &'a Arc<Connection>,
     ) -> RelayedCall<'a> {
-        let messages = self.messages(request);
-        RelayedCall::new(
-            request,
-            connection,
-            self.live.losses(),
-            messages,
-            &self.tools,
-        )
+        RelayedCall::new(request, connection, &self.backend, self.messages(request))
     }
 
     /// Sends a call on a connection that other calls share. The server sends no requests during the call; it may return
@@ -304,7 +267,7 @@ impl Stateless {
         let progress = ProgressReceiver::new(client, request.key);
         let pending = sent.send(request.params(), false, &progress, options)?;
         let mut call = calls.begin(pending.key(), client, request, &sent.messages);
-        let watched = connection.watch(self.check_within);
+        let watched = connection.watch(self.backend.options.request_timeout.idle);
         let outcome = call.outcome(pending).await;
         watched.end(&outcome);
         if outcome == Outcome::Lost {

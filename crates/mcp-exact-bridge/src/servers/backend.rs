@@ -1,10 +1,13 @@
 //! One server of a bridge: its identity and capabilities, its connections, and the retry delay after a failed
 //! connection.
 
+mod learning;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
-use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, Principal, SessionInfo};
+use mcp_exact_session::{CachedNegotiation, PeerError, Principal, SessionInfo};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -27,6 +30,9 @@ use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
 use crate::servers::upstream::Upstream;
+
+/// Time after a connection before a process for the next one is started.
+const REFILL_DELAY: Duration = Duration::from_secs(1);
 
 /// Server that a bridge relays requests to.
 pub(crate) struct Backend {
@@ -60,6 +66,8 @@ pub(crate) struct Backend {
     is_missed: AtomicBool,
     /// True while all connections are asked for a sign of life.
     is_checking: AtomicBool,
+    /// True while processes are about to be started for the next connections.
+    is_refilling: AtomicBool,
     /// Function that is called when a server that clients miss has become ready.
     on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Places for connections of clients with sessions.
@@ -127,6 +135,7 @@ impl Backend {
             first_client: OnceLock::new(),
             is_missed: AtomicBool::new(false),
             is_checking: AtomicBool::new(false),
+            is_refilling: AtomicBool::new(false),
             on_arrival: OnceLock::new(),
             name,
             is_one_of_many,
@@ -181,101 +190,6 @@ impl Backend {
         self.state.lock().profile.clone()
     }
 
-    /// Starts a process for the first connection, before it is known whom the connection is for.
-    pub(crate) fn prepare(&self) {
-        self.spares.fill(&*self.upstream().0, 1);
-    }
-
-    /// Sets the client in whose name the bridge connects to learn about the server.
-    pub(crate) fn set_first_client(&self, client: ClientSide) {
-        let _ = self.first_client.set(client);
-    }
-
-    /// Records that clients have received a list without the server: they are notified when it is ready.
-    pub(crate) fn set_missed(&self) {
-        self.is_missed.store(true, Ordering::Release);
-    }
-
-    /// Sets the function that is called when a server that clients miss is ready. It may be ready already.
-    pub(crate) fn on_arrival(&self, arrived: impl Fn() + Send + Sync + 'static) {
-        let _ = self.on_arrival.set(Box::new(arrived));
-    }
-
-    /// Returns the identity and capabilities of the server; connects to the server if it was never reached. The attempt goes
-    /// on if the caller stops waiting.
-    pub(crate) async fn profile(&self) -> Result<ServerProfile, PeerError> {
-        loop {
-            if let Some(known) = self.cached_profile() {
-                return Ok(known);
-            }
-            let mut attempt = self.learn();
-            // The attempt ends without a result if the server is replaced meanwhile.
-            if let Ok(learned) = attempt.wait_for(Option::is_some).await
-                && let Some(Err(error)) = &*learned
-            {
-                return Err(error.clone());
-            }
-        }
-    }
-
-    /// Starts an attempt to learn identity and capabilities, unless there is one that has not ended.
-    fn learn(&self) -> Attempt {
-        let mut state = self.state.lock();
-        if let Some((running, _)) = &state.learning
-            && running.has_changed().is_ok()
-            && running.borrow().is_none()
-        {
-            return running.clone();
-        }
-        let (end, attempt) = watch::channel(None);
-        let (this, idle) = (self.this.clone(), self.options.idle);
-        let learning = tokio::spawn(async move {
-            if let Some(backend) = this.upgrade() {
-                let learned = backend.connect_to_learn().await;
-                let result = learned.as_ref().map(|_| ()).map_err(PeerError::clone);
-                end.send_replace(Some(result));
-                if let Ok(connection) = learned {
-                    backend.finish_learning(connection).await;
-                }
-            }
-            tokio::time::sleep(idle).await;
-            let unused = this
-                .upgrade()
-                .and_then(|backend| backend.state.lock().kept.take());
-            drop(unused);
-        });
-        state.learning = Some((attempt.clone(), learning.abort_handle()));
-        attempt
-    }
-
-    /// Connects in the name of the first client, for which the connection is kept, or in nobody's name.
-    async fn connect_to_learn(&self) -> Result<Arc<Connection>, PeerError> {
-        let Some(client) = self.first_client.get() else {
-            let nobody = ClientSide::new(None, &JsonObject::new());
-            return self.connect(&nobody, None).await;
-        };
-        loop {
-            let generation = self.generation();
-            let Some(connection) = self.open(client).await? else {
-                continue;
-            };
-            let mut state = self.state.lock();
-            if generation == self.generation() {
-                state.kept = Some(Arc::clone(&connection));
-                return Ok(connection);
-            }
-        }
-    }
-
-    /// Notifies clients that have received a list without the server.
-    fn announce_if_missed(&self) {
-        if self.is_missed.swap(false, Ordering::AcqRel)
-            && let Some(on_arrival) = self.on_arrival.get()
-        {
-            on_arrival();
-        }
-    }
-
     /// Asks for a sign of life on all connections, one after the other, because the server has ended a session on one of them: it
     /// may have been replaced, and clients that only wait for changes would not notice.
     fn check_connections(&self) {
@@ -301,35 +215,23 @@ impl Backend {
         });
     }
 
-    /// Does what nobody waits for once the server is known.
-    async fn finish_learning(&self, connection: Arc<Connection>) {
-        self.announce_if_missed();
-        self.fill_spares();
-        if self.first_client.get().is_none() {
-            self.tools.list(&connection, self.max_pages()).await;
+    /// Starts the processes that are kept ready, once the client that has just connected has had time for its first requests:
+    /// they would take the processors from the servers that answer it.
+    fn refill_spares(&self) {
+        let count = self.options.spare_processes;
+        if count == 0 || self.is_refilling.swap(true, Ordering::AcqRel) {
+            return;
         }
-    }
-
-    /// Starts the processes that are kept ready.
-    fn fill_spares(&self) {
-        if !self.is_removed() {
-            let count = self.options.spare_processes;
-            self.spares.fill(&*self.upstream().0, count);
-        }
-    }
-
-    /// Returns the connection that was made to learn about the server, if it is for this client.
-    async fn kept_connection(&self, client: &ClientSide) -> Option<Arc<Connection>> {
-        if self.first_client.get() != Some(client) {
-            return None;
-        }
-        let attempt = self.state.lock().learning.clone();
-        if let Some((mut attempt, _)) = attempt {
-            // An attempt that failed has an error that the caller meets again.
-            let _ = attempt.wait_for(Option::is_some).await;
-        }
-        let kept = self.state.lock().kept.take();
-        kept.filter(|connection| !connection.is_lost())
+        let this = self.this.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(REFILL_DELAY).await;
+            if let Some(backend) = this.upgrade() {
+                backend.is_refilling.store(false, Ordering::Release);
+                if !backend.is_removed() {
+                    backend.spares.fill(&*backend.upstream().0, count);
+                }
+            }
+        });
     }
 
     /// Returns a connection on behalf of a client: that which is kept for it, or a new one. An unreachable server is retried
@@ -356,14 +258,16 @@ impl Backend {
         });
         connection.begin(receiver);
         self.announce_if_missed();
-        self.fill_spares();
+        self.refill_spares();
         Ok(connection)
     }
 
     /// Opens a connection; `None` if the server was replaced or removed meanwhile.
     async fn open(&self, client: &ClientSide) -> Result<Option<Arc<Connection>>, PeerError> {
         if self.is_removed() {
-            return Err(server_removed_error());
+            return Err(PeerError::internal(
+                "the server was taken out of the configuration",
+            ));
         }
         let prior = {
             let state = self.state.lock();
@@ -517,9 +421,4 @@ impl Backend {
             tokio::time::sleep_until(until).await;
         }
     }
-}
-
-/// Returns the error for a connection to a server that was removed from the bridge.
-fn server_removed_error() -> PeerError {
-    PeerError::internal("the server was taken out of the configuration")
 }

@@ -10,7 +10,7 @@ use mcp_exact_session::{
     Outcome, PeerError, RawResult, RequestKey, SendError, ServerNotification, ServerRequest,
     ServerRequestKey, SessionInfo,
 };
-use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
+use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient, ServerHandle};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -32,8 +32,8 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn handle_cancellation(&self, _request: ServerRequestKey) {}
     /// Handles a log message; `about` is the upstream request during which the server has sent the message, if known.
     fn handle_log(&self, _about: Option<RequestKey>, _message: LogMessage) {}
-    /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
-    fn handle_acknowledgement(&self) {}
+    /// Handles the server's acknowledgement of a subscription to these resources (from 2026-07-28 on).
+    fn handle_acknowledgement(&self, _uris: &BTreeSet<String>) {}
     /// Handles a change that the server announces. Subscriptions have connections of their own.
     fn handle_change(&self, _change: Change) {}
     /// Returns the resources whose updates the receiver needs. The connection subscribes to these resources again when
@@ -188,11 +188,12 @@ impl Connection {
         }
     }
 
-    /// Subscribes to a resource at a server with sessions; the returned future waits for its answer.
+    /// Subscribes to a resource at a server with sessions; the returned future waits for its answer, and is true if the server
+    /// has accepted.
     pub(crate) fn subscribe(
         &self,
         uri: &str,
-    ) -> Result<impl Future<Output = ()> + Send + use<>, SendError> {
+    ) -> Result<impl Future<Output = bool> + Send + use<>, SendError> {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
         let method = "resources/subscribe";
         let subscribing = self
@@ -201,9 +202,11 @@ impl Connection {
         let uri = uri.to_owned();
         Ok(async move {
             let outcome = subscribing.await;
-            if !matches!(outcome, Outcome::Result(_)) {
+            let is_accepted = matches!(outcome, Outcome::Result(_));
+            if !is_accepted {
                 tracing::warn!(uri, ?outcome, "a resource is not subscribed to");
             }
+            is_accepted
         })
     }
 
@@ -405,8 +408,8 @@ impl Routes {
                 message,
                 ..
             } => receiver.handle_log(about, message),
-            ClientEvent::Subscribed(..) => {
-                receiver.handle_acknowledgement();
+            ClientEvent::Subscribed(_, filter) => {
+                receiver.handle_acknowledgement(&filter.uris.into_iter().collect());
                 if self.has_gap.swap(false, Ordering::AcqRel) {
                     announce_everything(&*receiver);
                 }
@@ -430,6 +433,13 @@ const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "roots/list", "sampling
 
 /// Change events of all lists.
 pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];
+
+/// Notifies a client that all lists may have changed.
+pub(crate) fn publish_every_list(client: &ServerHandle) {
+    for change in EVERY_LIST {
+        client.publish(&change);
+    }
+}
 
 /// Reports a change of every list and of every wanted resource, because changes may have been missed.
 fn announce_everything(receiver: &dyn Receiver) {

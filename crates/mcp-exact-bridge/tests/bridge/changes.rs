@@ -7,7 +7,9 @@ use mcp_exact::{Client, ClientChange, ClientError, Revision, revisions};
 use mcp_exact_bridge::{AccessRule, Bridge, Options, Upstream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use crate::attacks::{bridge_of, recording};
 use crate::common::{InMemory, bridge, client_of, server};
+use crate::scripted::{response, text_of};
 
 /// Connects a client that subscribes to changes.
 async fn listening(
@@ -132,6 +134,34 @@ async fn hidden_resources_are_not_announced() {
             assert_eq!(change, shown, "server {of_server}");
         }
         drop(subscription);
+        client.close();
+    }
+}
+
+/// The acknowledgement names no resource that the server has refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_resources_are_not_acknowledged() {
+    for is_many in [false, true] {
+        let (upstream, _) = recording(|message| {
+            let params = text_of(message, "params");
+            let is_refused = params.contains("file:///refused");
+            let refusal = r#""error":{"code":-32602,"message":"no such resource"}"#;
+            let id = text_of(message, "id");
+            is_refused
+                .then(|| response(&id, refusal))
+                .into_iter()
+                .collect()
+        });
+        let bridge = bridge_of(upstream, Options::default(), is_many).await;
+        let of_client = revisions().next_back().expect("a revision");
+        let (client, _changes) = listening(&bridge, of_client).await;
+        let refused = client.subscribe(["file:///x", "file:///refused"]).await;
+        assert!(
+            matches!(&refused, Err(ClientError::SubscriptionRefused(uri)) if uri == "file:///refused"),
+            "{refused:?}"
+        );
+        let accepted = client.subscribe(["file:///x"]).await;
+        drop(accepted.expect("a subscription"));
         client.close();
     }
 }

@@ -3,19 +3,22 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use mcp_exact::{Revision, revisions};
-use mcp_exact_bridge::{Bridge, FirstClient, Options, Upstream};
+use mcp_exact_bridge::{Bridge, Connected, FirstClient, Options, Prepared, Upstream};
+use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
+use tokio::task::JoinHandle;
 
-use crate::common::{client_of, object, server};
+use crate::common::{InMemory, client_of, object, server};
 use crate::leaving::Slow;
 use crate::matrix::wait_until;
 use crate::scripted::{Scripted, called_tool, request, text_of, tool_response};
 use mcp_exact::JsonObject;
-use mcp_exact::transport::{ConnectionOptions, LineTransport, serve};
+use mcp_exact::transport::{ClientHandler, ConnectionOptions, LineTransport, serve};
 
 /// First message of a client.
 fn hello(revision: Revision, name: &str) -> String {
@@ -269,5 +272,69 @@ async fn calls_wait_for_a_starting_server() {
         let (called, ()) = tokio::join!(calling.into_future(), starting);
         assert_eq!(called.expect("an answer"), newest.as_str());
         bridge.shutdown().await;
+    }
+}
+
+/// Server that is started in advance, and counts its starts.
+#[derive(Clone)]
+struct Counted(InMemory, Arc<AtomicUsize>);
+
+impl Upstream for Counted {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Connected {
+        self.1.fetch_add(1, Ordering::AcqRel);
+        self.0.connect(settings, prior, handler)
+    }
+
+    fn prepare(&self) -> Option<Box<dyn Prepared>> {
+        self.1.fetch_add(1, Ordering::AcqRel);
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Prepared for Counted {
+    fn is_running(&mut self) -> bool {
+        true
+    }
+
+    fn connect(
+        self: Box<Self>,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Connected {
+        self.0.connect(settings, prior, handler)
+    }
+
+    fn end(self: Box<Self>) -> JoinHandle<()> {
+        tokio::spawn(async {})
+    }
+}
+
+/// A client gets a process that is ready, and none is started for the next client while this one asks for its first list.
+#[tokio::test(start_paused = true)]
+async fn next_processes_start_after_the_first_requests() {
+    let of_server = revisions().next().expect("a revision");
+    let starts = Arc::<AtomicUsize>::default();
+    let upstream = Counted(InMemory::new(&server(of_server)), Arc::clone(&starts));
+    let mut options = Options::default();
+    options.spare_processes = 1;
+    let bridge = Bridge::new(upstream, options).await.expect("a bridge");
+    let started = || starts.load(Ordering::Acquire);
+    assert_eq!(started(), 1, "to learn about the server");
+    for expected in 2..4 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(started(), expected, "for the next client");
+        let mut client = LineClient::connect(&bridge);
+        client.begin(of_server, "one").await;
+        client
+            .send(&call(of_server, "one", 1, "tools/list", ""))
+            .await;
+        client.answer(1).await;
+        assert_eq!(started(), expected, "it was ready");
     }
 }

@@ -4,7 +4,7 @@
 //! A server may also send requests about the tasks that the client has created for earlier requests of this server.
 
 use mcp_exact_session::{
-    IncomingRequest, InputRequest, JsonObject, PeerError, Principal, RawResult,
+    IncomingRequest, InputRequest, JsonObject, PeerError, Principal, RawResult, Revision,
 };
 use mcp_exact_transport::RequestContext;
 
@@ -20,18 +20,17 @@ impl Session {
     /// Returns true if messages about tasks are relayed: client and server have negotiated the same revision, this
     /// revision defines tasks, and sessions do not share the connection.
     pub(super) fn relays_tasks(&self, connection: &Connection) -> bool {
-        self.info.revision == connection.info.revision
-            && tasks::has_tasks(self.info.revision)
-            && !self.backend.is_shared()
+        self.relays_tasks_of(connection.info.revision)
     }
 
-    /// Returns true if messages about tasks can be relayed according to the cached profile of the server: client and
-    /// server have the same revision, this revision defines tasks, and sessions do not share connections.
+    /// Returns true if messages about tasks can be relayed according to the cached profile of the server.
     pub(super) fn may_relay_tasks(&self) -> bool {
         let profile = self.backend.cached_profile();
-        profile.is_some_and(|known| known.info.revision == self.info.revision)
-            && tasks::has_tasks(self.info.revision)
-            && !self.backend.is_shared()
+        profile.is_some_and(|known| self.relays_tasks_of(known.info.revision))
+    }
+
+    fn relays_tasks_of(&self, server: Revision) -> bool {
+        server == self.info.revision && tasks::has_tasks(server) && !self.backend.is_shared()
     }
 
     /// Returns the owner of the tasks that a request of a principal creates.

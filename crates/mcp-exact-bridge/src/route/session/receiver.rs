@@ -46,7 +46,7 @@ impl Session {
         connection: &Connection,
         server_request: &PendingServerRequest,
     ) -> Result<RawResult, PeerError> {
-        let back = self.translation_to(connection).reversed();
+        let back = self.translation_to(connection.info.revision).reversed();
         let method = server_request.request.method();
         let input_request = InputRequest::new(method, server_request.request.params().cloned());
         let messages = self.messages();
@@ -139,7 +139,7 @@ impl Receiver for SessionReceiver {
             return;
         };
         let method = notification.method();
-        let back = session.translation_to(connection).reversed();
+        let back = session.translation_to(connection.info.revision).reversed();
         let params = notification.params().cloned();
         let Some(params) = session.task_notification(connection, method, params) else {
             tracing::debug!(

@@ -35,10 +35,10 @@ impl Session {
         }
         let stateless = &self.backend.stateless;
         if known.negotiation.lifecycle == Lifecycle::Initialize {
-            return stateless.relay(&self.backend, &self.client, admitted).await;
+            return stateless.relay(&self.client, admitted).await;
         }
         loop {
-            let shared = stateless.shared_connection(&self.backend, request).await?;
+            let shared = stateless.shared_connection(request).await?;
             let relayed = self.relay_on(&shared.connection, &shared.calls, request);
             if let Some(answer) = answered(relayed.await) {
                 return answer;
@@ -95,7 +95,7 @@ async fn keep_listening(
         };
         // Dropped if the server refuses the subscription.
         let (established, mut is_established) = watch::channel(false);
-        let established: OnEstablished = Arc::new(move || {
+        let established: OnEstablished = Arc::new(move |_| {
             established.send_replace(true);
         });
         let mut next = JoinSet::new();

@@ -12,7 +12,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::around::limits::{Holder, Place, Places, ShareKey};
-use crate::around::options::Options;
 use crate::route::calls::SharedCalls;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
@@ -31,10 +30,10 @@ const CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// All connections to one server that clients without sessions share.
 pub(super) struct Connections {
+    /// The server.
+    backend: Arc<Backend>,
     /// Places for all connections to the server.
     places: Places,
-    /// Idle time after which an unused connection is closed.
-    idle_after: Duration,
     /// Open connections.
     state: Mutex<State>,
 }
@@ -168,12 +167,17 @@ impl State {
 }
 
 impl Connections {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(backend: &Arc<Backend>) -> Self {
         Self {
-            places: Places::new(options.connections),
-            idle_after: options.idle,
+            backend: Arc::clone(backend),
+            places: Places::new(backend.options.connections),
             state: Mutex::default(),
         }
+    }
+
+    /// Returns the server.
+    pub(super) fn backend(&self) -> &Arc<Backend> {
+        &self.backend
     }
 
     /// Closes connections that are lost and that no call uses.
@@ -265,8 +269,8 @@ impl Connections {
     /// Returns the connection that the calls of an owner share; opens it if there is none.
     pub(super) async fn shared_connection(
         self: &Arc<Self>,
-        backend: &Backend,
-        (owner, holder): (&Owner, &Holder),
+        owner: &Owner,
+        holder: &Holder,
     ) -> Result<SharedConnection, PeerError> {
         let opening = {
             let mut state = self.state.lock();
@@ -283,7 +287,8 @@ impl Connections {
         let place = self.place(holder).await?;
         let calls = Arc::new(SharedCalls::default());
         let receiver: Arc<dyn Receiver> = Arc::new(SharedCallsReceiver(Arc::downgrade(&calls)));
-        let connection = backend.connect(&owner.client, Some(receiver)).await?;
+        let connected = self.backend.connect(&owner.client, Some(receiver));
+        let connection = connected.await?;
         let open = OpenConnection {
             connection: Arc::clone(&connection),
             calls: Some(Arc::clone(&calls)),
@@ -303,7 +308,7 @@ impl Connections {
         };
         if !std::mem::replace(&mut state.is_watched, true) {
             let connections = Arc::downgrade(self);
-            let mut wait = self.idle_after;
+            let mut wait = self.backend.options.idle;
             runtime.spawn(async move {
                 loop {
                     sleep(wait).await;
@@ -311,7 +316,7 @@ impl Connections {
                         return;
                     };
                     let mut state = connections.state.lock();
-                    let Some(next) = state.close_idle(connections.idle_after) else {
+                    let Some(next) = state.close_idle(connections.backend.options.idle) else {
                         state.is_watched = false;
                         return;
                     };
@@ -325,8 +330,8 @@ impl Connections {
     /// connection counts for the client `holder` from now on.
     pub(super) async fn lease(
         self: &Arc<Self>,
-        backend: &Backend,
-        (owner, holder): (Owner, &Holder),
+        owner: Owner,
+        holder: &Holder,
     ) -> Result<Lease, PeerError> {
         let returned = self.state.lock().take_returned(&owner);
         let held = match returned {
@@ -340,7 +345,7 @@ impl Connections {
             None => {
                 let place = self.place(holder).await?;
                 OpenConnection {
-                    connection: backend.connect(&owner.client, None).await?,
+                    connection: self.backend.connect(&owner.client, None).await?,
                     calls: None,
                     place,
                     since: Instant::now(),

@@ -24,8 +24,9 @@ use crate::servers::errors::not_sent_error;
 use crate::servers::listening::SubscriptionFilter;
 use crate::servers::tasks::{self, EXTENSION_STATUS};
 
-/// Function that is called when the server has accepted a subscription.
-pub(crate) type OnEstablished = Arc<dyn Fn() + Send + Sync>;
+/// Function that is called when the server has accepted a subscription, with the resources that it has accepted; with `None` if the
+/// server cannot be reached, and may accept them later.
+pub(crate) type OnEstablished = Arc<dyn Fn(Option<&BTreeSet<String>>) + Send + Sync>;
 
 /// Subscriptions at one server.
 pub(super) struct Subscriptions {
@@ -62,8 +63,8 @@ struct Subscription {
 /// Subscribers of one subscription.
 #[derive(Default)]
 struct Subscribers {
-    /// True once the server has accepted the subscription.
-    is_established: bool,
+    /// Resources that the server has accepted; `None` before its acknowledgement.
+    established: Option<BTreeSet<String>>,
     /// Number of the next subscriber.
     next: u64,
     /// Subscribers and their callbacks, by number.
@@ -120,7 +121,6 @@ impl Drop for Subscriber {
 impl Subscription {
     /// Starts a subscription at a server.
     fn begin(
-        backend: &Arc<Backend>,
         connections: &Arc<Connections>,
         wanted: &SubscriptionKey,
         holder: Holder,
@@ -133,7 +133,7 @@ impl Subscription {
             connection: OnceLock::new(),
         });
         let receiver = SubscriptionReceiver {
-            backend: Arc::clone(backend),
+            backend: Arc::clone(connections.backend()),
             principal: wanted.principal.clone(),
             uris: wanted.uris.clone(),
             tasks: wanted.tasks.clone(),
@@ -160,10 +160,10 @@ impl Subscription {
             subscribers.next += 1;
             let subscriber = (request.clone(), Arc::clone(established));
             subscribers.all.insert(number, subscriber);
-            (number, subscribers.is_established)
+            (number, subscribers.established.clone())
         };
-        if is_established {
-            established();
+        if let Some(uris) = is_established {
+            established(Some(&uris));
         }
         Subscriber {
             subscription: self,
@@ -172,15 +172,15 @@ impl Subscription {
     }
 
     /// Records that the server has accepted the subscription, and calls the callbacks of all subscribers.
-    fn set_established(&self) {
+    fn set_established(&self, uris: &BTreeSet<String>) {
         let all: Vec<OnEstablished> = {
             let mut subscribers = self.subscribers.lock();
-            subscribers.is_established = true;
+            subscribers.established = Some(uris.clone());
             let all = subscribers.all.values();
             all.map(|(_, established)| Arc::clone(established))
                 .collect()
         };
-        all.iter().for_each(|established| established());
+        all.iter().for_each(|established| established(Some(uris)));
     }
 
     /// Returns all subscribers.
@@ -221,19 +221,18 @@ impl Subscriptions {
     /// ids of the server. Calls `established` when the server has accepted the subscription.
     pub(super) async fn listen(
         &self,
-        backend: &Arc<Backend>,
         request: &SubscriptionRequest,
         filter: &Filter,
         (principal, tasks): (Option<Principal>, BTreeMap<String, String>),
         established: OnEstablished,
     ) -> Result<(), PeerError> {
         let wanted = SubscriptionKey {
-            generation: backend.generation(),
+            generation: self.connections.backend().generation(),
             tasks,
             principal,
             uris: filter.uris.iter().cloned().collect(),
         };
-        let subscription = self.find_or_begin(backend, wanted, &request.holder);
+        let subscription = self.find_or_begin(wanted, &request.holder);
         let mut ended = subscription.ended.clone();
         let _subscriber = subscription.join(request, &established);
         let ended = ended.wait_for(Option::is_some).await;
@@ -242,23 +241,19 @@ impl Subscriptions {
     }
 
     /// Returns the open subscription with a key, or starts a new one.
-    fn find_or_begin(
-        &self,
-        backend: &Arc<Backend>,
-        wanted: SubscriptionKey,
-        holder: &Holder,
-    ) -> Arc<Subscription> {
+    fn find_or_begin(&self, wanted: SubscriptionKey, holder: &Holder) -> Arc<Subscription> {
         let mut all = self.all.lock();
         let known = all.get(&wanted).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
             // A server that was replaced does not know the subscription, and may have no stream whose end shows it.
             if let Some(connection) = known.connection.get().and_then(Weak::upgrade) {
-                connection.check(backend.options.request_timeout.idle);
+                let options = &self.connections.backend().options;
+                connection.check(options.request_timeout.idle);
             }
             return known;
         }
         all.retain(|_, subscription| subscription.strong_count() > 0);
-        let subscription = Subscription::begin(backend, &self.connections, &wanted, holder.clone());
+        let subscription = Subscription::begin(&self.connections, &wanted, holder.clone());
         all.insert(wanted, Arc::downgrade(&subscription));
         subscription
     }
@@ -289,6 +284,7 @@ async fn listen(
     if let Some(subscription) = receiver.subscription.upgrade() {
         let _ = subscription.connection.set(Arc::downgrade(&connection));
     }
+    let mut accepted = BTreeSet::new();
     match connection.lifecycle() {
         Lifecycle::Discover => {
             let filter = SubscriptionFilter {
@@ -304,15 +300,15 @@ async fn listen(
             }
         }
         Lifecycle::Initialize => {
-            for uri in &uris {
-                match connection.subscribe(uri) {
-                    Ok(subscribing) => subscribing.await,
+            for uri in uris {
+                match connection.subscribe(&uri) {
+                    Ok(subscribing) => drop(subscribing.await.then(|| accepted.insert(uri))),
                     Err(error) => return not_sent_error(&error),
                 }
             }
         }
     }
-    receiver.handle_acknowledgement();
+    receiver.handle_acknowledgement(&accepted);
     let reason = connection.client.closed().await;
     PeerError::internal(reason.to_string())
 }
@@ -344,9 +340,9 @@ impl Receiver for SubscriptionReceiver {
         request.refuse("a subscription answers no questions");
     }
 
-    fn handle_acknowledgement(&self) {
+    fn handle_acknowledgement(&self, uris: &BTreeSet<String>) {
         if let Some(subscription) = self.subscription.upgrade() {
-            subscription.set_established();
+            subscription.set_established(uris);
         }
     }
 

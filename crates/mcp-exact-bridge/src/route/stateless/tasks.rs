@@ -17,59 +17,46 @@ use crate::around::hooks::MessageHooks;
 use crate::around::limits::Holder;
 use crate::around::target::missing_member;
 use crate::route::relay;
-use crate::servers::backend::Backend;
 use crate::servers::errors::answered;
 use crate::servers::tasks;
 
 impl Stateless {
     /// Returns true if the server has created the task that a request names, for the same principal.
-    pub(crate) fn has_task(
-        &self,
-        backend: &Backend,
-        request: &IncomingRequest<RequestContext>,
-    ) -> bool {
+    pub(crate) fn has_task(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let id = request.params().and_then(tasks::id_of);
         let principal = request.context().principal.as_ref();
-        id.is_some_and(|id| self.open_task(backend, principal, &id).is_some())
+        id.is_some_and(|id| self.open_task(principal, &id).is_some())
     }
 
     /// Returns the server's id of a task by the id that a principal was given; `None` if there is no such task, or if
     /// the rules hide its tool.
-    fn open_task(
-        &self,
-        backend: &Backend,
-        principal: Option<&Principal>,
-        id: &str,
-    ) -> Option<String> {
+    fn open_task(&self, principal: Option<&Principal>, id: &str) -> Option<String> {
         let name = principal.map(|Principal(name)| name.as_str());
-        let binding = self.binding(backend, name).ok()?;
+        let binding = self.binding(name).ok()?;
         let OpenedTask { id, tool } = binding.unbind_task(id)?;
-        let is_shown = |tool: String| backend.may_use_tool(principal, &tool);
+        let is_shown = |tool: String| self.backend.may_use_tool(principal, &tool);
         tool.is_none_or(is_shown).then_some(id)
     }
 
     /// Relays a request that names a task.
     pub(super) async fn relay_task_request(
         &self,
-        backend: &Backend,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let (owner, holder) = (self.owner(request)?, Holder::of(request));
-        if backend.profile().await?.negotiation.lifecycle != Lifecycle::Discover {
+        if self.backend.profile().await?.negotiation.lifecycle != Lifecycle::Discover {
             return Err(PeerError::method_not_found(request.method()));
         }
         let given = request.params().and_then(tasks::id_of);
         let given = given.ok_or_else(|| missing_member("taskId"))?;
-        let id = self.open_task(backend, request.context().principal.as_ref(), &given);
+        let id = self.open_task(request.context().principal.as_ref(), &given);
         let id = id.ok_or_else(tasks::unknown_task)?;
         let messages = self.messages(request);
         let params = task_params(request, &id, &messages)?;
         let request = request.with_call(request.method(), Some(params));
         loop {
-            let connections = &self.connections;
-            let shared = connections.shared_connection(backend, (&owner, &holder));
-            let shared = shared.await?;
+            let shared = self.connections.shared_connection(&owner, &holder).await?;
             let sent = self.call(&request, &shared.connection);
             let options = options_of(&request, &shared.connection);
             let outcome = self.outcome(&sent, client, &shared.calls, options).await;
@@ -90,17 +77,16 @@ impl Stateless {
     /// server.
     pub(crate) fn tasks_of_filter(
         &self,
-        backend: &Backend,
         filter: &Filter,
         principal: Option<&Principal>,
     ) -> BTreeMap<String, String> {
-        let has_tasks = backend.cached_profile().is_some_and(|known| {
+        let has_tasks = self.backend.cached_profile().is_some_and(|known| {
             known.negotiation.lifecycle == Lifecycle::Discover
                 && tasks::declares_extension(&known.info.capabilities)
         });
         let wanted = tasks::ids_of_filter(filter).into_iter();
         let opened = wanted.filter_map(|given| {
-            let id = self.open_task(backend, principal, &given)?;
+            let id = self.open_task(principal, &given)?;
             Some((id, given))
         });
         opened.filter(|_| has_tasks).collect()
