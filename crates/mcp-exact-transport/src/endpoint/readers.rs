@@ -6,7 +6,7 @@
 
 use std::task::Waker;
 
-use mcp_exact_session::{StreamId, Time, Transmit};
+use mcp_exact_session::{StreamId, Time};
 
 use super::ServerEndpoint;
 
@@ -25,7 +25,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Creates the readers of an endpoint whose streams may each queue at most `limit` bytes after their first message.
+    /// Creates the readers of an endpoint whose streams may each queue at most `limit` bytes beside their largest message.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit: Some(limit),
@@ -79,7 +79,7 @@ impl Readers {
         for stream in endpoint.writable_streams() {
             self.wake(stream);
             if endpoint.queued_bytes_on(stream) > limit
-                && bytes_behind_first(endpoint, stream) > limit
+                && bytes_beside_largest(endpoint, stream) > limit
             {
                 slow.push(stream);
             }
@@ -88,12 +88,11 @@ impl Readers {
     }
 }
 
-/// Returns the number of bytes that are queued on a stream after its first message, because one large message alone
+/// Returns the number of bytes that are queued on a stream beside its largest message, because one large message alone
 /// does not indicate a slow reader.
-fn bytes_behind_first(endpoint: &ServerEndpoint, stream: StreamId) -> usize {
-    let first = match endpoint.peek_transmit_on(stream) {
-        Some((Transmit::Frame { .. }, bytes)) => bytes.len(),
-        _ => 0,
-    };
-    endpoint.queued_bytes_on(stream).saturating_sub(first)
+fn bytes_beside_largest(endpoint: &ServerEndpoint, stream: StreamId) -> usize {
+    let sizes = endpoint.peek_frames_on(stream);
+    let largest = sizes.map(|(_, bytes, _)| bytes.len()).max();
+    let queued = endpoint.queued_bytes_on(stream);
+    queued.saturating_sub(largest.unwrap_or_default())
 }
