@@ -17,7 +17,6 @@ use super::replay::{Replay, read_page};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{CheckedRequest, Inner, method_not_allowed};
 use super::session::Session;
-use super::shares::Holder;
 use super::{checks, resume};
 use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
 use crate::http::{LAST_EVENT_ID, protocol_headers};
@@ -78,7 +77,7 @@ pub(super) async fn respond(
     }
     session.set_used();
     stream.keep(session.enter());
-    inner.count_unread(events(stream), Holder::of(request))
+    inner.count_unread(events(stream), request)
 }
 
 /// Returns the standalone stream of a session: a new stream, or the stream of an older connection, which this

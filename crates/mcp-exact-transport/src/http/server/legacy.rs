@@ -82,7 +82,7 @@ pub(super) async fn open(
         }
     });
     body.keep((session.enter(), end));
-    inner.count_unread(events(body), Holder::of(request))
+    inner.count_unread(events(body), request)
 }
 
 /// Keeps a record of a session in the session store as long as the session exists.

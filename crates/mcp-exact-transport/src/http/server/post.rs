@@ -52,7 +52,7 @@ where
     checks::check_post_types(&request.parts.headers)?;
     let (body, held) = read_body(inner, &request, body).await?;
     let taken = take(inner, &request, &body, held).await;
-    let mut taken = taken.and_then(|response| inner.count_unread(response, Holder::of(&request)));
+    let mut taken = taken.and_then(|response| inner.count_unread(response, &request));
     if let Err(refusal) = &mut taken {
         name_request(refusal, &body);
     }

@@ -15,7 +15,7 @@ use mcp_exact_session::PeerError;
 
 use super::body::EventStream;
 use super::metrics::Counters;
-use super::shares::{Reached, Unread};
+use super::shares::{FREE_BYTES, Reached, Unread};
 use crate::endpoint::request_id;
 use crate::http::{EVENT_STREAM, JSON};
 
@@ -62,6 +62,14 @@ impl ResponseBody {
     /// Sets the counters to which the bytes of this body are added while they are sent.
     pub(super) fn count(&mut self, counters: &Arc<Counters>) {
         self.counters = Some(Arc::clone(counters));
+    }
+
+    /// Returns true if the body is so small that it is not counted as unread.
+    pub(super) fn is_small(&self) -> bool {
+        match &self.kind {
+            Kind::Whole(whole) => whole.as_ref().is_none_or(|bytes| bytes.len() <= FREE_BYTES),
+            Kind::Events(_) => false,
+        }
     }
 
     /// Counts the bytes of this body as unread until they are written.

@@ -520,11 +520,14 @@ impl Inner {
     pub(super) fn count_unread(
         &self,
         mut response: Response<ResponseBody>,
-        holder: Holder,
+        request: &CheckedRequest,
     ) -> Result<Response<ResponseBody>, Refusal> {
+        if response.body().is_small() {
+            return Ok(response);
+        }
         let unread = Unread {
             shares: Arc::clone(&self.answers),
-            holder,
+            holder: Holder::of(request),
             limits: self.body_limits(),
         };
         match response.body_mut().count_unread(unread) {

@@ -143,7 +143,7 @@ impl Drop for Share {
 }
 
 /// Size up to which bytes that are being written are not counted.
-const FREE_BYTES: usize = 4 << 10;
+pub(super) const FREE_BYTES: usize = 4 << 10;
 
 /// Answers that one client has not read yet: bytes count from the moment when they are ready until they are written.
 #[derive(Debug)]
