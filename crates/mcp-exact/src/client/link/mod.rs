@@ -9,7 +9,7 @@ mod supervise;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
@@ -498,7 +498,8 @@ impl ClientLink {
     }
 
     /// Returns the time at which the connection ended; `None` while the connection is open.
-    pub(super) fn closed_at(&self) -> Option<SystemTime> {
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(super) fn closed_at(&self) -> Option<std::time::SystemTime> {
         *lock_ignoring_poison(&self.events.closed_at)
     }
 
