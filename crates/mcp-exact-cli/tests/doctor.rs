@@ -201,7 +201,7 @@ fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(
     }
 }
 
-/// Checks that a schema which hosts refuse is noted with its tool, and changes no exit code; also in the other forms of a report.
+/// Checks that a report in each form has a note about a tool whose schema hosts refuse, and that notes change no exit code.
 fn check_note() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("junit.xml");

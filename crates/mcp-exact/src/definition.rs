@@ -369,7 +369,8 @@ macro_rules! annotation_setters {
     ($($kind:ident)*) => {
         $(
             impl $kind {
-            /// Sets the audience: who reads the resource, or those of the template.
+            /// Sets the audience (`annotations.audience`): whether users, models or both read the resource, or each resource of the
+            /// template.
             #[must_use]
             pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
                 let names: Vec<String> = audience

@@ -28,7 +28,7 @@ pub(crate) struct CallInput {
     arguments: Arguments,
     /// URI of the resource that is read.
     uri: Option<String>,
-    /// Server that answers the call.
+    /// Server whose handler the call runs.
     server: Server,
     /// Copy of the arguments for handlers that read the arguments without decoding.
     copied_arguments: OnceLock<JsonObject>,

@@ -1,7 +1,7 @@
 //! Shapes that a next revision could bring, each as a change of the newest schema.
 //!
-//! Each is absorbed by the generator, which a test holds; `schema add` refuses another lifecycle. `CONTRIBUTING.md` has the list for
-//! maintainers.
+//! The generator accepts each of them, as a test checks; `schema add` refuses the one with another lifecycle. `CONTRIBUTING.md`
+//! lists them for maintainers.
 
 use std::path::Path;
 use std::slice;

@@ -207,7 +207,7 @@ pub(crate) struct Places {
     shares: Mutex<HashMap<ShareKey, Weak<Semaphore>>>,
 }
 
-/// Clients that have a share of the places.
+/// Whose share of the places for sessions, calls or subscriptions is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ShareKey {
     /// Sessions of one client.
@@ -221,8 +221,8 @@ pub(crate) enum ShareKey {
 }
 
 impl ShareKey {
-    /// Returns the part of `all` places; the client of this process has no share. Clients behind one proxy have one address, and
-    /// those that have sent no request have a quarter together.
+    /// Returns how many of `all` places the share may take. The client of this process may take all. Clients behind one proxy have
+    /// one address, and thus one share; those that have not sent a request yet have a quarter together.
     fn of(&self, all: usize) -> usize {
         match self {
             Self::Sessions(Holder::Local) | Self::Calls(Holder::Local) => all,

@@ -22,7 +22,7 @@ pub struct UpstreamSettings {
     pub message_bytes: Option<usize>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
-    /// True if clients with sessions share connections, see [`SharedUpstream`](crate::SharedUpstream).
+    /// True if clients with sessions share connections to the server, as [`SharedUpstream`](crate::SharedUpstream) describes.
     pub is_shared: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Server with one named fault, over stdio and HTTP. The server supports five revisions, with and without the `initialize`
-//! handshake, and does not use the library, which would prevent the faults.
+//! Server with one named fault, such as `answers-twice`, over stdio and HTTP. The server supports five revisions, with and
+//! without the `initialize` handshake, and does not use the library, which would prevent the faults.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};

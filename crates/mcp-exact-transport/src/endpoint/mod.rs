@@ -267,7 +267,7 @@ impl<E: Endpoint> State<E> {
         self.lost.len()
     }
 
-    /// Records of a failed request whether it is certain that it did not reach the server.
+    /// Records for a request that has failed whether it certainly did not reach the server.
     #[cfg(feature = "http-client")]
     pub(crate) fn set_unsent(&self, key: RequestKey, is_unsent: bool) {
         if let Some(slot) = self.slots.get(&key) {

@@ -27,7 +27,7 @@ struct Switch {
     refuses: AtomicBool,
     /// Number of the first connections whose server reads and writes nothing any more.
     hung: AtomicUsize,
-    /// Number of connections so far.
+    /// Number of connections that clients have opened.
     count: AtomicUsize,
     /// Tasks that serve the connections.
     tasks: Mutex<Vec<AbortHandle>>,

@@ -45,7 +45,7 @@ struct State {
     open: HashMap<Owner, Vec<OpenConnection>>,
     /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// True while a task closes the connections that are unused for the idle time.
+    /// True while a task runs that closes connections which nobody has used for the idle time.
     is_watched: bool,
 }
 

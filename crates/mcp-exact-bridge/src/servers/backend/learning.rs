@@ -79,7 +79,8 @@ impl Backend {
         attempt
     }
 
-    /// Connects in the name of the first client, for which the connection is kept, or in nobody's name.
+    /// Connects to the server to learn its capabilities and lists: with the name and capabilities of the first client, which uses
+    /// the connection later, or without those of a client if none has come.
     async fn connect_to_learn(&self) -> Result<Arc<Connection>, PeerError> {
         let Some(client) = self.first_client.get() else {
             let nobody = ClientSide::new(None, &JsonObject::new());
