@@ -401,12 +401,14 @@ impl ClientHandle {
         let shared = Arc::clone(&self.shared);
         let cancelled = Arc::clone(&slot);
         Ok(PendingRequest::new(key, slot, move |reason| {
-            shared.call(|state, now| match cancelled.key_and_epoch() {
-                Some((key, epoch)) if state.epoch() == epoch => {
+            shared.call(|state, now| {
+                // The request may wait for the next session, or begin to wait when its loss is handled.
+                cancelled.set_cancelled();
+                state.cancel_lost(&cancelled);
+                if let Some((key, epoch)) = cancelled.key_and_epoch()
+                    && state.epoch() == epoch
+                {
                     state.endpoint.cancel(key, reason, now);
-                }
-                _ => {
-                    cancelled.take_repeatable();
                 }
             });
         }))

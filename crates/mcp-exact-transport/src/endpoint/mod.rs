@@ -281,6 +281,15 @@ impl<E: Endpoint> State<E> {
         self.lost.push(slot);
     }
 
+    /// Cancels a request that waits for a new session.
+    #[cfg(feature = "client")]
+    fn cancel_lost(&mut self, cancelled: &Arc<Slot>) {
+        let is_cancelled = |slot: &Arc<Slot>| Arc::ptr_eq(slot, cancelled);
+        if let Some(at) = self.lost.iter().position(is_cancelled) {
+            self.lost.remove(at).complete(Outcome::Cancelled);
+        }
+    }
+
     /// Completes the requests that wait for a new session with [`Outcome::Lost`], because no new session follows.
     pub(crate) fn give_up_lost(&mut self) {
         for slot in self.lost.drain(..) {

@@ -62,6 +62,8 @@ struct SlotState {
     is_unsent: bool,
     /// True if the request may be sent again although the server may have executed it.
     may_repeat: bool,
+    /// True once the caller has cancelled the request, which is then not sent again.
+    is_cancelled: bool,
 }
 
 impl Slot {
@@ -96,10 +98,18 @@ impl Slot {
         self.lock().may_repeat = true;
     }
 
-    /// Allows the request to be sent again in a new session, unless that has already happened.
+    /// Records that the caller has cancelled the request, which is then not sent again.
+    #[cfg(feature = "client")]
+    pub(super) fn set_cancelled(&self) {
+        let mut state = self.lock();
+        state.is_cancelled = true;
+        state.repeatable = None;
+    }
+
+    /// Allows the request to be sent again in a new session, unless that has already happened or it was cancelled.
     pub(super) fn set_repeatable(&self, repeatable: Repeatable) {
         let mut state = self.lock();
-        if !state.was_repeated {
+        if !state.was_repeated && !state.is_cancelled {
             state.repeatable = Some(repeatable);
         }
     }

@@ -427,3 +427,34 @@ async fn closed_client_begins_no_session() {
     ended.expect("in time").expect("driver");
     assert_eq!(server.service.sessions(), 0);
 }
+
+/// A call that was lost with its session, or was made after that, can be cancelled before the next session begins.
+#[tokio::test]
+async fn waiting_calls_are_cancelled() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
+    let endpoint = endpoint
+        .retry(Duration::from_secs(3600))
+        .opens_stream(false);
+    let config = echo::client_settings("2025-11-25");
+    let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    server.service.end_sessions();
+    let call = || {
+        let params = echo::call_params("never", "");
+        client.request("tools/call", params, CallOptions::default(), None)
+    };
+    // The server answers with status 404: the call has not been processed, and waits for the next session.
+    let mut lost = call().expect("sent");
+    while client.session_info().is_some() {
+        tokio::task::yield_now().await;
+    }
+    let mut late = call().expect("kept");
+    for call in [&mut lost, &mut late] {
+        call.cancel("enough");
+        let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
+        assert_eq!(ended.expect("it ends"), Outcome::Cancelled);
+    }
+    client.close();
+    driver.await.expect("driver");
+}
