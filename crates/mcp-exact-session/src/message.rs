@@ -8,8 +8,8 @@ use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
     Members, Message, MessageError, MessageErrorKind, MessageKind, Nullable, ObjectLayout,
     ObjectRef, ObjectWith, Outline, Path, Places, ReadResult, Reader, RequestId, ResultMessage,
-    Validate, Violations, WithId, Writer, call_text, decode_message, from_slice, keys, line_into,
-    to_line, to_string,
+    Tidiness, Validate, Violations, WithId, Writer, call_text, decode_message, from_slice, keys,
+    line_into, to_line, to_string,
 };
 
 use crate::error::PeerError;
@@ -45,12 +45,28 @@ impl PartialEq for Call {
 /// Names of the params members that the endpoint itself reads.
 pub(crate) const READ_PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// Names of the members that are located while params are scanned: [`READ_PARAMS`], and `task` of 2025-11-25
-/// (`basic/utilities/tasks`).
-const LOCATED_PARAMS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], "task"];
+/// Names of the members that are located while params are scanned: [`READ_PARAMS`], `task` of 2025-11-25
+/// (`basic/utilities/tasks`), and `arguments`.
+const LOCATED_PARAMS: [&str; 5] = [
+    READ_PARAMS[0],
+    READ_PARAMS[1],
+    READ_PARAMS[2],
+    "task",
+    ARGUMENTS,
+];
 
-/// Names of the members that are located while a result is scanned; the last name is that of the result's kind.
-const LOCATED_MEMBERS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], RESULT_TYPE];
+/// Name of the arguments of a tool or a prompt.
+const ARGUMENTS: &str = "arguments";
+
+/// Names of the members that are located while a result is scanned, as many as of params; the last name is that of the
+/// result's kind.
+const LOCATED_MEMBERS: [&str; 5] = [
+    READ_PARAMS[0],
+    READ_PARAMS[1],
+    READ_PARAMS[2],
+    "task",
+    RESULT_TYPE,
+];
 
 /// Result of any request, whose members remain JSON text.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,14 +176,36 @@ impl Call {
         Some((0..LOCATED_PARAMS.len()).fold(0, |bits, index| bits | bit(index)))
     }
 
+    /// Tests the parameters for what is refused or repaired, in less time than that takes. The arguments of tools and prompts
+    /// may have members twice, and those of tools are any object.
+    pub(crate) fn tidiness(&self) -> Tidiness {
+        let Some(params) = &self.params else {
+            return Tidiness::default();
+        };
+        let arguments = self.arguments();
+        let mut found = Tidiness::of(params.view(), arguments);
+        if let Some(arguments) = arguments
+            && (self.method != "tools/call" || arguments.object().is_none())
+        {
+            found.may_be_untidy |= Tidiness::of_value(arguments);
+        }
+        found
+    }
+
     /// Refuses parameters in which a member is there twice, at any level that the protocol defines: parsers may read different
     /// values. The arguments of tools are untyped JSON, which the endpoint does not read.
-    pub(crate) fn refuse_repeated_members(&self) -> Result<(), Refusal> {
-        let params = self.params.as_ref();
-        match params.and_then(|params| params.view().repeated_member(&["arguments"])) {
+    pub(crate) fn refuse_repeated_members(&self, found: Tidiness) -> Result<(), Refusal> {
+        let params = self.params.as_ref().filter(|_| found.may_repeat);
+        match params.and_then(|params| params.view().repeated_member(&[ARGUMENTS])) {
             Some(name) => Err(Refusal::RepeatedMember(name)),
             None => Ok(()),
         }
+    }
+
+    /// Returns the arguments of a tool or a prompt if they were located.
+    fn arguments(&self) -> Option<JsonRef<'_>> {
+        let places = self.positions.as_ref()?;
+        places.value(self.params.as_ref()?, LOCATED_PARAMS.len() - 1)
     }
 
     /// Returns true if the message has members other than the method and the parameters.

@@ -8,7 +8,6 @@ use mcp_exact_convert::{
     repair_message,
 };
 use mcp_exact_revisions::RevisionSpec;
-use mcp_exact_wire::order::contains;
 use mcp_exact_wire::spans::quoted;
 use mcp_exact_wire::{Message, MessageErrorKind, Revision, from_str};
 
@@ -90,15 +89,6 @@ pub(crate) fn repair_call(
     };
     *call = call.with_params(Some(params));
     repaired.repairs
-}
-
-/// Returns false if params cannot have anything that is repaired in params: most have none of these, and cost no more.
-pub(crate) fn may_be_untidy(call: &Call) -> bool {
-    let untidy = |params: &JsonObject| {
-        let marks = ["null", "[]", "\\ud", "\\uD"];
-        marks.iter().any(|mark| contains(params.text(), mark))
-    };
-    call.params.as_ref().is_some_and(untidy)
 }
 
 /// Repairs the outcome of a local request of a method, whose answer `sender` has sent; returns the repairs.

@@ -74,6 +74,7 @@ mod skip;
 #[doc(hidden)]
 pub mod spans;
 mod text;
+mod tidiness;
 mod traits;
 mod unescape;
 mod unknown;
@@ -116,6 +117,7 @@ pub use provided::ProvidedParam;
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
 #[doc(hidden)]
+pub use tidiness::Tidiness;
 pub use traits::private;
 pub use traits::{
     Decode, DecodeParams, Encode, EncodeParams, Never, Notification, Request, Revision,

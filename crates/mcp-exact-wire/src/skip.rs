@@ -104,7 +104,7 @@ fn outermost_closing(opening: u64, mut closing: u64, mut depth: usize) -> Option
 
 /// Returns the block at `at`, padded with spaces after the end of the text; `None` beyond the end.
 #[inline]
-fn block_at(bytes: &[u8], at: usize) -> Option<Block> {
+pub(crate) fn block_at(bytes: &[u8], at: usize) -> Option<Block> {
     let rest = bytes.get(at..)?;
     if let Some(block) = rest.first_chunk() {
         return Some(*block);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
-use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision};
+use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision, Tidiness};
 
 use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerRequestKey};
 use super::outbound::{OutboundRequest, Phase};
@@ -87,10 +87,11 @@ impl Endpoint for ClientEndpoint {
         if !self.may_answer() {
             return self.core.push_violation(Violation::Method(call.method));
         }
-        if let Err(refusal) = call.refuse_repeated_members() {
+        let found = call.tidiness();
+        if let Err(refusal) = call.refuse_repeated_members(found) {
             return self.refuse_request(arrival, &id, &refusal, true);
         }
-        self.repair_call(&mut call, MessageKind::Request);
+        self.repair_call(&mut call, MessageKind::Request, found);
         let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
             return self.refuse_request(arrival, &id, &Refusal::IdInUse(id.clone()), true);
@@ -118,9 +119,10 @@ impl Endpoint for ClientEndpoint {
         mut call: Call,
         stream: &StreamId,
     ) -> Result<(), Refusal> {
-        let repeated = call.refuse_repeated_members();
+        let found = call.tidiness();
+        let repeated = call.refuse_repeated_members(found);
         repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
-        self.repair_call(&mut call, MessageKind::Notification);
+        self.repair_call(&mut call, MessageKind::Notification, found);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
         match early.map(|rule| rule.handler) {
@@ -189,8 +191,8 @@ impl Endpoint for ClientEndpoint {
 
 impl ClientEndpoint {
     /// Repairs the params of a request or notification of the server.
-    fn repair_call(&mut self, call: &mut Call, kind: MessageKind) {
-        if self.core.tolerance == Tolerance::Strict || !tolerance::may_be_untidy(call) {
+    fn repair_call(&mut self, call: &mut Call, kind: MessageKind, found: Tidiness) {
+        if self.core.tolerance == Tolerance::Strict || !found.may_be_untidy {
             return;
         }
         let subscription = self.named_subscription(call).map(|(spec, _)| spec);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
-use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId, Tidiness};
 
 use super::handshake::{self, State};
 use super::incoming::{ClientContext, FrameContext, ReceivedCall, ServerEvent};
@@ -123,7 +123,8 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) {
-        self.repair_call(&mut call, MessageKind::Request);
+        let found = call.tidiness();
+        self.repair_call(&mut call, MessageKind::Request, found);
         if arrival.stream != StreamId::DUPLEX
             && self.core.streams.stored_count() > self.core.limits.streams
         {
@@ -136,7 +137,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::NameBytes), false);
         }
         let stateless = self.is_stateless(&call, &meta, context);
-        if let Err(refusal) = call.refuse_repeated_members() {
+        if let Err(refusal) = call.refuse_repeated_members(found) {
             return self.refuse_request(arrival, &id, &refusal, !stateless);
         }
         let scope = (stateless && self.core.binding != Binding::Duplex).then_some(arrival.stream);
@@ -183,9 +184,10 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
-        let repeated = call.refuse_repeated_members();
+        let found = call.tidiness();
+        let repeated = call.refuse_repeated_members(found);
         repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
-        self.repair_call(&mut call, MessageKind::Notification);
+        self.repair_call(&mut call, MessageKind::Notification, found);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);
         match early.map(|rule| rule.handler) {
@@ -232,8 +234,8 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Repairs the params of a request or notification of the client.
-    fn repair_call(&mut self, call: &mut Call, kind: MessageKind) {
-        let looks_tidy = !tolerance::may_be_untidy(call) && !rules::is_initialize(&call.method);
+    fn repair_call(&mut self, call: &mut Call, kind: MessageKind, found: Tidiness) {
+        let looks_tidy = !found.may_be_untidy && !rules::is_initialize(&call.method);
         if self.core.tolerance == Tolerance::Strict || looks_tidy {
             return;
         }
