@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 
@@ -155,15 +156,15 @@ const OF_SERVER: &[&[&str]] = &[
 
 /// Commands without options of a client.
 const OTHERS: &[&[&str]] = &[
-    &["doctor", "--timeout", "2", "$SERVER"],
-    &["doctor", "--timeout", "2", "--json", "$SERVER"],
-    &["doctor", "--timeout", "2", "--trace", "$SERVER"],
-    &["doctor", "--timeout", "2", "$REFUSING"],
-    &["doctor", "--timeout", "2", "$ENDING"],
-    &["doctor", "--timeout", "2", "$PRINTING"],
+    &["doctor", "--timeout", "1", "$SERVER"],
+    &["doctor", "--timeout", "1", "--json", "$SERVER"],
+    &["doctor", "--timeout", "1", "--trace", "$SERVER"],
+    &["doctor", "--timeout", "1", "$REFUSING"],
+    &["doctor", "--timeout", "1", "$ENDING"],
+    &["doctor", "--timeout", "1", "$PRINTING"],
     &["inspect", "$REFUSING"],
     &["inspect", "$ENDING"],
-    &["inspect", "--timeout", "2", "$PRINTING"],
+    &["inspect", "--timeout", "1", "$PRINTING"],
     &["replay", "call.jsonl", "$SERVER"],
     &["replay", "call.jsonl", "$ENDING"],
     &["proxy", "--trace", "--record", "-", "$SERVER"],
@@ -229,6 +230,9 @@ const OTHERS: &[&[&str]] = &[
     &["revisions"],
 ];
 
+/// Number of commands that run at a time.
+const WORKER_COUNT: usize = 16;
+
 /// Commands of the program that get nothing of others, or that need a Redis.
 const EXEMPT: [&str; 4] = ["completions", "man", "sessions", "help"];
 
@@ -262,10 +266,15 @@ fn commands_change_no_terminal() {
         let forged = text.lines().find(|line| line.starts_with("FORGED"));
         assert_eq!(forged, None, "{arguments:?}\n{text}");
     };
-    // They wait more than they work.
+    // They wait more than they work, most of all `doctor`, whose commands are next to each other.
+    let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for part in commands.chunks(commands.len().div_ceil(8)) {
-            scope.spawn(move || part.iter().for_each(|arguments| check(arguments)));
+        for _ in 0..WORKER_COUNT {
+            scope.spawn(|| {
+                while let Some(arguments) = commands.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(arguments);
+                }
+            });
         }
     });
 }
