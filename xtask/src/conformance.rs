@@ -15,7 +15,7 @@ mod tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use crate::examples;
@@ -147,9 +147,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         return record_peer_results(&suite, (name, url, client), &selected, &peer);
     }
     let examples = ["everything_server", "everything_client"];
-    let [server, client] = examples::build(root, PACKAGE, examples)?;
+    let [server_program, client] = examples::build(root, PACKAGE, examples)?;
     if arguments.bridge {
-        return bridge::run(root, &target, &installed, &server, (&selected, &expected));
+        return bridge::run(root, &target, &installed, &server_program, (&selected, &expected));
     }
     let results = target.join("results");
     if results.exists() {
@@ -158,31 +158,39 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     let suite = Suite::new(installed, results);
     let server = if selected.iter().any(|one| one.side == Side::Server) {
-        Some(suite::start(&server, &target.join("server.log"))?)
+        Some(suite::start(&server_program, &target.join("server.log"))?)
     } else {
         None
     };
     let mut table = Table::new(PeerResults::read(&peer)?);
-    for requirement in selected {
-        let peer = match (requirement.side, &server) {
-            (Side::Server, Some(server)) => Peer::Server(server.url()),
-            _ => Peer::Client(&client),
-        };
-        let verdict = suite.run(requirement, peer)?;
-        let row = Row::new(
-            requirement,
-            verdict,
-            expected.expected_failure_reason(requirement),
-        );
-        println!("{}", row.to_output_line());
-        table.push(row);
-    }
-    if arguments.tier_check {
-        let server = server
-            .as_ref()
-            .context("tier-check needs the scenarios for servers")?;
-        table.set_tier(tier::run(root, &suite, server.url(), &client)?);
-    }
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        // The suite's own count runs beside the scenarios, against a server of its own: each is busy on one core.
+        let tier = arguments.tier_check.then(|| {
+            scope.spawn(|| {
+                let server = suite::start(&server_program, &target.join("tier-server.log"))?;
+                tier::run(root, &suite, server.url(), &client)
+            })
+        });
+        for requirement in selected {
+            let peer = match (requirement.side, &server) {
+                (Side::Server, Some(server)) => Peer::Server(server.url()),
+                _ => Peer::Client(&client),
+            };
+            let verdict = suite.run(requirement, peer)?;
+            let row = Row::new(
+                requirement,
+                verdict,
+                expected.expected_failure_reason(requirement),
+            );
+            println!("{}", row.to_output_line());
+            table.push(row);
+        }
+        if let Some(tier) = tier {
+            let score = tier.join();
+            table.set_tier(score.map_err(|_| anyhow!("tier-check panicked"))??);
+        }
+        Ok(())
+    })?;
     println!("{}", table.summary());
     if arguments.is_complete() {
         let path = root.join("docs").join("conformance.md");
