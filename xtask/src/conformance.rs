@@ -149,7 +149,13 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let examples = ["everything_server", "everything_client"];
     let [server_program, client] = examples::build(root, PACKAGE, examples)?;
     if arguments.bridge {
-        return bridge::run(root, &target, &installed, &server_program, (&selected, &expected));
+        return bridge::run(
+            root,
+            &target,
+            &installed,
+            &server_program,
+            (&selected, &expected),
+        );
     }
     let results = target.join("results");
     if results.exists() {

@@ -142,6 +142,7 @@ impl Page {
                 Action::Call(function) | Action::Prepare(function) => format!("`{function}`"),
                 Action::Refuse => "refused".to_owned(),
                 Action::Drop => "dropped".to_owned(),
+                Action::Keep => "kept".to_owned(),
                 Action::Default(value) => format!("`{value}` by default"),
                 Action::Means(value) => format!("absence means `{value}`"),
                 Action::Session(value) => format!("from the session, else `{value}`"),

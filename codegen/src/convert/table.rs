@@ -73,6 +73,8 @@ pub enum Action {
     Refuse,
     /// The member is dropped and reported, even if the caller keeps newer members.
     Drop,
+    /// The member stays, as an unknown member of the older revision.
+    Keep,
     /// The newer revision requires this value, which the older revision expresses by absence. A conversion to the newer
     /// revision adds the value and reports it as `defaulted`; a conversion to the older revision drops it.
     Default(String),
@@ -117,6 +119,9 @@ struct ParsedEntry {
     /// True if the member is dropped.
     #[serde(default)]
     drop: bool,
+    /// True if the member stays.
+    #[serde(default)]
+    keep: bool,
     /// Value that the newer revision requires.
     default: Option<String>,
     /// Value that the specification assigns to the absence of the member.
@@ -162,6 +167,7 @@ impl ParsedEntry {
             self.prepare.map(Action::Prepare),
             self.refuse.then_some(Action::Refuse),
             self.drop.then_some(Action::Drop),
+            self.keep.then_some(Action::Keep),
             self.default.map(Action::Default),
             self.means.map(Action::Means),
             self.session.map(Action::Session),

@@ -31,7 +31,8 @@ pub struct Extensions {
     pub notifications: Vec<String>,
     /// Values of `resultType`, other than those of the revisions, that the local peer sends or accepts.
     pub result_types: Vec<String>,
-    /// Extensions that are negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
+    /// Extensions that are negotiated by name (2026-07-28, `basic/versioning`, "Extension Negotiation"; in older revisions by the
+    /// same member `extensions` of the capabilities).
     pub negotiated: Vec<Extension>,
     /// Policy for methods and result types that are not listed.
     pub policy: ExtensionPolicy,
@@ -71,27 +72,42 @@ impl Extensions {
         all.find(|extension| names_of(extension).iter().any(|known| known == name))
     }
 
-    /// Adds the extensions to the declared capabilities.
+    /// Adds the extensions to the declared capabilities of a revision; removes those that need another revision.
     pub(crate) fn declare(&self, spec: &RevisionSpec, capabilities: &mut JsonObject) {
-        if spec.lifecycle() != Lifecycle::Discover || self.negotiated.is_empty() {
+        if self.negotiated.is_empty() {
             return;
         }
-        let declared = capabilities.get("extensions");
-        let declared = declared.and_then(|declared| JsonObject::try_from(declared).ok());
-        let mut declared = declared.unwrap_or_default();
-        for extension in &self.negotiated {
+        let known = capabilities.get("extensions");
+        let known = known.and_then(|known| JsonObject::try_from(known).ok());
+        let needs_another = |id: &str| {
+            let mut all = self.negotiated.iter();
+            all.any(|extension| extension.id == id && !extension.fits(spec))
+        };
+        let mut declared = without(known.as_ref().unwrap_or(&JsonObject::new()), needs_another);
+        for extension in self.negotiated.iter().filter(|one| one.fits(spec)) {
             if declared.get(&extension.id).is_none() {
                 declared.insert(&extension.id, extension.settings.clone());
             }
         }
-        capabilities.insert("extensions", declared);
+        if declared.is_empty() {
+            *capabilities = without(capabilities, |name| name == "extensions");
+        } else {
+            capabilities.insert("extensions", declared);
+        }
     }
+}
+
+/// Returns an object without the members whose names are to be left out.
+fn without(object: &JsonObject, is_left_out: impl Fn(&str) -> bool) -> JsonObject {
+    let kept = object.view().iter().filter(|(name, _)| !is_left_out(name));
+    kept.map(|(name, value)| (name, value.to_json())).collect()
 }
 
 /// Extension that can be used if both peers declare it.
 ///
-/// The endpoint declares the extension, and allows its methods, notifications and results only if the remote peer has declared
-/// the extension, too. The types are defined in the extension's own crate, such as `mcp-ext-tasks`.
+/// The endpoint declares the extension in every revision, except one with result types or filter members, which revisions with
+/// `initialize` do not have; it allows the methods, notifications and results of the extension only if the remote peer has
+/// declared the extension, too. The types are defined in the extension's own crate, such as `mcp-ext-tasks`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extension {
     /// Identifier of the extension, such as `io.modelcontextprotocol/tasks`.
@@ -120,6 +136,12 @@ impl Extension {
             id: id.into(),
             ..Self::default()
         }
+    }
+
+    /// Returns true if the revision has what the extension extends.
+    fn fits(&self, spec: &RevisionSpec) -> bool {
+        spec.lifecycle() == Lifecycle::Discover
+            || (self.result_types.is_empty() && self.filter_members.is_empty())
     }
 
     /// Returns true if the capabilities declare the extension.
@@ -153,5 +175,41 @@ pub(crate) fn check_names(capabilities: &JsonObject) -> Result<(), ConfigError> 
     match extensions.iter().find(|(name, _)| bad(name)) {
         Some((name, _)) => Err(ConfigError::Extension(name.into_owned())),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An extension is declared in every revision; one whose results have kinds of their own, in those that have kinds.
+    #[test]
+    fn extensions_are_declared_where_they_fit() {
+        let mut tasks = Extension::new("x/tasks");
+        tasks.result_types = vec!["task".to_owned()];
+        let extensions = Extensions {
+            negotiated: vec![tasks, Extension::new("x/ui")],
+            ..Extensions::default()
+        };
+        for spec in mcp_exact_revisions::all() {
+            let declared = |text: &str| {
+                let mut capabilities: JsonObject = text.parse().expect("an object");
+                extensions.declare(spec, &mut capabilities);
+                capabilities.to_string()
+            };
+            let is_discover = spec.lifecycle() == Lifecycle::Discover;
+            let tasks = if is_discover { r#","x/tasks":{}"# } else { "" };
+            let given = r#"{"tools":{},"extensions":{"x/tasks":{},"y/z":{"a":1}}}"#;
+            let found = declared(given);
+            assert_eq!(found.contains("x/tasks"), is_discover, "{found}");
+            assert!(found.contains(r#""y/z":{"a":1}"#), "{found}");
+            assert!(found.contains(r#""x/ui":{}"#), "{found}");
+            let found = declared("{}");
+            let both = [r#"{"extensions":{"x/ui":{}"#, tasks, "}}"].concat();
+            assert!(
+                found.len() == both.len() && found.contains("x/ui"),
+                "{found}"
+            );
+        }
     }
 }

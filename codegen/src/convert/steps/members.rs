@@ -73,6 +73,10 @@ impl Members<'_, '_, '_> {
             self.record_effect(member, EffectKind::Rewritten, "stays as an unknown member");
             return None;
         }
+        if let Some(reason) = self.chosen_reason_to_stay(member) {
+            self.record_effect(member, EffectKind::Rewritten, reason);
+            return None;
+        }
         let target = &self.step.target().revision;
         let other_value_reason = self
             .step
@@ -132,6 +136,15 @@ impl Members<'_, '_, '_> {
             .member(step.ids(), &self.source.name, &member.name)?;
         let (kind, gone) = removal_of_entry(entry)?;
         Some((kind, &entry.reason, gone))
+    }
+
+    /// Returns the reason of an entry of `conversions.toml` that keeps a newer member.
+    fn chosen_reason_to_stay(&self, member: &Member) -> Option<&String> {
+        let step = self.step;
+        let entry = step
+            .table
+            .member(step.ids(), &self.source.name, &member.name)?;
+        (entry.action == Action::Keep).then_some(&entry.reason)
     }
 
     /// Returns the conversion of a member of the target, or `None` if its text is unchanged.

@@ -3,7 +3,7 @@
 //!
 //! The checks read capability objects as JSON, and return the missing capability with the error code of the refusal.
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_revisions::{RevisionSpec, Side};
 use mcp_exact_wire::order::joined;
 use mcp_exact_wire::{Json, JsonObject};
 
@@ -160,8 +160,7 @@ pub(crate) fn capabilities_for(spec: &RevisionSpec, capabilities: &JsonObject) -
 /// Returns the remote peer's capabilities that the negotiated revision defines; the peer may have declared capabilities of a
 /// newer revision.
 pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
-    let is_understood =
-        |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
+    let is_understood = |name: &str| name == "tasks" || is_defined(spec, name);
     if capabilities.iter().all(|(name, _)| is_understood(&name)) {
         return capabilities;
     }
@@ -170,12 +169,13 @@ pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject
         .collect()
 }
 
-/// Returns true if the revision defines the capability with this name.
+/// Returns true if the revision defines the capability with this name, or it may be declared anyway: all revisions allow further
+/// capabilities, and extensions are negotiated in revisions that do not define `extensions` too (MCP Apps, "Capability
+/// Negotiation").
 fn is_defined(spec: &RevisionSpec, name: &str) -> bool {
     match name {
         "tasks" => spec.has_tasks(),
         "completions" => spec.has_completions_capability(),
-        "extensions" => spec.lifecycle() == Lifecycle::Discover,
         "elicitation" => {
             spec.has_input_required() || spec.sends_request(Side::Server, "elicitation/create")
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// Capabilities that only a newer revision defines are ignored; `tasks` and `extensions` are kept, because the
-    /// application uses them.
+    /// application uses them in other revisions too.
     #[test]
     fn undefined_capabilities_are_ignored() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;
@@ -267,15 +267,15 @@ mod tests {
         let towards = |id: &str| capabilities_for(spec(id), &all).to_string();
         assert_eq!(
             towards("2024-11-05"),
-            r#"{"roots":{"listChanged":true},"x":{"y":[1, 2]},"sampling":{}}"#
+            r#"{"roots":{"listChanged":true},"x":{"y":[1, 2]},"sampling":{},"extensions":{"x/y":{}}}"#
         );
         assert_eq!(
             towards("2025-06-18"),
-            r#"{"elicitation":{},"roots":{"listChanged":true},"completions":{},"x":{"y":[1, 2]},"sampling":{}}"#
+            r#"{"elicitation":{},"roots":{"listChanged":true},"completions":{},"x":{"y":[1, 2]},"sampling":{},"extensions":{"x/y":{}}}"#
         );
         assert_eq!(
             towards("2025-11-25"),
-            r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}}}"#
+            r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#
         );
         assert_eq!(
             towards("2026-07-28"),

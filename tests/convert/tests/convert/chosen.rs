@@ -205,6 +205,44 @@ fn non_object_structured_content_becomes_text() {
         text,
         &losses,
     );
+    let result =
+        json!({"type": "tool_result", "toolUseId": "t", "content": [], "structuredContent": [1]});
+    let text = json!({"type": "tool_result", "toolUseId": "t", "content": [{"type": "text", "text": "[1]"}]});
+    check(
+        (V2026_07_28, V2025_11_25),
+        "ToolResultContent",
+        result,
+        text,
+        &["rewritten /content", "dropped /structuredContent"],
+    );
+}
+
+/// Extensions are negotiated by the capability `extensions` in every revision: MCP Apps was before the revision that defines it.
+#[test]
+fn extensions_are_declared_in_every_revision() {
+    let extensions = json!({"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}});
+    let capabilities = json!({"extensions": extensions, "experimental": {"x": {}}});
+    let all = [
+        V2024_11_05,
+        V2025_03_26,
+        V2025_06_18,
+        V2025_11_25,
+        V2026_07_28,
+    ];
+    for definition in ["ClientCapabilities", "ServerCapabilities"] {
+        for (from, to) in all
+            .iter()
+            .flat_map(|from| all.iter().map(move |to| (from, to)))
+        {
+            check(
+                (*from, *to),
+                definition,
+                capabilities.clone(),
+                capabilities.clone(),
+                &[],
+            );
+        }
+    }
 }
 
 /// Up to 2025-03-26 there are no resource links: a text block with the name, the URI and the description replaces a
