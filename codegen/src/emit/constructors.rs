@@ -95,9 +95,9 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
         }
     });
     let words = if taken.is_empty() {
-        " A value without any optional member."
+        " Creates a value without optional members."
     } else {
-        " A value with the members that have to be there, and no others."
+        " Creates a value with only the required members."
     };
     let default = taken.is_empty().then(|| {
         quote! {

@@ -140,7 +140,21 @@ fn convert_link(ir: &Ir, inside: &str) -> String {
     if target.starts_with("http") {
         return format!("[{}]({target})", label.replace(['[', ']'], ""));
     }
-    format!("`{label}`")
+    match type_and_method(ir, inside) {
+        Some((name, method)) => format!("[`{method}`]({name})"),
+        None => format!("`{label}`"),
+    }
+}
+
+/// Splits a target that is the name of a type and, as its label, a method without a space between them.
+fn type_and_method<'a>(ir: &Ir, inside: &'a str) -> Option<(&'a str, &'a str)> {
+    let starts = inside
+        .char_indices()
+        .rev()
+        .filter(|(_, letter)| letter.is_ascii_lowercase());
+    let mut parts = starts.map(|(at, _)| inside.split_at(at));
+    let is_method = |method: &str| method.chars().all(|c| c.is_ascii_alphabetic() || c == '/');
+    parts.find(|(name, method)| ir.get(name).is_some() && is_method(method))
 }
 
 /// Escapes text that is not a link; code spans are unchanged.
@@ -276,6 +290,17 @@ mod tests {
             expect![[r#"
             See `Tool.name`.
         "#]],
+        );
+    }
+
+    /// Some descriptions have no space between a type and the label of its link.
+    #[test]
+    fn methods_after_types_are_labels() {
+        check(
+            "A {@link Tooltools/call} request, {@link Toolping} and {@link Tool_x}.",
+            expect![[r#"
+                A [`tools/call`](Tool) request, [`ping`](Tool) and `Tool_x`.
+            "#]],
         );
     }
 

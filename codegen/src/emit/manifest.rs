@@ -357,11 +357,11 @@ fn construction_example(ir: &Ir, library: &str, is_draft: bool) -> String {
     let rest = if is_draft {
         "is assigned"
     } else {
-        "into a struct update"
+        "goes into a struct update"
     };
     format!(
         "\n# Building\n\n```\nuse {library} as mcp;\n\n\
-         // What has to be there goes into `new`, the rest {rest}.\n{tool}\
+         // Required members are arguments of `new`; the rest {rest}.\n{tool}\
          assert_eq!(\n    mcp::to_string(&tool),\n    \
          r#\"{{\"inputSchema\":{{\"type\":\"object\"}},\"name\":\"echo\",\"description\":\"Says it again\"}}\"#\n);\n\n{call}```\n"
     )

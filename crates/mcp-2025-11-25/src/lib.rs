@@ -28,7 +28,7 @@
 //! ```
 //! use mcp_2025_11_25 as mcp;
 //!
-//! // What has to be there goes into `new`, the rest into a struct update.
+//! // Required members are arguments of `new`; the rest goes into a struct update.
 //! let tool = mcp::Tool {
 //!     description: Some("Says it again".into()),
 //!     ..mcp::Tool::new("echo", mcp::ToolInputSchema::new())

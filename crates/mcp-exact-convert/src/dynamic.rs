@@ -79,7 +79,7 @@ fn convert_exactly<'t>(
         return Ok(text.map(Cow::Borrowed));
     }
     if root.kind == MessageKind::Error {
-        let text = text.ok_or_else(|| refused("an error has to be there"))?;
+        let text = text.ok_or_else(|| refused("an error is required"))?;
         return error::convert_text(root.method, text, from, to, cx).map(Some);
     }
     let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
@@ -93,11 +93,11 @@ fn convert_exactly<'t>(
     let text = match text {
         Some(text) => text,
         None if root.kind == MessageKind::Result => {
-            return Err(refused("a result has to be there"));
+            return Err(refused("a result is required"));
         }
         None if !needs_text => return Ok(None),
         None => {
-            cx.report("", LossKind::Rewritten, to, "params have to be there");
+            cx.report("", LossKind::Rewritten, to, "params are required");
             "{}"
         }
     };
@@ -289,11 +289,9 @@ pub fn check(root: Payload<'_>, text: Option<&str>, of: KnownRevision) -> Result
     };
     let Some(text) = text else {
         return match (root.kind, &found) {
-            (MessageKind::Result, _) => Err(refused("a result has to be there")),
-            (MessageKind::Error, _) => Err(refused("an error has to be there")),
-            (_, Some(found)) if found.last.params_required => {
-                Err(refused("params have to be there"))
-            }
+            (MessageKind::Result, _) => Err(refused("a result is required")),
+            (MessageKind::Error, _) => Err(refused("an error is required")),
+            (_, Some(found)) if found.last.params_required => Err(refused("params are required")),
             _ => Ok(()),
         };
     };

@@ -15,7 +15,7 @@ pub struct Annotated {
 }
 
 impl Annotated {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             annotations: None,
@@ -51,7 +51,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             audience: None,
@@ -127,7 +127,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource: impl Into<AnyResourceContents>) -> Self {
         Self {
             annotations: None,
@@ -153,7 +153,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             annotations: None,
@@ -238,7 +238,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             annotations: None,

@@ -19,7 +19,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             experimental: None,
@@ -49,7 +49,7 @@ pub struct ClientCapabilitiesRoots {
 }
 
 impl ClientCapabilitiesRoots {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -77,7 +77,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -99,7 +99,7 @@ pub struct InitializeRequest {
 }
 
 impl InitializeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: InitializeRequestParams) -> Self {
         Self {
             params,
@@ -126,7 +126,7 @@ pub struct InitializeRequestParams {
 }
 
 impl InitializeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -164,7 +164,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,
@@ -193,7 +193,7 @@ pub struct InitializedNotification {
 }
 
 impl InitializedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -221,7 +221,7 @@ pub struct PingRequest {
 }
 
 impl PingRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -257,7 +257,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             experimental: None,
@@ -289,7 +289,7 @@ pub struct ServerCapabilitiesPrompts {
 }
 
 impl ServerCapabilitiesPrompts {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -319,7 +319,7 @@ pub struct ServerCapabilitiesResources {
 }
 
 impl ServerCapabilitiesResources {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -348,7 +348,7 @@ pub struct ServerCapabilitiesTools {
 }
 
 impl ServerCapabilitiesTools {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,

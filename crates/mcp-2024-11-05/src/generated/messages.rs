@@ -91,7 +91,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -113,7 +113,7 @@ pub struct NotificationParams {
 }
 
 impl NotificationParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -142,7 +142,7 @@ pub struct PaginatedRequest {
 }
 
 impl PaginatedRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -167,7 +167,7 @@ pub struct PaginatedRequestParams {
 }
 
 impl PaginatedRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -199,7 +199,7 @@ pub struct PaginatedResult {
 }
 
 impl PaginatedResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -229,7 +229,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -251,7 +251,7 @@ pub struct RequestParams {
 }
 
 impl RequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -279,7 +279,7 @@ pub struct RequestParamsMeta {
 }
 
 impl RequestParamsMeta {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             progress_token: None,
@@ -307,7 +307,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,

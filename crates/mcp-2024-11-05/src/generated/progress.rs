@@ -21,7 +21,7 @@ pub struct CancelledNotification {
 }
 
 impl CancelledNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CancelledNotificationParams) -> Self {
         Self {
             params,
@@ -48,7 +48,7 @@ pub struct CancelledNotificationParams {
 }
 
 impl CancelledNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self {
             meta: None,
@@ -71,7 +71,7 @@ pub struct ProgressNotification {
 }
 
 impl ProgressNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ProgressNotificationParams) -> Self {
         Self {
             params,
@@ -98,7 +98,7 @@ pub struct ProgressNotificationParams {
 }
 
 impl ProgressNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         progress_token: impl Into<ProgressToken>,
         progress: impl Into<Number>,

@@ -15,7 +15,7 @@ pub struct GetPromptRequest {
 }
 
 impl GetPromptRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: GetPromptRequestParams) -> Self {
         Self {
             params,
@@ -40,7 +40,7 @@ pub struct GetPromptRequestParams {
 }
 
 impl GetPromptRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -67,7 +67,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
             meta: None,
@@ -90,7 +90,7 @@ pub struct ListPromptsRequest {
 }
 
 impl ListPromptsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -123,7 +123,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self {
             meta: None,
@@ -150,7 +150,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             arguments: None,
@@ -177,7 +177,7 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -200,7 +200,7 @@ pub struct PromptListChangedNotification {
 }
 
 impl PromptListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -233,7 +233,7 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
@@ -255,7 +255,7 @@ pub struct PromptReference {
 }
 
 impl PromptReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

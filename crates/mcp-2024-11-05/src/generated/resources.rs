@@ -41,7 +41,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             blob: blob.into(),
@@ -64,7 +64,7 @@ pub struct ListResourceTemplatesRequest {
 }
 
 impl ListResourceTemplatesRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -97,7 +97,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self {
             meta: None,
@@ -120,7 +120,7 @@ pub struct ListResourcesRequest {
 }
 
 impl ListResourcesRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -153,7 +153,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self {
             meta: None,
@@ -176,7 +176,7 @@ pub struct ReadResourceRequest {
 }
 
 impl ReadResourceRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ReadResourceRequestParams) -> Self {
         Self {
             params,
@@ -199,7 +199,7 @@ pub struct ReadResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -223,7 +223,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(contents: Vec<AnyResourceContents>) -> Self {
         Self {
             meta: None,
@@ -261,7 +261,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             annotations: None,
@@ -289,7 +289,7 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             mime_type: None,
@@ -311,7 +311,7 @@ pub struct ResourceListChangedNotification {
 }
 
 impl ResourceListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -339,7 +339,7 @@ pub struct ResourceReference {
 }
 
 impl ResourceReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -372,7 +372,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             annotations: None,
@@ -397,7 +397,7 @@ pub struct ResourceUpdatedNotification {
 }
 
 impl ResourceUpdatedNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ResourceUpdatedNotificationParams) -> Self {
         Self {
             params,
@@ -420,7 +420,7 @@ pub struct ResourceUpdatedNotificationParams {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -442,7 +442,7 @@ pub struct SubscribeRequest {
 }
 
 impl SubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: SubscribeRequestParams) -> Self {
         Self {
             params,
@@ -465,7 +465,7 @@ pub struct SubscribeRequestParams {
 }
 
 impl SubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -491,7 +491,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             mime_type: None,
@@ -514,7 +514,7 @@ pub struct UnsubscribeRequest {
 }
 
 impl UnsubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: UnsubscribeRequestParams) -> Self {
         Self {
             params,
@@ -537,7 +537,7 @@ pub struct UnsubscribeRequestParams {
 }
 
 impl UnsubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,

@@ -15,7 +15,7 @@ pub struct CreateMessageRequest {
 }
 
 impl CreateMessageRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CreateMessageRequestParams) -> Self {
         Self {
             params,
@@ -51,7 +51,7 @@ pub struct CreateMessageRequestParams {
 }
 
 impl CreateMessageRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             meta: None,
@@ -116,7 +116,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
@@ -156,7 +156,7 @@ pub struct ModelHint {
 }
 
 impl ModelHint {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             name: None,
@@ -212,7 +212,7 @@ pub struct ModelPreferences {
 }
 
 impl ModelPreferences {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cost_priority: None,
@@ -245,7 +245,7 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,

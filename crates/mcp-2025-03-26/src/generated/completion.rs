@@ -15,7 +15,7 @@ pub struct CompleteRequest {
 }
 
 impl CompleteRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CompleteRequestParams) -> Self {
         Self {
             params,
@@ -40,7 +40,7 @@ pub struct CompleteRequestParams {
 }
 
 impl CompleteRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         r#ref: impl Into<CompleteRequestParamsRef>,
         argument: CompleteRequestParamsArgument,
@@ -68,7 +68,7 @@ pub struct CompleteRequestParamsArgument {
 }
 
 impl CompleteRequestParamsArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -127,7 +127,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(completion: CompleteResultCompletion) -> Self {
         Self {
             meta: None,
@@ -153,7 +153,7 @@ pub struct CompleteResultCompletion {
 }
 
 impl CompleteResultCompletion {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(values: Vec<String>) -> Self {
         Self {
             has_more: None,

@@ -23,7 +23,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             audience: None,
@@ -56,7 +56,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             annotations: None,
@@ -133,7 +133,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource: impl Into<AnyResourceContents>) -> Self {
         Self {
             annotations: None,
@@ -159,7 +159,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             annotations: None,
@@ -251,7 +251,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             annotations: None,

@@ -21,7 +21,7 @@ pub struct ListRootsRequest {
 }
 
 impl ListRootsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -53,7 +53,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(roots: Vec<Root>) -> Self {
         Self {
             meta: None,
@@ -81,7 +81,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             name: None,
@@ -105,7 +105,7 @@ pub struct RootsListChangedNotification {
 }
 
 impl RootsListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,

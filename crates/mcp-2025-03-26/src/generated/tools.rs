@@ -15,7 +15,7 @@ pub struct CallToolRequest {
 }
 
 impl CallToolRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CallToolRequestParams) -> Self {
         Self {
             params,
@@ -38,7 +38,7 @@ pub struct CallToolRequestParams {
 }
 
 impl CallToolRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -76,7 +76,7 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
@@ -99,7 +99,7 @@ pub struct ListToolsRequest {
 }
 
 impl ListToolsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -132,7 +132,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self {
             meta: None,
@@ -163,7 +163,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         name: impl Into<String>,
         input_schema: impl Into<ToolInputSchema>,
@@ -222,7 +222,7 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             destructive_hint: None,
@@ -261,7 +261,7 @@ pub struct ToolInputSchemaView {
 }
 
 impl ToolInputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             properties: None,
@@ -290,7 +290,7 @@ pub struct ToolListChangedNotification {
 }
 
 impl ToolListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,

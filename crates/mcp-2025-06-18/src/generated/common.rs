@@ -22,7 +22,7 @@ pub struct BaseMetadata {
 }
 
 impl BaseMetadata {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -15,7 +15,7 @@ pub struct CompleteRequest {
 }
 
 impl CompleteRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CompleteRequestParams) -> Self {
         Self {
             params,
@@ -42,7 +42,7 @@ pub struct CompleteRequestParams {
 }
 
 impl CompleteRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         r#ref: impl Into<CompleteRequestParamsRef>,
         argument: CompleteRequestParamsArgument,
@@ -71,7 +71,7 @@ pub struct CompleteRequestParamsArgument {
 }
 
 impl CompleteRequestParamsArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -93,7 +93,7 @@ pub struct CompleteRequestParamsContext {
 }
 
 impl CompleteRequestParamsContext {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             arguments: None,
@@ -158,7 +158,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(completion: CompleteResultCompletion) -> Self {
         Self {
             meta: None,
@@ -184,7 +184,7 @@ pub struct CompleteResultCompletion {
 }
 
 impl CompleteResultCompletion {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(values: Vec<String>) -> Self {
         Self {
             has_more: None,

@@ -30,7 +30,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             audience: None,
@@ -66,7 +66,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -153,7 +153,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource: impl Into<AnyResourceContents>) -> Self {
         Self {
             meta: None,
@@ -182,7 +182,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -231,7 +231,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -330,7 +330,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             meta: None,

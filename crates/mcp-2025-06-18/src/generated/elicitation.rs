@@ -16,7 +16,7 @@ pub struct BooleanSchema {
 }
 
 impl BooleanSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             default: None,
@@ -46,7 +46,7 @@ pub struct ElicitRequest {
 }
 
 impl ElicitRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ElicitRequestParams) -> Self {
         Self {
             params,
@@ -72,7 +72,7 @@ pub struct ElicitRequestParams {
 }
 
 impl ElicitRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         requested_schema: ElicitRequestParamsRequestedSchema,
@@ -100,7 +100,7 @@ pub struct ElicitRequestParamsRequestedSchema {
 }
 
 impl ElicitRequestParamsRequestedSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(properties: Map<PrimitiveSchemaDefinition>) -> Self {
         Self {
             properties,
@@ -130,7 +130,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(action: impl Into<ElicitResultAction>) -> Self {
         Self {
             meta: None,
@@ -200,7 +200,7 @@ pub struct EnumSchema {
 }
 
 impl EnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             description: None,
@@ -228,7 +228,7 @@ pub struct NumberSchema {
 }
 
 impl NumberSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#type: impl Into<NumberSchemaType>) -> Self {
         Self {
             description: None,
@@ -321,7 +321,7 @@ pub struct StringSchema {
 }
 
 impl StringSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             description: None,

@@ -17,7 +17,7 @@ pub struct JSONRPCError {
 }
 
 impl JSONRPCError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, error: JSONRPCErrorError) -> Self {
         Self {
             error,
@@ -43,7 +43,7 @@ pub struct JSONRPCErrorError {
 }
 
 impl JSONRPCErrorError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(code: impl Into<Integer>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -82,7 +82,7 @@ pub struct JSONRPCNotification {
 }
 
 impl JSONRPCNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -107,7 +107,7 @@ pub struct JSONRPCRequest {
 }
 
 impl JSONRPCRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, method: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -132,7 +132,7 @@ pub struct JSONRPCResponse {
 }
 
 impl JSONRPCResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: Result) -> Self {
         Self {
             id: id.into(),

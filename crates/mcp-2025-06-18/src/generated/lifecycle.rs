@@ -21,7 +21,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             elicitation: None,
@@ -52,7 +52,7 @@ pub struct ClientCapabilitiesRoots {
 }
 
 impl ClientCapabilitiesRoots {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -88,7 +88,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -111,7 +111,7 @@ pub struct InitializeRequest {
 }
 
 impl InitializeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: InitializeRequestParams) -> Self {
         Self {
             params,
@@ -138,7 +138,7 @@ pub struct InitializeRequestParams {
 }
 
 impl InitializeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -176,7 +176,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,
@@ -205,7 +205,7 @@ pub struct InitializedNotification {
 }
 
 impl InitializedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -233,7 +233,7 @@ pub struct PingRequest {
 }
 
 impl PingRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -271,7 +271,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             completions: None,
@@ -304,7 +304,7 @@ pub struct ServerCapabilitiesPrompts {
 }
 
 impl ServerCapabilitiesPrompts {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -334,7 +334,7 @@ pub struct ServerCapabilitiesResources {
 }
 
 impl ServerCapabilitiesResources {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -363,7 +363,7 @@ pub struct ServerCapabilitiesTools {
 }
 
 impl ServerCapabilitiesTools {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,

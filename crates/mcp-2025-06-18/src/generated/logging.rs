@@ -61,7 +61,7 @@ pub struct LoggingMessageNotification {
 }
 
 impl LoggingMessageNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: LoggingMessageNotificationParams) -> Self {
         Self {
             params,
@@ -88,7 +88,7 @@ pub struct LoggingMessageNotificationParams {
 }
 
 impl LoggingMessageNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(level: impl Into<LoggingLevel>, data: impl Into<Json>) -> Self {
         Self {
             meta: None,
@@ -112,7 +112,7 @@ pub struct SetLevelRequest {
 }
 
 impl SetLevelRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: SetLevelRequestParams) -> Self {
         Self {
             params,
@@ -135,7 +135,7 @@ pub struct SetLevelRequestParams {
 }
 
 impl SetLevelRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(level: impl Into<LoggingLevel>) -> Self {
         Self {
             meta: None,

@@ -93,7 +93,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -116,7 +116,7 @@ pub struct PaginatedRequest {
 }
 
 impl PaginatedRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -141,7 +141,7 @@ pub struct PaginatedRequestParams {
 }
 
 impl PaginatedRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -173,7 +173,7 @@ pub struct PaginatedResult {
 }
 
 impl PaginatedResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -203,7 +203,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -225,7 +225,7 @@ pub struct RequestParams {
 }
 
 impl RequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -253,7 +253,7 @@ pub struct RequestParamsMeta {
 }
 
 impl RequestParamsMeta {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             progress_token: None,
@@ -281,7 +281,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,

@@ -15,7 +15,7 @@ pub struct GetPromptRequest {
 }
 
 impl GetPromptRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: GetPromptRequestParams) -> Self {
         Self {
             params,
@@ -40,7 +40,7 @@ pub struct GetPromptRequestParams {
 }
 
 impl GetPromptRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -67,7 +67,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
             meta: None,
@@ -90,7 +90,7 @@ pub struct ListPromptsRequest {
 }
 
 impl ListPromptsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -123,7 +123,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self {
             meta: None,
@@ -159,7 +159,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -195,7 +195,7 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -219,7 +219,7 @@ pub struct PromptListChangedNotification {
 }
 
 impl PromptListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -252,7 +252,7 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
@@ -281,7 +281,7 @@ pub struct PromptReference {
 }
 
 impl PromptReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -43,7 +43,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -67,7 +67,7 @@ pub struct ListResourceTemplatesRequest {
 }
 
 impl ListResourceTemplatesRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -100,7 +100,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self {
             meta: None,
@@ -123,7 +123,7 @@ pub struct ListResourcesRequest {
 }
 
 impl ListResourcesRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -156,7 +156,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self {
             meta: None,
@@ -179,7 +179,7 @@ pub struct ReadResourceRequest {
 }
 
 impl ReadResourceRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ReadResourceRequestParams) -> Self {
         Self {
             params,
@@ -202,7 +202,7 @@ pub struct ReadResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -226,7 +226,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(contents: Vec<AnyResourceContents>) -> Self {
         Self {
             meta: None,
@@ -271,7 +271,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -303,7 +303,7 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -326,7 +326,7 @@ pub struct ResourceListChangedNotification {
 }
 
 impl ResourceListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -373,7 +373,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -400,7 +400,7 @@ pub struct ResourceTemplateReference {
 }
 
 impl ResourceTemplateReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -421,7 +421,7 @@ pub struct ResourceUpdatedNotification {
 }
 
 impl ResourceUpdatedNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ResourceUpdatedNotificationParams) -> Self {
         Self {
             params,
@@ -444,7 +444,7 @@ pub struct ResourceUpdatedNotificationParams {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -466,7 +466,7 @@ pub struct SubscribeRequest {
 }
 
 impl SubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: SubscribeRequestParams) -> Self {
         Self {
             params,
@@ -489,7 +489,7 @@ pub struct SubscribeRequestParams {
 }
 
 impl SubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -517,7 +517,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -541,7 +541,7 @@ pub struct UnsubscribeRequest {
 }
 
 impl UnsubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: UnsubscribeRequestParams) -> Self {
         Self {
             params,
@@ -564,7 +564,7 @@ pub struct UnsubscribeRequestParams {
 }
 
 impl UnsubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,

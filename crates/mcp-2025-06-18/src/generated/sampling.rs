@@ -15,7 +15,7 @@ pub struct CreateMessageRequest {
 }
 
 impl CreateMessageRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CreateMessageRequestParams) -> Self {
         Self {
             params,
@@ -53,7 +53,7 @@ pub struct CreateMessageRequestParams {
 }
 
 impl CreateMessageRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             meta: None,
@@ -118,7 +118,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
@@ -158,7 +158,7 @@ pub struct ModelHint {
 }
 
 impl ModelHint {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             name: None,
@@ -214,7 +214,7 @@ pub struct ModelPreferences {
 }
 
 impl ModelPreferences {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cost_priority: None,
@@ -247,7 +247,7 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,

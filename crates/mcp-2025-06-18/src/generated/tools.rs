@@ -15,7 +15,7 @@ pub struct CallToolRequest {
 }
 
 impl CallToolRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CallToolRequestParams) -> Self {
         Self {
             params,
@@ -38,7 +38,7 @@ pub struct CallToolRequestParams {
 }
 
 impl CallToolRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -78,7 +78,7 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
@@ -102,7 +102,7 @@ pub struct ListToolsRequest {
 }
 
 impl ListToolsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -135,7 +135,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self {
             meta: None,
@@ -180,7 +180,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         name: impl Into<String>,
         input_schema: impl Into<ToolInputSchema>,
@@ -242,7 +242,7 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             destructive_hint: None,
@@ -281,7 +281,7 @@ pub struct ToolInputSchemaView {
 }
 
 impl ToolInputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             properties: None,
@@ -310,7 +310,7 @@ pub struct ToolListChangedNotification {
 }
 
 impl ToolListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -346,7 +346,7 @@ pub struct ToolOutputSchemaView {
 }
 
 impl ToolOutputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             properties: None,

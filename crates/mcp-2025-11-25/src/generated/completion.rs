@@ -17,7 +17,7 @@ pub struct CompleteRequest {
 }
 
 impl CompleteRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CompleteRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -45,7 +45,7 @@ pub struct CompleteRequestParams {
 }
 
 impl CompleteRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         r#ref: impl Into<CompleteRequestParamsRef>,
         argument: CompleteRequestParamsArgument,
@@ -74,7 +74,7 @@ pub struct CompleteRequestParamsArgument {
 }
 
 impl CompleteRequestParamsArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -96,7 +96,7 @@ pub struct CompleteRequestParamsContext {
 }
 
 impl CompleteRequestParamsContext {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             arguments: None,
@@ -161,7 +161,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(completion: CompleteResultCompletion) -> Self {
         Self {
             meta: None,
@@ -187,7 +187,7 @@ pub struct CompleteResultCompletion {
 }
 
 impl CompleteResultCompletion {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(values: Vec<String>) -> Self {
         Self {
             has_more: None,

@@ -16,7 +16,7 @@ pub struct BooleanSchema {
 }
 
 impl BooleanSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             default: None,
@@ -59,7 +59,7 @@ pub struct ElicitRequest {
 }
 
 impl ElicitRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         id: impl Into<RequestId>,
         params: impl Into<ElicitRequestParams>,
@@ -98,7 +98,7 @@ pub struct ElicitRequestFormParams {
 }
 
 impl ElicitRequestFormParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         requested_schema: ElicitRequestFormParamsRequestedSchema,
@@ -139,7 +139,7 @@ pub struct ElicitRequestFormParamsRequestedSchema {
 }
 
 impl ElicitRequestFormParamsRequestedSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(properties: Map<PrimitiveSchemaDefinition>) -> Self {
         Self {
             schema: None,
@@ -211,7 +211,7 @@ pub struct ElicitRequestURLParams {
 }
 
 impl ElicitRequestURLParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         url: impl Into<String>,
@@ -249,7 +249,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(action: impl Into<ElicitResultAction>) -> Self {
         Self {
             meta: None,
@@ -318,7 +318,7 @@ pub struct ElicitationCompleteNotification {
 }
 
 impl ElicitationCompleteNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ElicitationCompleteNotificationParams) -> Self {
         Self {
             params,
@@ -341,7 +341,7 @@ pub struct ElicitationCompleteNotificationParams {
 }
 
 impl ElicitationCompleteNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -425,7 +425,7 @@ pub struct LegacyTitledEnumSchema {
 }
 
 impl LegacyTitledEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             default: None,
@@ -474,7 +474,7 @@ pub struct MultiSelectOption {
 }
 
 impl MultiSelectOption {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#const: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             r#const: r#const.into(),
@@ -501,7 +501,7 @@ pub struct NumberSchema {
 }
 
 impl NumberSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#type: impl Into<NumberSchemaType>) -> Self {
         Self {
             default: None,
@@ -639,7 +639,7 @@ pub struct SingleSelectOption {
 }
 
 impl SingleSelectOption {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#const: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             r#const: r#const.into(),
@@ -668,7 +668,7 @@ pub struct StringSchema {
 }
 
 impl StringSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             default: None,
@@ -742,7 +742,7 @@ pub struct TitledMultiSelectEnumSchema {
 }
 
 impl TitledMultiSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(items: TitledMultiSelectEnumSchemaItems) -> Self {
         Self {
             default: None,
@@ -768,7 +768,7 @@ pub struct TitledMultiSelectEnumSchemaItems {
 }
 
 impl TitledMultiSelectEnumSchemaItems {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(any_of: Vec<MultiSelectOption>) -> Self {
         Self {
             any_of,
@@ -795,7 +795,7 @@ pub struct TitledSingleSelectEnumSchema {
 }
 
 impl TitledSingleSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(one_of: Vec<SingleSelectOption>) -> Self {
         Self {
             default: None,
@@ -829,7 +829,7 @@ pub struct UntitledMultiSelectEnumSchema {
 }
 
 impl UntitledMultiSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(items: UntitledMultiSelectEnumSchemaItems) -> Self {
         Self {
             default: None,
@@ -855,7 +855,7 @@ pub struct UntitledMultiSelectEnumSchemaItems {
 }
 
 impl UntitledMultiSelectEnumSchemaItems {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             r#enum,
@@ -882,7 +882,7 @@ pub struct UntitledSingleSelectEnumSchema {
 }
 
 impl UntitledSingleSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             default: None,

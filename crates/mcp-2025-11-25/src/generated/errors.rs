@@ -19,7 +19,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(code: impl Into<Integer>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -44,7 +44,7 @@ pub struct URLElicitationRequiredError {
 }
 
 impl URLElicitationRequiredError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(error: URLElicitationRequiredErrorObject) -> Self {
         Self {
             error,
@@ -66,7 +66,7 @@ pub struct URLElicitationRequiredErrorData {
 }
 
 impl URLElicitationRequiredErrorData {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(elicitations: Vec<ElicitRequestURLParams>) -> Self {
         Self {
             elicitations,
@@ -89,7 +89,7 @@ pub struct URLElicitationRequiredErrorObject {
 }
 
 impl URLElicitationRequiredErrorObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         data: URLElicitationRequiredErrorData,

@@ -17,7 +17,7 @@ pub struct JSONRPCErrorResponse {
 }
 
 impl JSONRPCErrorResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(error: Error) -> Self {
         Self {
             error,
@@ -54,7 +54,7 @@ pub struct JSONRPCNotification {
 }
 
 impl JSONRPCNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -78,7 +78,7 @@ pub struct JSONRPCRequest {
 }
 
 impl JSONRPCRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, method: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -114,7 +114,7 @@ pub struct JSONRPCResultResponse {
 }
 
 impl JSONRPCResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: Result) -> Self {
         Self {
             id: id.into(),

@@ -23,7 +23,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             elicitation: None,
@@ -55,7 +55,7 @@ pub struct ClientCapabilitiesElicitation {
 }
 
 impl ClientCapabilitiesElicitation {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             form: None,
@@ -84,7 +84,7 @@ pub struct ClientCapabilitiesRoots {
 }
 
 impl ClientCapabilitiesRoots {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -115,7 +115,7 @@ pub struct ClientCapabilitiesSampling {
 }
 
 impl ClientCapabilitiesSampling {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             context: None,
@@ -148,7 +148,7 @@ pub struct ClientCapabilitiesTasks {
 }
 
 impl ClientCapabilitiesTasks {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cancel: None,
@@ -180,7 +180,7 @@ pub struct ClientCapabilitiesTasksRequests {
 }
 
 impl ClientCapabilitiesTasksRequests {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             elicitation: None,
@@ -209,7 +209,7 @@ pub struct ClientCapabilitiesTasksRequestsElicitation {
 }
 
 impl ClientCapabilitiesTasksRequestsElicitation {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             create: None,
@@ -237,7 +237,7 @@ pub struct ClientCapabilitiesTasksRequestsSampling {
 }
 
 impl ClientCapabilitiesTasksRequestsSampling {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             create_message: None,
@@ -291,7 +291,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -319,7 +319,7 @@ pub struct InitializeRequest {
 }
 
 impl InitializeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: InitializeRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -347,7 +347,7 @@ pub struct InitializeRequestParams {
 }
 
 impl InitializeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -385,7 +385,7 @@ pub struct InitializeResult {
 }
 
 impl InitializeResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,
@@ -414,7 +414,7 @@ pub struct InitializedNotification {
 }
 
 impl InitializedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -444,7 +444,7 @@ pub struct PingRequest {
 }
 
 impl PingRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -478,7 +478,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             completions: None,
@@ -512,7 +512,7 @@ pub struct ServerCapabilitiesPrompts {
 }
 
 impl ServerCapabilitiesPrompts {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -542,7 +542,7 @@ pub struct ServerCapabilitiesResources {
 }
 
 impl ServerCapabilitiesResources {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -575,7 +575,7 @@ pub struct ServerCapabilitiesTasks {
 }
 
 impl ServerCapabilitiesTasks {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cancel: None,
@@ -605,7 +605,7 @@ pub struct ServerCapabilitiesTasksRequests {
 }
 
 impl ServerCapabilitiesTasksRequests {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             tools: None,
@@ -633,7 +633,7 @@ pub struct ServerCapabilitiesTasksRequestsTools {
 }
 
 impl ServerCapabilitiesTasksRequestsTools {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             call: None,
@@ -661,7 +661,7 @@ pub struct ServerCapabilitiesTools {
 }
 
 impl ServerCapabilitiesTools {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,

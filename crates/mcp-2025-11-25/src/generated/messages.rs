@@ -112,7 +112,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -134,7 +134,7 @@ pub struct NotificationParams {
 }
 
 impl NotificationParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -165,7 +165,7 @@ pub struct PaginatedRequest {
 }
 
 impl PaginatedRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, method: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -191,7 +191,7 @@ pub struct PaginatedRequestParams {
 }
 
 impl PaginatedRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -223,7 +223,7 @@ pub struct PaginatedResult {
 }
 
 impl PaginatedResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -252,7 +252,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -274,7 +274,7 @@ pub struct RequestParams {
 }
 
 impl RequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -302,7 +302,7 @@ pub struct RequestParamsMeta {
 }
 
 impl RequestParamsMeta {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             progress_token: None,
@@ -330,7 +330,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,

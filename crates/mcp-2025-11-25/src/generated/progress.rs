@@ -23,7 +23,7 @@ pub struct CancelledNotification {
 }
 
 impl CancelledNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CancelledNotificationParams) -> Self {
         Self {
             params,
@@ -52,7 +52,7 @@ pub struct CancelledNotificationParams {
 }
 
 impl CancelledNotificationParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -82,7 +82,7 @@ pub struct ProgressNotification {
 }
 
 impl ProgressNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ProgressNotificationParams) -> Self {
         Self {
             params,
@@ -111,7 +111,7 @@ pub struct ProgressNotificationParams {
 }
 
 impl ProgressNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         progress_token: impl Into<ProgressToken>,
         progress: impl Into<Number>,

@@ -17,7 +17,7 @@ pub struct GetPromptRequest {
 }
 
 impl GetPromptRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: GetPromptRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -43,7 +43,7 @@ pub struct GetPromptRequestParams {
 }
 
 impl GetPromptRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -70,7 +70,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
             meta: None,
@@ -95,7 +95,7 @@ pub struct ListPromptsRequest {
 }
 
 impl ListPromptsRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -122,7 +122,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self {
             meta: None,
@@ -168,7 +168,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -205,7 +205,7 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -229,7 +229,7 @@ pub struct PromptListChangedNotification {
 }
 
 impl PromptListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -262,7 +262,7 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
@@ -291,7 +291,7 @@ pub struct PromptReference {
 }
 
 impl PromptReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

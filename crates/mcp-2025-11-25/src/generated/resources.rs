@@ -43,7 +43,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -69,7 +69,7 @@ pub struct ListResourceTemplatesRequest {
 }
 
 impl ListResourceTemplatesRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -96,7 +96,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self {
             meta: None,
@@ -121,7 +121,7 @@ pub struct ListResourcesRequest {
 }
 
 impl ListResourcesRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -148,7 +148,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resources: Vec<Resource>) -> Self {
         Self {
             meta: None,
@@ -173,7 +173,7 @@ pub struct ReadResourceRequest {
 }
 
 impl ReadResourceRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: ReadResourceRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -197,7 +197,7 @@ pub struct ReadResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -221,7 +221,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(contents: Vec<AnyResourceContents>) -> Self {
         Self {
             meta: None,
@@ -276,7 +276,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -309,7 +309,7 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -332,7 +332,7 @@ pub struct ResourceListChangedNotification {
 }
 
 impl ResourceListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -362,7 +362,7 @@ pub struct ResourceRequestParams {
 }
 
 impl ResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -413,7 +413,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -441,7 +441,7 @@ pub struct ResourceTemplateReference {
 }
 
 impl ResourceTemplateReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -462,7 +462,7 @@ pub struct ResourceUpdatedNotification {
 }
 
 impl ResourceUpdatedNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ResourceUpdatedNotificationParams) -> Self {
         Self {
             params,
@@ -485,7 +485,7 @@ pub struct ResourceUpdatedNotificationParams {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -509,7 +509,7 @@ pub struct SubscribeRequest {
 }
 
 impl SubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: SubscribeRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -533,7 +533,7 @@ pub struct SubscribeRequestParams {
 }
 
 impl SubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -561,7 +561,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -587,7 +587,7 @@ pub struct UnsubscribeRequest {
 }
 
 impl UnsubscribeRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: UnsubscribeRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -611,7 +611,7 @@ pub struct UnsubscribeRequestParams {
 }
 
 impl UnsubscribeRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,

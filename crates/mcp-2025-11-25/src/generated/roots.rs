@@ -23,7 +23,7 @@ pub struct ListRootsRequest {
 }
 
 impl ListRootsRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -49,7 +49,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(roots: Vec<Root>) -> Self {
         Self {
             meta: None,
@@ -79,7 +79,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -104,7 +104,7 @@ pub struct RootsListChangedNotification {
 }
 
 impl RootsListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,

@@ -28,7 +28,7 @@ pub struct CreateMessageRequest {
 }
 
 impl CreateMessageRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CreateMessageRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -85,7 +85,7 @@ pub struct CreateMessageRequestParams {
 }
 
 impl CreateMessageRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             meta: None,
@@ -167,7 +167,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
@@ -207,7 +207,7 @@ pub struct ModelHint {
 }
 
 impl ModelHint {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             name: None,
@@ -263,7 +263,7 @@ pub struct ModelPreferences {
 }
 
 impl ModelPreferences {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cost_priority: None,
@@ -298,7 +298,7 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,

@@ -17,7 +17,7 @@ pub struct CancelTaskRequest {
 }
 
 impl CancelTaskRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CancelTaskRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -41,7 +41,7 @@ pub struct CancelTaskRequestParams {
 }
 
 impl CancelTaskRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -81,7 +81,7 @@ pub struct CancelTaskResult {
 }
 
 impl CancelTaskResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,
@@ -117,7 +117,7 @@ pub struct CreateTaskResult {
 }
 
 impl CreateTaskResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task: Task) -> Self {
         Self {
             meta: None,
@@ -141,7 +141,7 @@ pub struct GetTaskPayloadRequest {
 }
 
 impl GetTaskPayloadRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: GetTaskPayloadRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -165,7 +165,7 @@ pub struct GetTaskPayloadRequestParams {
 }
 
 impl GetTaskPayloadRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -189,7 +189,7 @@ pub struct GetTaskPayloadResult {
 }
 
 impl GetTaskPayloadResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -219,7 +219,7 @@ pub struct GetTaskRequest {
 }
 
 impl GetTaskRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: GetTaskRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -243,7 +243,7 @@ pub struct GetTaskRequestParams {
 }
 
 impl GetTaskRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -283,7 +283,7 @@ pub struct GetTaskResult {
 }
 
 impl GetTaskResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,
@@ -319,7 +319,7 @@ pub struct ListTasksRequest {
 }
 
 impl ListTasksRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -346,7 +346,7 @@ pub struct ListTasksResult {
 }
 
 impl ListTasksResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(tasks: Vec<Task>) -> Self {
         Self {
             meta: None,
@@ -370,7 +370,7 @@ pub struct RelatedTaskMetadata {
 }
 
 impl RelatedTaskMetadata {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
             task_id: task_id.into(),
@@ -407,7 +407,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,
@@ -447,7 +447,7 @@ pub struct TaskAugmentedRequestParams {
 }
 
 impl TaskAugmentedRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -477,7 +477,7 @@ pub struct TaskMetadata {
 }
 
 impl TaskMetadata {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             ttl: None,
@@ -539,7 +539,7 @@ pub struct TaskStatusNotification {
 }
 
 impl TaskStatusNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: TaskStatusNotificationParams) -> Self {
         Self {
             params,
@@ -578,7 +578,7 @@ pub struct TaskStatusNotificationParams {
 }
 
 impl TaskStatusNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,

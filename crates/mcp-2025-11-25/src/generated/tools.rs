@@ -28,7 +28,7 @@ pub struct CallToolRequest {
 }
 
 impl CallToolRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CallToolRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -61,7 +61,7 @@ pub struct CallToolRequestParams {
 }
 
 impl CallToolRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -102,7 +102,7 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
@@ -128,7 +128,7 @@ pub struct ListToolsRequest {
 }
 
 impl ListToolsRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>) -> Self {
         Self {
             id: id.into(),
@@ -155,7 +155,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(tools: Vec<Tool>) -> Self {
         Self {
             meta: None,
@@ -215,7 +215,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         name: impl Into<String>,
         input_schema: impl Into<ToolInputSchema>,
@@ -279,7 +279,7 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             destructive_hint: None,
@@ -314,7 +314,7 @@ pub struct ToolChoice {
 }
 
 impl ToolChoice {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             mode: None,
@@ -381,7 +381,7 @@ pub struct ToolExecution {
 }
 
 impl ToolExecution {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             task_support: None,
@@ -418,7 +418,7 @@ pub struct ToolInputSchemaView {
 }
 
 impl ToolInputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             schema: None,
@@ -448,7 +448,7 @@ pub struct ToolListChangedNotification {
 }
 
 impl ToolListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -489,7 +489,7 @@ pub struct ToolOutputSchemaView {
 }
 
 impl ToolOutputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             schema: None,

@@ -22,7 +22,7 @@ pub struct BaseMetadata {
 }
 
 impl BaseMetadata {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -65,7 +65,7 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(src: impl Into<String>) -> Self {
         Self {
             mime_type: None,
@@ -126,7 +126,7 @@ pub struct Icons {
 }
 
 impl Icons {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             icons: None,

@@ -17,7 +17,7 @@ pub struct CompleteRequest {
 }
 
 impl CompleteRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CompleteRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -45,7 +45,7 @@ pub struct CompleteRequestParams {
 }
 
 impl CompleteRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         r#ref: impl Into<CompleteRequestParamsRef>,
         argument: CompleteRequestParamsArgument,
@@ -75,7 +75,7 @@ pub struct CompleteRequestParamsArgument {
 }
 
 impl CompleteRequestParamsArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -97,7 +97,7 @@ pub struct CompleteRequestParamsContext {
 }
 
 impl CompleteRequestParamsContext {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             arguments: None,
@@ -148,7 +148,7 @@ impl CompleteRequestParamsRef {
     }
 }
 
-/// The result returned by the server for a `CompleteRequestcompletion/complete` request.
+/// The result returned by the server for a [`completion/complete`](CompleteRequest) request.
 ///
 /// Schema: `/$defs/CompleteResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub struct CompleteResult {
 }
 
 impl CompleteResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(completion: CompleteResultCompletion) -> Self {
         Self {
             meta: None,
@@ -197,7 +197,7 @@ pub struct CompleteResultCompletion {
 }
 
 impl CompleteResultCompletion {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(values: Vec<String>) -> Self {
         Self {
             has_more: None,
@@ -208,7 +208,7 @@ impl CompleteResultCompletion {
     }
 }
 
-/// A successful response from the server for a `CompleteRequestcompletion/complete` request.
+/// A successful response from the server for a [`completion/complete`](CompleteRequest) request.
 ///
 /// Schema: `/$defs/CompleteResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +222,7 @@ pub struct CompleteResultResponse {
 }
 
 impl CompleteResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: CompleteResult) -> Self {
         Self {
             id: id.into(),

@@ -30,7 +30,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             audience: None,
@@ -66,7 +66,7 @@ pub struct AudioContent {
 }
 
 impl AudioContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -153,7 +153,7 @@ pub struct EmbeddedResource {
 }
 
 impl EmbeddedResource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(resource: impl Into<AnyResourceContents>) -> Self {
         Self {
             meta: None,
@@ -182,7 +182,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -196,7 +196,7 @@ impl ImageContent {
 
 /// A resource that the server is capable of reading, included in a prompt or tool call result.
 ///
-/// Note: resource links returned by tools are not guaranteed to appear in the results of `ListResourcesRequestresources/list` requests.
+/// Note: resource links returned by tools are not guaranteed to appear in the results of [`resources/list`](ListResourcesRequest) requests.
 ///
 /// Schema: `/$defs/ResourceLink`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,7 +241,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -350,7 +350,7 @@ pub struct TextContent {
 }
 
 impl TextContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -393,7 +393,7 @@ pub struct ToolResultContent {
 }
 
 impl ToolResultContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
@@ -427,7 +427,7 @@ pub struct ToolUseContent {
 }
 
 impl ToolUseContent {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,

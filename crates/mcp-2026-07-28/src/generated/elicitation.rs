@@ -16,7 +16,7 @@ pub struct BooleanSchema {
 }
 
 impl BooleanSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             default: None,
@@ -46,7 +46,7 @@ pub struct ElicitRequest {
 }
 
 impl ElicitRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: impl Into<ElicitRequestParams>) -> Self {
         Self {
             params: params.into(),
@@ -72,7 +72,7 @@ pub struct ElicitRequestFormParams {
 }
 
 impl ElicitRequestFormParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         requested_schema: ElicitRequestFormParamsRequestedSchema,
@@ -111,7 +111,7 @@ pub struct ElicitRequestFormParamsRequestedSchema {
 }
 
 impl ElicitRequestFormParamsRequestedSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(properties: Map<PrimitiveSchemaDefinition>) -> Self {
         Self {
             schema: None,
@@ -168,7 +168,7 @@ pub struct ElicitRequestURLParams {
 }
 
 impl ElicitRequestURLParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -178,7 +178,7 @@ impl ElicitRequestURLParams {
     }
 }
 
-/// The result returned by the client for an `ElicitRequestelicitation/create` request.
+/// The result returned by the client for an [`elicitation/create`](ElicitRequest) request.
 ///
 /// Schema: `/$defs/ElicitResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,7 +197,7 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(action: impl Into<ElicitResultAction>) -> Self {
         Self {
             action: action.into(),
@@ -327,7 +327,7 @@ pub struct LegacyTitledEnumSchema {
 }
 
 impl LegacyTitledEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             default: None,
@@ -376,7 +376,7 @@ pub struct MultiSelectOption {
 }
 
 impl MultiSelectOption {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#const: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             r#const: r#const.into(),
@@ -403,7 +403,7 @@ pub struct NumberSchema {
 }
 
 impl NumberSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#type: impl Into<NumberSchemaType>) -> Self {
         Self {
             default: None,
@@ -541,7 +541,7 @@ pub struct SingleSelectOption {
 }
 
 impl SingleSelectOption {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#const: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             r#const: r#const.into(),
@@ -570,7 +570,7 @@ pub struct StringSchema {
 }
 
 impl StringSchema {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             default: None,
@@ -644,7 +644,7 @@ pub struct TitledMultiSelectEnumSchema {
 }
 
 impl TitledMultiSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(items: TitledMultiSelectEnumSchemaItems) -> Self {
         Self {
             default: None,
@@ -670,7 +670,7 @@ pub struct TitledMultiSelectEnumSchemaItems {
 }
 
 impl TitledMultiSelectEnumSchemaItems {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(any_of: Vec<MultiSelectOption>) -> Self {
         Self {
             any_of,
@@ -697,7 +697,7 @@ pub struct TitledSingleSelectEnumSchema {
 }
 
 impl TitledSingleSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(one_of: Vec<SingleSelectOption>) -> Self {
         Self {
             default: None,
@@ -731,7 +731,7 @@ pub struct UntitledMultiSelectEnumSchema {
 }
 
 impl UntitledMultiSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(items: UntitledMultiSelectEnumSchemaItems) -> Self {
         Self {
             default: None,
@@ -757,7 +757,7 @@ pub struct UntitledMultiSelectEnumSchemaItems {
 }
 
 impl UntitledMultiSelectEnumSchemaItems {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             r#enum,
@@ -784,7 +784,7 @@ pub struct UntitledSingleSelectEnumSchema {
 }
 
 impl UntitledSingleSelectEnumSchema {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(r#enum: Vec<String>) -> Self {
         Self {
             default: None,

@@ -19,7 +19,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(code: impl Into<Integer>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -47,7 +47,7 @@ pub struct HeaderMismatchError {
 }
 
 impl HeaderMismatchError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(error: HeaderMismatchErrorObject) -> Self {
         Self {
             error,
@@ -71,7 +71,7 @@ pub struct HeaderMismatchErrorObject {
 }
 
 impl HeaderMismatchErrorObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -95,7 +95,7 @@ pub struct InternalError {
 }
 
 impl InternalError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -128,7 +128,7 @@ pub struct InvalidParamsError {
 }
 
 impl InvalidParamsError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -152,7 +152,7 @@ pub struct InvalidRequestError {
 }
 
 impl InvalidRequestError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -180,7 +180,7 @@ pub struct MethodNotFoundError {
 }
 
 impl MethodNotFoundError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -206,7 +206,7 @@ pub struct MissingRequiredClientCapabilityError {
 }
 
 impl MissingRequiredClientCapabilityError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(error: MissingRequiredClientCapabilityErrorObject) -> Self {
         Self {
             error,
@@ -228,7 +228,7 @@ pub struct MissingRequiredClientCapabilityErrorData {
 }
 
 impl MissingRequiredClientCapabilityErrorData {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(required_capabilities: ClientCapabilities) -> Self {
         Self {
             required_capabilities,
@@ -251,7 +251,7 @@ pub struct MissingRequiredClientCapabilityErrorObject {
 }
 
 impl MissingRequiredClientCapabilityErrorObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         data: MissingRequiredClientCapabilityErrorData,
@@ -278,7 +278,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             data: None,
@@ -305,7 +305,7 @@ pub struct UnsupportedProtocolVersionError {
 }
 
 impl UnsupportedProtocolVersionError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(error: UnsupportedProtocolVersionErrorObject) -> Self {
         Self {
             error,
@@ -330,7 +330,7 @@ pub struct UnsupportedProtocolVersionErrorData {
 }
 
 impl UnsupportedProtocolVersionErrorData {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(requested: impl Into<String>, supported: Vec<String>) -> Self {
         Self {
             requested: requested.into(),
@@ -354,7 +354,7 @@ pub struct UnsupportedProtocolVersionErrorObject {
 }
 
 impl UnsupportedProtocolVersionErrorObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         message: impl Into<String>,
         data: UnsupportedProtocolVersionErrorData,

@@ -43,7 +43,7 @@ pub struct InputRequiredResult {
 }
 
 impl InputRequiredResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -109,7 +109,7 @@ pub struct InputResponseRequestParams {
 }
 
 impl InputResponseRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(meta: RequestMetaObject) -> Self {
         Self {
             meta,

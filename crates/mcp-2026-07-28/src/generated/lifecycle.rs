@@ -28,7 +28,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             elicitation: None,
@@ -62,7 +62,7 @@ pub struct ClientCapabilitiesElicitation {
 }
 
 impl ClientCapabilitiesElicitation {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             form: None,
@@ -94,7 +94,7 @@ pub struct ClientCapabilitiesSampling {
 }
 
 impl ClientCapabilitiesSampling {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             context: None,
@@ -128,7 +128,7 @@ pub struct DiscoverRequest {
 }
 
 impl DiscoverRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: RequestParams) -> Self {
         Self {
             id: id.into(),
@@ -138,7 +138,7 @@ impl DiscoverRequest {
     }
 }
 
-/// The result returned by the server for a `DiscoverRequestserver/discover` request.
+/// The result returned by the server for a [`server/discover`](DiscoverRequest) request.
 ///
 /// Schema: `/$defs/DiscoverResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +190,7 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         supported_versions: Vec<String>,
         capabilities: ServerCapabilities,
@@ -210,7 +210,7 @@ impl DiscoverResult {
     }
 }
 
-/// A successful response from the server for a `DiscoverRequestserver/discover` request.
+/// A successful response from the server for a [`server/discover`](DiscoverRequest) request.
 ///
 /// Schema: `/$defs/DiscoverResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,7 +224,7 @@ pub struct DiscoverResultResponse {
 }
 
 impl DiscoverResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: DiscoverResult) -> Self {
         Self {
             id: id.into(),
@@ -273,7 +273,7 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -316,7 +316,7 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             completions: None,
@@ -350,7 +350,7 @@ pub struct ServerCapabilitiesPrompts {
 }
 
 impl ServerCapabilitiesPrompts {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -380,7 +380,7 @@ pub struct ServerCapabilitiesResources {
 }
 
 impl ServerCapabilitiesResources {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,
@@ -409,7 +409,7 @@ pub struct ServerCapabilitiesTools {
 }
 
 impl ServerCapabilitiesTools {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             list_changed: None,

@@ -77,7 +77,7 @@ pub struct CacheableResult {
 }
 
 impl CacheableResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(ttl_ms: impl Into<Integer>, cache_scope: impl Into<CacheScope>) -> Self {
         Self {
             meta: None,
@@ -91,7 +91,7 @@ impl CacheableResult {
 
 /// This notification is sent by the client to indicate that it is cancelling a request it previously issued.
 ///
-/// On stdio, the server also sends this notification, solely to terminate a `SubscriptionsListenRequestsubscriptions/listen` stream: it references the ID of the `subscriptions/listen` request that opened the stream. Servers MUST NOT use this notification to cancel any other request.
+/// On stdio, the server also sends this notification, solely to terminate a [`subscriptions/listen`](SubscriptionsListenRequest) stream: it references the ID of the `subscriptions/listen` request that opened the stream. Servers MUST NOT use this notification to cancel any other request.
 ///
 /// The request SHOULD still be in-flight, but due to communication latency, it is always possible that this notification MAY arrive after the request has already finished.
 ///
@@ -107,7 +107,7 @@ pub struct ClientNotification {
 }
 
 impl ClientNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CancelledNotificationParams) -> Self {
         Self {
             params,
@@ -191,7 +191,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -208,7 +208,7 @@ impl Notification {
 pub struct NotificationMetaObject {
     /// Identifies the subscription stream a notification was delivered on. The
     /// server MUST include this key on every notification delivered via a
-    /// `SubscriptionsListenRequestsubscriptions/listen` stream, so the
+    /// [`subscriptions/listen`](SubscriptionsListenRequest) stream, so the
     /// client can correlate the notification with the originating subscription.
     /// The key is absent on notifications not delivered via a subscription
     /// stream (e.g. progress notifications for an in-flight request), which is
@@ -222,7 +222,7 @@ pub struct NotificationMetaObject {
 }
 
 impl NotificationMetaObject {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             subscription_id: None,
@@ -250,7 +250,7 @@ pub struct NotificationParams {
 }
 
 impl NotificationParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -281,7 +281,7 @@ pub struct PaginatedRequest {
 }
 
 impl PaginatedRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         id: impl Into<RequestId>,
         method: impl Into<String>,
@@ -311,7 +311,7 @@ pub struct PaginatedRequestParams {
 }
 
 impl PaginatedRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -344,7 +344,7 @@ pub struct PaginatedResult {
 }
 
 impl PaginatedResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -374,7 +374,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -409,7 +409,7 @@ pub struct RequestMetaObject {
     pub client_info: Option<Implementation>,
     /// The desired log level for this request. Optional.
     ///
-    /// If absent, the server MUST NOT send any `LoggingMessageNotificationnotifications/message`
+    /// If absent, the server MUST NOT send any [`notifications/message`](LoggingMessageNotification)
     /// notifications for this request. The client opts in to log messages by
     /// explicitly setting a level. Replaces the former `logging/setLevel` RPC.
     pub log_level: Option<LoggingLevel>,
@@ -420,14 +420,14 @@ pub struct RequestMetaObject {
     /// server does not support the requested version, it MUST return an
     /// [`UnsupportedProtocolVersionError`].
     pub protocol_version: String,
-    /// If specified, the caller is requesting out-of-band progress notifications for this request (as represented by `ProgressNotificationnotifications/progress`). The value of this parameter is an opaque token that will be attached to any subsequent notifications. The receiver is not obligated to provide these notifications.
+    /// If specified, the caller is requesting out-of-band progress notifications for this request (as represented by [`notifications/progress`](ProgressNotification)). The value of this parameter is an opaque token that will be attached to any subsequent notifications. The receiver is not obligated to provide these notifications.
     pub progress_token: Option<ProgressToken>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
 
 impl RequestMetaObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         client_capabilities: ClientCapabilities,
         protocol_version: impl Into<String>,
@@ -455,7 +455,7 @@ pub struct RequestParams {
 }
 
 impl RequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(meta: RequestMetaObject) -> Self {
         Self { meta, extra: Extra::new() }
     }
@@ -481,7 +481,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -520,7 +520,7 @@ pub struct ResultMetaObject {
 }
 
 impl ResultMetaObject {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             server_info: None,

@@ -5,7 +5,7 @@ use super::*;
 
 /// This notification is sent by the client to indicate that it is cancelling a request it previously issued.
 ///
-/// On stdio, the server also sends this notification, solely to terminate a `SubscriptionsListenRequestsubscriptions/listen` stream: it references the ID of the `subscriptions/listen` request that opened the stream. Servers MUST NOT use this notification to cancel any other request.
+/// On stdio, the server also sends this notification, solely to terminate a [`subscriptions/listen`](SubscriptionsListenRequest) stream: it references the ID of the `subscriptions/listen` request that opened the stream. Servers MUST NOT use this notification to cancel any other request.
 ///
 /// The request SHOULD still be in-flight, but due to communication latency, it is always possible that this notification MAY arrive after the request has already finished.
 ///
@@ -21,7 +21,7 @@ pub struct CancelledNotification {
 }
 
 impl CancelledNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CancelledNotificationParams) -> Self {
         Self {
             params,
@@ -48,7 +48,7 @@ pub struct CancelledNotificationParams {
 }
 
 impl CancelledNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self {
             meta: None,
@@ -71,7 +71,7 @@ pub struct ProgressNotification {
 }
 
 impl ProgressNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ProgressNotificationParams) -> Self {
         Self {
             params,
@@ -80,7 +80,7 @@ impl ProgressNotification {
     }
 }
 
-/// Parameters for a `ProgressNotificationnotifications/progress` notification.
+/// Parameters for a [`notifications/progress`](ProgressNotification) notification.
 ///
 /// Schema: `/$defs/ProgressNotificationParams`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub struct ProgressNotificationParams {
 }
 
 impl ProgressNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         progress_token: impl Into<ProgressToken>,
         progress: impl Into<Number>,

@@ -28,7 +28,7 @@ pub struct GetPromptRequest {
 }
 
 impl GetPromptRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: GetPromptRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -58,7 +58,7 @@ pub struct GetPromptRequestParams {
 }
 
 impl GetPromptRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -71,7 +71,7 @@ impl GetPromptRequestParams {
     }
 }
 
-/// The result returned by the server for a `GetPromptRequestprompts/get` request.
+/// The result returned by the server for a [`prompts/get`](GetPromptRequest) request.
 ///
 /// Schema: `/$defs/GetPromptResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct GetPromptResult {
 }
 
 impl GetPromptResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
             meta: None,
@@ -107,7 +107,7 @@ impl GetPromptResult {
     }
 }
 
-/// A successful response from the server for a `GetPromptRequestprompts/get` request.
+/// A successful response from the server for a [`prompts/get`](GetPromptRequest) request.
 ///
 /// Schema: `/$defs/GetPromptResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct GetPromptResultResponse {
 }
 
 impl GetPromptResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: impl Into<GetPromptOutcome>) -> Self {
         Self {
             id: id.into(),
@@ -145,7 +145,7 @@ pub struct ListPromptsRequest {
 }
 
 impl ListPromptsRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: PaginatedRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -155,7 +155,7 @@ impl ListPromptsRequest {
     }
 }
 
-/// The result returned by the server for a `ListPromptsRequestprompts/list` request.
+/// The result returned by the server for a [`prompts/list`](ListPromptsRequest) request.
 ///
 /// Schema: `/$defs/ListPromptsResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,7 +200,7 @@ pub struct ListPromptsResult {
 }
 
 impl ListPromptsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         prompts: Vec<Prompt>,
         ttl_ms: impl Into<Integer>,
@@ -218,7 +218,7 @@ impl ListPromptsResult {
     }
 }
 
-/// A successful response from the server for a `ListPromptsRequestprompts/list` request.
+/// A successful response from the server for a [`prompts/list`](ListPromptsRequest) request.
 ///
 /// Schema: `/$defs/ListPromptsResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,7 +232,7 @@ pub struct ListPromptsResultResponse {
 }
 
 impl ListPromptsResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: ListPromptsResult) -> Self {
         Self {
             id: id.into(),
@@ -277,7 +277,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -314,7 +314,7 @@ pub struct PromptArgument {
 }
 
 impl PromptArgument {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             description: None,
@@ -326,7 +326,7 @@ impl PromptArgument {
     }
 }
 
-/// An optional notification from the server to the client, informing it that the list of prompts it offers has changed. This is only delivered on a `SubscriptionsListenRequestsubscriptions/listen` stream when the client requested it via the `promptsListChanged` filter field.
+/// An optional notification from the server to the client, informing it that the list of prompts it offers has changed. This is only delivered on a [`subscriptions/listen`](SubscriptionsListenRequest) stream when the client requested it via the `promptsListChanged` filter field.
 ///
 /// Schema: `/$defs/PromptListChangedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -338,7 +338,7 @@ pub struct PromptListChangedNotification {
 }
 
 impl PromptListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -371,7 +371,7 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
@@ -400,7 +400,7 @@ pub struct PromptReference {
 }
 
 impl PromptReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

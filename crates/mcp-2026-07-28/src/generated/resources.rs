@@ -43,7 +43,7 @@ pub struct BlobResourceContents {
 }
 
 impl BlobResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -69,7 +69,7 @@ pub struct ListResourceTemplatesRequest {
 }
 
 impl ListResourceTemplatesRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: PaginatedRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -79,7 +79,7 @@ impl ListResourceTemplatesRequest {
     }
 }
 
-/// The result returned by the server for a `ListResourceTemplatesRequestresources/templates/list` request.
+/// The result returned by the server for a [`resources/templates/list`](ListResourceTemplatesRequest) request.
 ///
 /// Schema: `/$defs/ListResourceTemplatesResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub struct ListResourceTemplatesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         resource_templates: Vec<ResourceTemplate>,
         ttl_ms: impl Into<Integer>,
@@ -142,7 +142,7 @@ impl ListResourceTemplatesResult {
     }
 }
 
-/// A successful response from the server for a `ListResourceTemplatesRequestresources/templates/list` request.
+/// A successful response from the server for a [`resources/templates/list`](ListResourceTemplatesRequest) request.
 ///
 /// Schema: `/$defs/ListResourceTemplatesResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +156,7 @@ pub struct ListResourceTemplatesResultResponse {
 }
 
 impl ListResourceTemplatesResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: ListResourceTemplatesResult) -> Self {
         Self {
             id: id.into(),
@@ -180,7 +180,7 @@ pub struct ListResourcesRequest {
 }
 
 impl ListResourcesRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: PaginatedRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -190,7 +190,7 @@ impl ListResourcesRequest {
     }
 }
 
-/// The result returned by the server for a `ListResourcesRequestresources/list` request.
+/// The result returned by the server for a [`resources/list`](ListResourcesRequest) request.
 ///
 /// Schema: `/$defs/ListResourcesResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,7 +235,7 @@ pub struct ListResourcesResult {
 }
 
 impl ListResourcesResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         resources: Vec<Resource>,
         ttl_ms: impl Into<Integer>,
@@ -253,7 +253,7 @@ impl ListResourcesResult {
     }
 }
 
-/// A successful response from the server for a `ListResourcesRequestresources/list` request.
+/// A successful response from the server for a [`resources/list`](ListResourcesRequest) request.
 ///
 /// Schema: `/$defs/ListResourcesResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,7 +267,7 @@ pub struct ListResourcesResultResponse {
 }
 
 impl ListResourcesResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: ListResourcesResult) -> Self {
         Self {
             id: id.into(),
@@ -302,7 +302,7 @@ pub struct ReadResourceRequest {
 }
 
 impl ReadResourceRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: ReadResourceRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -330,7 +330,7 @@ pub struct ReadResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -342,7 +342,7 @@ impl ReadResourceRequestParams {
     }
 }
 
-/// The result returned by the server for a `ReadResourceRequestresources/read` request.
+/// The result returned by the server for a [`resources/read`](ReadResourceRequest) request.
 ///
 /// Schema: `/$defs/ReadResourceResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -384,7 +384,7 @@ pub struct ReadResourceResult {
 }
 
 impl ReadResourceResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         contents: Vec<AnyResourceContents>,
         ttl_ms: impl Into<Integer>,
@@ -401,7 +401,7 @@ impl ReadResourceResult {
     }
 }
 
-/// A successful response from the server for a `ReadResourceRequestresources/read` request.
+/// A successful response from the server for a [`resources/read`](ReadResourceRequest) request.
 ///
 /// Schema: `/$defs/ReadResourceResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -415,7 +415,7 @@ pub struct ReadResourceResultResponse {
 }
 
 impl ReadResourceResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         id: impl Into<RequestId>,
         result: impl Into<ReadResourceOutcome>,
@@ -473,7 +473,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -506,7 +506,7 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -517,7 +517,7 @@ impl ResourceContents {
     }
 }
 
-/// An optional notification from the server to the client, informing it that the list of resources it can read from has changed. This is only delivered on a `SubscriptionsListenRequestsubscriptions/listen` stream when the client requested it via the `resourcesListChanged` filter field.
+/// An optional notification from the server to the client, informing it that the list of resources it can read from has changed. This is only delivered on a [`subscriptions/listen`](SubscriptionsListenRequest) stream when the client requested it via the `resourcesListChanged` filter field.
 ///
 /// Schema: `/$defs/ResourceListChangedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -529,7 +529,7 @@ pub struct ResourceListChangedNotification {
 }
 
 impl ResourceListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -559,7 +559,7 @@ pub struct ResourceRequestParams {
 }
 
 impl ResourceRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -610,7 +610,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -638,7 +638,7 @@ pub struct ResourceTemplateReference {
 }
 
 impl ResourceTemplateReference {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -647,7 +647,7 @@ impl ResourceTemplateReference {
     }
 }
 
-/// A notification from the server to the client, informing it that a resource has changed and may need to be read again. This is only sent for resources the client opted in to via the `resourceSubscriptions` field of a `SubscriptionsListenRequestsubscriptions/listen` request.
+/// A notification from the server to the client, informing it that a resource has changed and may need to be read again. This is only sent for resources the client opted in to via the `resourceSubscriptions` field of a [`subscriptions/listen`](SubscriptionsListenRequest) request.
 ///
 /// Schema: `/$defs/ResourceUpdatedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -659,7 +659,7 @@ pub struct ResourceUpdatedNotification {
 }
 
 impl ResourceUpdatedNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: ResourceUpdatedNotificationParams) -> Self {
         Self {
             params,
@@ -682,7 +682,7 @@ pub struct ResourceUpdatedNotificationParams {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,
@@ -710,7 +710,7 @@ pub struct TextResourceContents {
 }
 
 impl TextResourceContents {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             meta: None,

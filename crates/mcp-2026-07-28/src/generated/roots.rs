@@ -21,7 +21,7 @@ pub struct ListRootsRequest {
 }
 
 impl ListRootsRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -49,7 +49,7 @@ pub struct ListRootsRequestParams {
 }
 
 impl ListRootsRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -65,7 +65,7 @@ impl Default for ListRootsRequestParams {
     }
 }
 
-/// The result returned by the client for a `ListRootsRequestroots/list` request.
+/// The result returned by the client for a [`roots/list`](ListRootsRequest) request.
 /// This result contains an array of [`Root`] objects, each representing a root directory
 /// or file that the server can operate on.
 ///
@@ -79,7 +79,7 @@ pub struct ListRootsResult {
 }
 
 impl ListRootsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots, extra: Extra::new() }
     }
@@ -105,7 +105,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             meta: None,

@@ -15,7 +15,7 @@ pub struct CreateMessageRequest {
 }
 
 impl CreateMessageRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: CreateMessageRequestParams) -> Self {
         Self {
             params,
@@ -63,7 +63,7 @@ pub struct CreateMessageRequestParams {
 }
 
 impl CreateMessageRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             include_context: None,
@@ -114,7 +114,7 @@ impl CreateMessageRequestParamsIncludeContext {
     }
 }
 
-/// The result returned by the client for a `CreateMessageRequestsampling/createMessage` request.
+/// The result returned by the client for a [`sampling/createMessage`](CreateMessageRequest) request.
 /// The client should inform the user before returning the sampled message, to allow them
 /// to inspect the response (human in the loop) and decide whether to allow the server to see it.
 ///
@@ -144,7 +144,7 @@ pub struct CreateMessageResult {
 }
 
 impl CreateMessageResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
@@ -184,7 +184,7 @@ pub struct ModelHint {
 }
 
 impl ModelHint {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             name: None,
@@ -240,7 +240,7 @@ pub struct ModelPreferences {
 }
 
 impl ModelPreferences {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             cost_priority: None,
@@ -275,7 +275,7 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,

@@ -4,7 +4,7 @@ use mcp_exact_wire::generated::*;
 use super::*;
 
 /// The set of notification types a client may opt in to on a
-/// `SubscriptionsListenRequestsubscriptions/listen` request.
+/// [`subscriptions/listen`](SubscriptionsListenRequest) request.
 ///
 /// Each notification type is **opt-in**; the server **MUST NOT** send
 /// notification types the client has not explicitly requested here.
@@ -14,7 +14,7 @@ use super::*;
 pub struct SubscriptionFilter {
     /// If true, receive `PromptListChangedNotificationnotifications/prompts/list_changed`.
     pub prompts_list_changed: Option<bool>,
-    /// Subscribe to `ResourceUpdatedNotificationnotifications/resources/updated` for these resource URIs.
+    /// Subscribe to [`notifications/resources/updated`](ResourceUpdatedNotification) for these resource URIs.
     /// Replaces the former `resources/subscribe` RPC.
     pub resource_subscriptions: Option<Vec<String>>,
     /// If true, receive `ResourceListChangedNotificationnotifications/resources/list_changed`.
@@ -26,7 +26,7 @@ pub struct SubscriptionFilter {
 }
 
 impl SubscriptionFilter {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             prompts_list_changed: None,
@@ -46,7 +46,7 @@ impl Default for SubscriptionFilter {
 }
 
 /// Sent by the server to acknowledge that a
-/// `SubscriptionsListenRequestsubscriptions/listen` subscription has been
+/// [`subscriptions/listen`](SubscriptionsListenRequest) subscription has been
 /// established and to report which notification types it agreed to honor.
 ///
 /// This notification MUST be the first message the server sends carrying the
@@ -66,7 +66,7 @@ pub struct SubscriptionsAcknowledgedNotification {
 }
 
 impl SubscriptionsAcknowledgedNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: SubscriptionsAcknowledgedNotificationParams) -> Self {
         Self {
             params,
@@ -75,7 +75,7 @@ impl SubscriptionsAcknowledgedNotification {
     }
 }
 
-/// Parameters for a `SubscriptionsAcknowledgedNotificationnotifications/subscriptions/acknowledged` notification.
+/// Parameters for a [`notifications/subscriptions/acknowledged`](SubscriptionsAcknowledgedNotification) notification.
 ///
 /// Schema: `/$defs/SubscriptionsAcknowledgedNotificationParams`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct SubscriptionsAcknowledgedNotificationParams {
 }
 
 impl SubscriptionsAcknowledgedNotificationParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self {
             meta: None,
@@ -118,7 +118,7 @@ pub struct SubscriptionsListenRequest {
 }
 
 impl SubscriptionsListenRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         id: impl Into<RequestId>,
         params: SubscriptionsListenRequestParams,
@@ -131,7 +131,7 @@ impl SubscriptionsListenRequest {
     }
 }
 
-/// Parameters for a `SubscriptionsListenRequestsubscriptions/listen` request.
+/// Parameters for a [`subscriptions/listen`](SubscriptionsListenRequest) request.
 ///
 /// Schema: `/$defs/SubscriptionsListenRequestParams`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub struct SubscriptionsListenRequestParams {
 }
 
 impl SubscriptionsListenRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(notifications: SubscriptionFilter, meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -157,7 +157,7 @@ impl SubscriptionsListenRequestParams {
     }
 }
 
-/// The response to a `SubscriptionsListenRequestsubscriptions/listen`
+/// The response to a [`subscriptions/listen`](SubscriptionsListenRequest)
 /// request, signalling that the subscription has ended gracefully (for example,
 /// during server shutdown). Because the listen stream is long-lived, this result
 /// is sent only when the server tears the subscription down; an abrupt transport
@@ -181,7 +181,7 @@ pub struct SubscriptionsListenResult {
 }
 
 impl SubscriptionsListenResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(meta: SubscriptionsListenResultMetaObject) -> Self {
         Self {
             meta,
@@ -220,7 +220,7 @@ pub struct SubscriptionsListenResultMetaObject {
 }
 
 impl SubscriptionsListenResultMetaObject {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(subscription_id: impl Into<RequestId>) -> Self {
         Self {
             server_info: None,
@@ -230,7 +230,7 @@ impl SubscriptionsListenResultMetaObject {
     }
 }
 
-/// A successful response from the server for a `SubscriptionsListenRequestsubscriptions/listen`
+/// A successful response from the server for a [`subscriptions/listen`](SubscriptionsListenRequest)
 /// request, sent when the server tears the subscription down gracefully.
 ///
 /// Schema: `/$defs/SubscriptionsListenResultResponse`.
@@ -245,7 +245,7 @@ pub struct SubscriptionsListenResultResponse {
 }
 
 impl SubscriptionsListenResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: SubscriptionsListenResult) -> Self {
         Self {
             id: id.into(),

@@ -28,7 +28,7 @@ pub struct CallToolRequest {
 }
 
 impl CallToolRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: CallToolRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -58,7 +58,7 @@ pub struct CallToolRequestParams {
 }
 
 impl CallToolRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(name: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
@@ -71,7 +71,7 @@ impl CallToolRequestParams {
     }
 }
 
-/// The result returned by the server for a `CallToolRequesttools/call` request.
+/// The result returned by the server for a [`tools/call`](CallToolRequest) request.
 ///
 /// Schema: `/$defs/CallToolResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub struct CallToolResult {
 }
 
 impl CallToolResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
@@ -124,7 +124,7 @@ impl CallToolResult {
     }
 }
 
-/// A successful response from the server for a `CallToolRequesttools/call` request.
+/// A successful response from the server for a [`tools/call`](CallToolRequest) request.
 ///
 /// Schema: `/$defs/CallToolResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub struct CallToolResultResponse {
 }
 
 impl CallToolResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: impl Into<CallToolOutcome>) -> Self {
         Self {
             id: id.into(),
@@ -162,7 +162,7 @@ pub struct ListToolsRequest {
 }
 
 impl ListToolsRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: PaginatedRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -172,7 +172,7 @@ impl ListToolsRequest {
     }
 }
 
-/// The result returned by the server for a `ListToolsRequesttools/list` request.
+/// The result returned by the server for a [`tools/list`](ListToolsRequest) request.
 ///
 /// Schema: `/$defs/ListToolsResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,7 +217,7 @@ pub struct ListToolsResult {
 }
 
 impl ListToolsResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         tools: Vec<Tool>,
         ttl_ms: impl Into<Integer>,
@@ -235,7 +235,7 @@ impl ListToolsResult {
     }
 }
 
-/// A successful response from the server for a `ListToolsRequesttools/list` request.
+/// A successful response from the server for a [`tools/list`](ListToolsRequest) request.
 ///
 /// Schema: `/$defs/ListToolsResultResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,7 +249,7 @@ pub struct ListToolsResultResponse {
 }
 
 impl ListToolsResultResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: ListToolsResult) -> Self {
         Self {
             id: id.into(),
@@ -318,7 +318,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         name: impl Into<String>,
         input_schema: impl Into<ToolInputSchema>,
@@ -381,7 +381,7 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             destructive_hint: None,
@@ -416,7 +416,7 @@ pub struct ToolChoice {
 }
 
 impl ToolChoice {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             mode: None,
@@ -495,7 +495,7 @@ pub struct ToolInputSchemaView {
 }
 
 impl ToolInputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             schema: None,
@@ -511,7 +511,7 @@ impl Default for ToolInputSchemaView {
     }
 }
 
-/// An optional notification from the server to the client, informing it that the list of tools it offers has changed. This is only delivered on a `SubscriptionsListenRequestsubscriptions/listen` stream when the client requested it via the `toolsListChanged` filter field.
+/// An optional notification from the server to the client, informing it that the list of tools it offers has changed. This is only delivered on a [`subscriptions/listen`](SubscriptionsListenRequest) stream when the client requested it via the `toolsListChanged` filter field.
 ///
 /// Schema: `/$defs/ToolListChangedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -523,7 +523,7 @@ pub struct ToolListChangedNotification {
 }
 
 impl ToolListChangedNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,
@@ -561,7 +561,7 @@ pub struct ToolOutputSchemaView {
 }
 
 impl ToolOutputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             schema: None,

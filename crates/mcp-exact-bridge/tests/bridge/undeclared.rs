@@ -1,4 +1,7 @@
-//! Servers with sessions that send input requests which their client has not declared.
+//! Capabilities between clients and servers with sessions: extensions that both declare, and input requests of servers which
+//! their client has not declared.
+
+use std::sync::{Arc, Mutex};
 
 use mcp_exact::transport::ClientHandle;
 use mcp_exact::{JsonObject, Revision};
@@ -126,6 +129,52 @@ async fn missing_capability_has_status_400() {
         .expect("a response");
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
     assert!(response.contains("-32021"), "{response}");
+}
+
+/// Extensions are declared in both directions, in revisions that do not define the capability `extensions` too (SEP-2133: MCP Apps
+/// is negotiated by `initialize` of 2025-11-25). Tasks of the extension are not: their results need `resultType`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extensions_are_declared_in_both_directions() {
+    const UI: &str = r#""io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}"#;
+    const TASKS: &str = r#""io.modelcontextprotocol/tasks":{}"#;
+    for of_server in with_sessions() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        let server = Scripted::new(of_server, move |message: &JsonObject| {
+            if text_of(message, "method") != "initialize" {
+                return Vec::new();
+            }
+            let params = text_of(message, "params");
+            let declared = text_of(&object(&params), "capabilities");
+            noted.lock().expect("not poisoned").push(declared);
+            let result = format!(
+                r#""result":{{"protocolVersion":"{of_server}","capabilities":{{"tools":{{}},"extensions":{{{UI}}}}},"serverInfo":{{"name":"s","version":"1"}}}}"#
+            );
+            vec![response(&text_of(message, "id"), &result)]
+        });
+        let bridge = Bridge::new(server, Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        let listening = listen(&bridge).await;
+        for of_client in mcp_exact::revisions().filter(|one| one.as_str() > "2024-11-05") {
+            let what = format!("client {of_client}, server {of_server}");
+            let mut config = ClientConfig::new(Identity::new("c", "1.0.0"));
+            config.capabilities = object(&format!(
+                r#"{{"extensions":{{{UI},{TASKS}}},"sampling":{{}}}}"#
+            ));
+            seen.lock().expect("not poisoned").clear();
+            let client =
+                connect_as(&listening.url, "own", of_client.as_str(), config, |_| {}).await;
+            let declared = client.session_info().expect("a session").capabilities;
+            let declared = text_of(&declared, "extensions");
+            assert!(declared.contains(UI), "{what}: {declared}");
+            let list = client.request("tools/list", None, CallOptions::default(), None);
+            drop(outcome_of(list).await);
+            let declared = seen.lock().expect("not poisoned").join("\n");
+            assert!(declared.contains(UI), "{what}: {declared}");
+            assert!(!declared.contains("tasks"), "{what}: {declared}");
+            client.close();
+        }
+    }
 }
 
 /// A call that succeeds without the answer, or fails without a request, needs no capability: its result is relayed.

@@ -28,7 +28,7 @@ pub struct InputRequiredTask {
 }
 
 impl InputRequiredTask {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,

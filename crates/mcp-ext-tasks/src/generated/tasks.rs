@@ -18,7 +18,7 @@ pub struct CancelTaskRequest {
 }
 
 impl CancelTaskRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: TaskRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -41,7 +41,7 @@ pub struct CancelTaskResult {
 }
 
 impl CancelTaskResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -80,7 +80,7 @@ pub struct CancelledTask {
 }
 
 impl CancelledTask {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -123,7 +123,7 @@ pub struct CompletedTask {
 }
 
 impl CompletedTask {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -171,7 +171,7 @@ pub struct CreateTaskResult {
 }
 
 impl CreateTaskResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,
@@ -315,7 +315,7 @@ pub struct FailedTask {
 }
 
 impl FailedTask {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -351,7 +351,7 @@ pub struct GetTaskRequest {
 }
 
 impl GetTaskRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: TaskRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -420,7 +420,7 @@ pub struct GetTaskResultCancelled {
 }
 
 impl GetTaskResultCancelled {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -466,7 +466,7 @@ pub struct GetTaskResultCompleted {
 }
 
 impl GetTaskResultCompleted {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -515,7 +515,7 @@ pub struct GetTaskResultFailed {
 }
 
 impl GetTaskResultFailed {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -564,7 +564,7 @@ pub struct GetTaskResultInputRequired {
 }
 
 impl GetTaskResultInputRequired {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -611,7 +611,7 @@ pub struct GetTaskResultWorking {
 }
 
 impl GetTaskResultWorking {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -656,7 +656,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         status: impl Into<TaskStatus>,
@@ -690,7 +690,7 @@ pub struct TaskRequestParams {
 }
 
 impl TaskRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
             task_id: task_id.into(),
@@ -747,7 +747,7 @@ pub struct TaskStatusNotification {
 }
 
 impl TaskStatusNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: impl Into<TaskStatusNotificationParams>) -> Self {
         Self {
             params: params.into(),
@@ -904,7 +904,7 @@ pub struct TaskStatusNotificationParamsCancelled {
 }
 
 impl TaskStatusNotificationParamsCancelled {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -950,7 +950,7 @@ pub struct TaskStatusNotificationParamsCompleted {
 }
 
 impl TaskStatusNotificationParamsCompleted {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -999,7 +999,7 @@ pub struct TaskStatusNotificationParamsFailed {
 }
 
 impl TaskStatusNotificationParamsFailed {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -1048,7 +1048,7 @@ pub struct TaskStatusNotificationParamsInputRequired {
 }
 
 impl TaskStatusNotificationParamsInputRequired {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -1095,7 +1095,7 @@ pub struct TaskStatusNotificationParamsWorking {
 }
 
 impl TaskStatusNotificationParamsWorking {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,
@@ -1128,7 +1128,7 @@ pub struct TaskSubscriptionAcknowledgedNotifications {
 }
 
 impl TaskSubscriptionAcknowledgedNotifications {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             task_ids: None,
@@ -1157,7 +1157,7 @@ pub struct TaskSubscriptionNotifications {
 }
 
 impl TaskSubscriptionNotifications {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             task_ids: None,
@@ -1193,7 +1193,7 @@ pub struct UpdateTaskRequest {
 }
 
 impl UpdateTaskRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, params: UpdateTaskRequestParams) -> Self {
         Self {
             id: id.into(),
@@ -1218,7 +1218,7 @@ pub struct UpdateTaskRequestParams {
 }
 
 impl UpdateTaskRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(task_id: impl Into<String>, input_responses: Map<InputResponse>) -> Self {
         Self {
             input_responses,
@@ -1241,7 +1241,7 @@ pub struct UpdateTaskResult {
 }
 
 impl UpdateTaskResult {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -1280,7 +1280,7 @@ pub struct WorkingTask {
 }
 
 impl WorkingTask {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         task_id: impl Into<String>,
         created_at: impl Into<String>,

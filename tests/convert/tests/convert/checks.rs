@@ -38,9 +38,9 @@ fn unchanged_text_is_validated() {
     );
     assert_eq!(check_payload(Request, "ping", None), Ok(()));
     assert_eq!(check_payload(Notification, "vendor/x", Some("[1]")), Ok(()));
-    check_refusal(Request, call, None, "params have to be there at \"\"");
-    check_refusal(Result, call, None, "a result has to be there at \"\"");
-    check_refusal(Error, call, None, "an error has to be there at \"\"");
+    check_refusal(Request, call, None, "params are required at \"\"");
+    check_refusal(Result, call, None, "a result is required at \"\"");
+    check_refusal(Error, call, None, "an error is required at \"\"");
     let number = Some(r#"{"name":1}"#);
     let reason = "no `CallToolRequestParams`: expected a string at \"/name\"";
     check_refusal(Request, call, number, reason);

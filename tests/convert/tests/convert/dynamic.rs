@@ -263,7 +263,7 @@ fn results_are_converted_by_request_method() {
         convert_payload(root, Some(text), ("2026-07-28", "2025-11-25")).expect_err("refused");
     assert!(refused.reason().contains("2025-11-25"), "{refused}");
     let refused = convert_payload(root, None, ("2026-07-28", "2025-11-25")).expect_err("refused");
-    assert_eq!(refused.reason(), "a result has to be there");
+    assert_eq!(refused.reason(), "a result is required");
 }
 
 /// Absent params get the metadata that the target revision requires, and params with only metadata become absent in the

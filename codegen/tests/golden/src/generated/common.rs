@@ -43,7 +43,7 @@ pub struct BlobPart {
 }
 
 impl BlobPart {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(blob: impl Into<String>) -> Self {
         Self {
             blob: blob.into(),
@@ -67,7 +67,7 @@ pub struct Both {
 }
 
 impl Both {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(left: impl Into<Box<Sum>>, right: impl Into<Box<Sum>>) -> Self {
         Self {
             left: left.into(),
@@ -89,7 +89,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(link: Link) -> Self {
         Self { link, extra: Extra::new() }
     }
@@ -108,7 +108,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(a: impl Into<String>) -> Self {
         Self {
             a: a.into(),
@@ -128,7 +128,7 @@ pub struct ClosedEmpty {
 }
 
 impl ClosedEmpty {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self { extra: Extra::new() }
     }
@@ -153,7 +153,7 @@ pub struct Debug {
 }
 
 impl Debug {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             eq: None,
@@ -180,7 +180,7 @@ pub struct Eq {
 }
 
 impl Eq {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             hash: None,
@@ -247,7 +247,7 @@ pub struct Everything {
 }
 
 impl Everything {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         bounded: impl Into<Integer>,
         colours: Vec<Colour>,
@@ -386,7 +386,7 @@ pub struct Keywords {
 }
 
 impl Keywords {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         r#ref: impl Into<String>,
         r#abstract: impl Into<String>,
@@ -525,7 +525,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             chain: None,
@@ -554,7 +554,7 @@ pub struct Literal {
 }
 
 impl Literal {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(value: impl Into<Scalar>) -> Self {
         Self {
             value: value.into(),
@@ -580,7 +580,7 @@ pub struct MaybeLink {
 }
 
 impl MaybeLink {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(link: impl Into<Nullable<Closed>>) -> Self {
         Self {
             code: None,
@@ -644,7 +644,7 @@ pub struct Negation {
 }
 
 impl Negation {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(of: impl Into<Box<Expression>>) -> Self {
         Self {
             of: of.into(),
@@ -668,7 +668,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(value: impl Into<Integer>) -> Self {
         Self {
             left: None,
@@ -691,7 +691,7 @@ pub struct None {
 }
 
 impl None {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             a: None,
@@ -719,7 +719,7 @@ pub struct One {
 }
 
 impl One {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             more: None,
@@ -789,7 +789,7 @@ pub struct OptionalLocals {
 }
 
 impl OptionalLocals {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             check: None,
@@ -865,7 +865,7 @@ pub struct RequiredLocals {
 }
 
 impl RequiredLocals {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(
         name: impl Into<Integer>,
         check: impl Into<Integer>,
@@ -926,7 +926,7 @@ pub struct Some {
 }
 
 impl Some {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(a: impl Into<String>) -> Self {
         Self {
             a: a.into(),
@@ -982,7 +982,7 @@ pub struct TextPart {
 }
 
 impl TextPart {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -1006,7 +1006,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(children: Vec<Tree>) -> Self {
         Self {
             children,

@@ -22,7 +22,7 @@ pub struct EverythingInputSchemaView {
 }
 
 impl EverythingInputSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             properties: None,
@@ -56,7 +56,7 @@ pub struct MaybeLinkSettingsSchemaView {
 }
 
 impl MaybeLinkSettingsSchemaView {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self { extra: Extra::new() }
     }

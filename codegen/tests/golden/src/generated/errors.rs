@@ -20,7 +20,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             clone: None,

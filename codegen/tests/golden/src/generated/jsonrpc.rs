@@ -17,7 +17,7 @@ pub struct JSONRPCError {
 }
 
 impl JSONRPCError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, error: JSONRPCErrorError) -> Self {
         Self {
             error,
@@ -40,7 +40,7 @@ pub struct JSONRPCErrorError {
 }
 
 impl JSONRPCErrorError {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(code: impl Into<Integer>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -77,7 +77,7 @@ pub struct JSONRPCNotification {
 }
 
 impl JSONRPCNotification {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(method: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -101,7 +101,7 @@ pub struct JSONRPCRequest {
 }
 
 impl JSONRPCRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, method: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -124,7 +124,7 @@ pub struct JSONRPCRequestParams {
 }
 
 impl JSONRPCRequestParams {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -152,7 +152,7 @@ pub struct JSONRPCRequestParamsMeta {
 }
 
 impl JSONRPCRequestParamsMeta {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             progress_token: None,
@@ -182,7 +182,7 @@ pub struct JSONRPCResponse {
 }
 
 impl JSONRPCResponse {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(id: impl Into<RequestId>, result: Result) -> Self {
         Self {
             id: id.into(),

@@ -14,7 +14,7 @@ pub struct PingRequest {
 }
 
 impl PingRequest {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             params: None,

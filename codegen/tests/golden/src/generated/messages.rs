@@ -14,7 +14,7 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(radius: impl Into<Number>) -> Self {
         Self {
             radius: radius.into(),
@@ -79,7 +79,7 @@ pub struct DoneNotification {
 }
 
 impl DoneNotification {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self { extra: Extra::new() }
     }
@@ -144,7 +144,7 @@ pub struct PaintRequest {
 }
 
 impl PaintRequest {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(params: PaintRequestParams) -> Self {
         Self {
             params,
@@ -167,7 +167,7 @@ pub struct PaintRequestParams {
 }
 
 impl PaintRequestParams {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(colour: impl Into<Colour>, figure: impl Into<Figure>) -> Self {
         Self {
             colour: colour.into(),
@@ -188,7 +188,7 @@ pub struct PaintResult {
 }
 
 impl PaintResult {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(painted: bool) -> Self {
         Self {
             painted,
@@ -209,7 +209,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// A value without any optional member.
+    /// Creates a value without optional members.
     pub fn new() -> Self {
         Self {
             meta: None,
@@ -247,7 +247,7 @@ pub struct Square {
 }
 
 impl Square {
-    /// A value with the members that have to be there, and no others.
+    /// Creates a value with only the required members.
     pub fn new(side: impl Into<Number>) -> Self {
         Self {
             side: side.into(),
