@@ -280,7 +280,7 @@ impl<'t> Conversion<'_, 't> {
             None => value.clone().current_text().into_owned(),
         };
         cut(&mut text, MAX_QUOTED);
-        let reason = format!("{text} has no form before {}", since.get());
+        let reason = format!("{name} {text} has no form before {}", since.get());
         let place = self.place_of(name, value.at);
         Err(Refusal::new(place, reason, Severity::Message))
     }
@@ -584,7 +584,7 @@ impl<'t> Conversion<'_, 't> {
                 }
             },
             DefaultValue::EmptyObject(value) => {
-                let reason = "an empty object means the same as absence";
+                let reason = "required there; an empty object means the same as absence";
                 self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
                 self.made(Cow::Borrowed("{}"), *value)
             }

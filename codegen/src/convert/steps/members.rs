@@ -106,7 +106,7 @@ impl Members<'_, '_, '_> {
             since,
             other_value_reason,
             text: text.clone(),
-            reason: reason.clone(),
+            reason: reason.to_owned(),
             refuses_other_values,
             required: member.required,
         })
@@ -114,14 +114,16 @@ impl Members<'_, '_, '_> {
 
     /// Returns the value that has the same meaning as the absence of a newer member, the reason, and true if any other
     /// value determines the meaning of the message.
-    fn value_meant_by_absence(&self, member: &Member) -> Option<(&String, &String, bool)> {
+    fn value_meant_by_absence(&self, member: &Member) -> Option<(&String, &str, bool)> {
         let step = self.step;
         let entry = step
             .table
             .member(step.reverse_ids(), &self.target.name, &member.name);
         let entry = entry.filter(|_| !step.up)?;
         match &entry.action {
-            Action::Default(text) | Action::Session(text) => Some((text, &entry.reason, false)),
+            // The reason of the entry is about a value that is added.
+            Action::Default(text) => Some((text, "it means the same as absence", false)),
+            Action::Session(text) => Some((text, &entry.reason, false)),
             Action::Means(text) => Some((text, &entry.reason, true)),
             _ => None,
         }

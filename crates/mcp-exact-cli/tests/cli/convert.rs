@@ -235,7 +235,7 @@ fn session_metadata_is_inserted_into_meta() {
         expect![[r#"
             exit 0
             out: {"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}
-            err: -: rewritten at "/_meta" (tool `a`): an empty object means the same as absence
+            err: -: rewritten at "/_meta" (tool `a`): required there; an empty object means the same as absence
             err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): said by the session
             err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): said by the session
         "#]],
@@ -245,7 +245,7 @@ fn session_metadata_is_inserted_into_meta() {
         params,
         expect![[r#"
             exit 1
-            err: -: rewritten at "/_meta" (tool `a`): an empty object means the same as absence
+            err: -: rewritten at "/_meta" (tool `a`): required there; an empty object means the same as absence
             err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): since 2026-07-28, each request carries the capabilities of its client; none are known
             err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): since 2026-07-28, each request carries its revision
             err: -: refused because of 2 losses; leave --strict out to allow losses

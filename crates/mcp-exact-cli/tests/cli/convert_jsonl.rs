@@ -94,7 +94,7 @@ fn flags_are_read_from_members() {
         &with_members(call, json!({"meta": meta})),
         expect![[r#"
             exit 0
-            out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","subject":"tool `a`","kind":"rewritten","reason":"an empty object means the same as absence"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","subject":"tool `a`","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","subject":"tool `a`","kind":"rewritten","reason":"said by the session"}],"error":null}
+            out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","subject":"tool `a`","kind":"rewritten","reason":"required there; an empty object means the same as absence"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","subject":"tool `a`","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","subject":"tool `a`","kind":"rewritten","reason":"said by the session"}],"error":null}
         "#]],
     );
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;

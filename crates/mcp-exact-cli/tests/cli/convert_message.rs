@@ -42,7 +42,7 @@ fn params_are_added_and_removed() {
         exit 0
         out: {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
         err: -: rewritten at "/params": params are required
-        err: -: rewritten at "/params/_meta": an empty object means the same as absence
+        err: -: rewritten at "/params/_meta": required there; an empty object means the same as absence
         err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": since 2026-07-28, each request carries the capabilities of its client; none are known
         err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1protocolVersion": since 2026-07-28, each request carries its revision
     "#]],

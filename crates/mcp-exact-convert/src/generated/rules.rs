@@ -355,14 +355,14 @@ pub static SOURCE_MEMBERS: &[SourceMember] = &[
 (3,Removal::Drop(Text(50),Text(0))),(4,Removal::Drop(Text(60),Text(53))),(8,Removal::Drop(Text(50),Text(0))),
 (4,Removal::Drop(Text(50),Text(0))),(5,Removal::Drop(Text(60),Text(53))),(2,Removal::Refuse(Text(72),Text(53))),
 (4,Removal::Refuse(Text(73),Text(0))),(3,Removal::Default(Text(75),Text(56),Text(57),true,true)),
-(2,Removal::Default(Text(75),Text(56),Text(57),true,true)),(1,Removal::Default(Text(80),Text(62),Text(63),false,true)),
-(4,Removal::Default(Text(75),Text(56),Text(57),true,true)),(5,Removal::Default(Text(81),Text(64),Text(65),false,true)),
-(1,Removal::Default(Text(80),Text(62),Text(63),false,true)),(3,Removal::Default(Text(75),Text(56),Text(57),true,true)),
-(5,Removal::Default(Text(81),Text(64),Text(65),false,true)),(1,Removal::Refuse(Text(72),Text(53))),
-(2,Removal::Refuse(Text(73),Text(0))),(1,Removal::Default(Text(80),Text(62),Text(63),false,true)),
-(3,Removal::Default(Text(75),Text(56),Text(57),true,true)),(4,Removal::Default(Text(81),Text(64),Text(65),false,true)),
-(0,Removal::Default(Text(82),Text(53),Text(68),false,true)),(1,Removal::Default(Text(82),Text(83),Text(84),false,false)),
-(2,Removal::Default(Text(82),Text(83),Text(85),false,false)),(3,Removal::Default(Text(82),Text(69),Text(70),false,true)),
+(2,Removal::Default(Text(75),Text(56),Text(57),true,true)),(1,Removal::Default(Text(80),Text(62),Text(81),false,true)),
+(4,Removal::Default(Text(75),Text(56),Text(57),true,true)),(5,Removal::Default(Text(82),Text(64),Text(81),false,true)),
+(1,Removal::Default(Text(80),Text(62),Text(81),false,true)),(3,Removal::Default(Text(75),Text(56),Text(57),true,true)),
+(5,Removal::Default(Text(82),Text(64),Text(81),false,true)),(1,Removal::Refuse(Text(72),Text(53))),
+(2,Removal::Refuse(Text(73),Text(0))),(1,Removal::Default(Text(80),Text(62),Text(81),false,true)),
+(3,Removal::Default(Text(75),Text(56),Text(57),true,true)),(4,Removal::Default(Text(82),Text(64),Text(81),false,true)),
+(0,Removal::Default(Text(83),Text(53),Text(68),false,true)),(1,Removal::Default(Text(83),Text(84),Text(85),false,false)),
+(2,Removal::Default(Text(83),Text(84),Text(86),false,false)),(3,Removal::Default(Text(83),Text(69),Text(70),false,true)),
 (1,Removal::Default(Text(75),Text(56),Text(57),true,true)),
 ];
 
@@ -450,7 +450,7 @@ pub static UNKNOWN_MEMBERS: &[Unknown] = &[
 (Text(51),Removal::Drop(Text(52),Text(53))),(Text(54),Removal::Drop(Text(55),Text(0))),
 (Text(18),Removal::Refuse(Text(58),Text(0))),(Text(66),Removal::Drop(Text(67),Text(62))),
 (Text(18),Removal::Drop(Text(74),Text(0))),(Text(18),Removal::Drop(Text(76),Text(0))),
-(Text(21),Removal::Drop(Text(77),Text(0))),(Text(27),Removal::Drop(Text(86),Text(0))),
+(Text(21),Removal::Drop(Text(77),Text(0))),(Text(27),Removal::Drop(Text(87),Text(0))),
 ];
 
 /// Operations on the variants of unions.

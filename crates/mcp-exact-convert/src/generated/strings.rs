@@ -51,7 +51,7 @@ pub const STRINGS: &[&str] = &[
 "any value in 2026-07-28, the request for a task in 2025-11-25","2026-07-28",
 "any value in 2026-07-28, the handle of a task in 2025-11-25","any value in 2026-07-28, the capability of tasks in 2025-11-25",
 "no counterpart in 2025-11-25","required in 2025-11-25",
-"a member of 2026-07-28 and later; for a peer of 2025-11-25: results are not shared",
+"a member of 2026-07-28 and later; for a peer of 2025-11-25: results are not shared","it means the same as absence",
 "a member of 2026-07-28 and later; for a peer of 2025-11-25: results are not kept",
 "a member of 2026-07-28 and later; for a peer of 2025-11-25: it is not seen","null",
 "since 2026-07-28, each request may name its client","since 2026-07-28, each request may set its log level",
