@@ -39,6 +39,8 @@ mod revisions;
 )]
 mod rules;
 mod server_address;
+#[cfg(feature = "client")]
+mod servers;
 #[cfg(feature = "sessions")]
 mod sessions;
 mod show;
@@ -112,6 +114,12 @@ enum Command {
     Listen(client::listen::Arguments),
     /// Examine a server: which rules of the specification does it break?
     Doctor(doctor::Arguments),
+    #[cfg(feature = "client")]
+    /// List the servers that the clients on this machine are configured with.
+    Servers(servers::Arguments),
+    #[cfg(feature = "client")]
+    /// Add a server to the configuration of a client.
+    Add(servers::add::Arguments),
     /// Run a gateway in front of a server, so that clients of any revision can use it.
     #[cfg(feature = "bridge")]
     Bridge(Box<bridge::Arguments>),
@@ -143,7 +151,9 @@ enum Outcome {
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Use a server",
-        &["inspect", "call", "read", "prompt", "session", "listen"],
+        &[
+            "inspect", "call", "read", "prompt", "session", "listen", "servers", "add",
+        ],
     ),
     ("Examine a server", &["doctor", "proxy", "replay"]),
     (
@@ -207,6 +217,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "client")]
         Command::Listen(arguments) => client::listen::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Servers(arguments) => servers::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Add(arguments) => servers::add::run(arguments),
         #[cfg(feature = "bridge")]
         Command::Bridge(arguments) => bridge::run(arguments),
         Command::Proxy(arguments) => proxy::run(arguments),

@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::last_words::LastWords;
 use crate::queue::{self, Received, Receiver};
@@ -29,6 +30,55 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Servers that run, so that a signal to this process can end them; `None` once it does.
 static RUNNING: Mutex<Option<Vec<Weak<RunningServer>>>> = Mutex::new(Some(Vec::new()));
+
+/// Server of the command line: a configured one whose name it is, or a URL or command without anything else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Its URL, or the command that starts it.
+    pub words: Vec<OsString>,
+    /// Variables for the environment of its process, as `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// Headers of its requests, as `Name: value`.
+    pub headers: Vec<String>,
+    /// Folder of its process.
+    pub folder: Option<PathBuf>,
+}
+
+/// The configured server that the command line names; its processes get the environment and the folder of its entry.
+static CONFIGURED: OnceLock<Named> = OnceLock::new();
+
+/// Returns the server that the words of a command line specify, which may be the name of a configured one.
+///
+/// # Errors
+/// Returns an error if the name is that of several servers, or their entry cannot be used.
+pub fn resolve(words: &[OsString]) -> anyhow::Result<Named> {
+    #[cfg(feature = "client")]
+    if let Some(named) = crate::servers::find::find(words)? {
+        return Ok(CONFIGURED.get_or_init(|| named).clone());
+    }
+    Ok(Named {
+        words: words.to_vec(),
+        ..Named::default()
+    })
+}
+
+/// Returns the command of a server that the words of a command line specify.
+///
+/// # Errors
+/// Returns an error if the words name a configured server at a URL.
+pub fn command(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
+    let named = resolve(words)?;
+    if let (Some(word), Some(url)) = (words.first(), named.words.first())
+        && word != url
+        && url.to_string_lossy().contains("://")
+    {
+        bail!(
+            "the server `{}` is at a URL; only commands have standard streams",
+            word.to_string_lossy()
+        );
+    }
+    Ok(named.words)
+}
 
 /// Process group of a server, which is killed when this value is dropped.
 #[derive(Debug)]
@@ -69,6 +119,12 @@ impl RunningServer {
         let (program, arguments) = command.split_first().context("there is no command")?;
         server_address::refuse_option(program)?;
         let mut command = Command::new(program);
+        if let Some(Named { env, folder, .. }) = CONFIGURED.get() {
+            command.envs(env.iter().filter_map(|variable| variable.split_once('=')));
+            if let Some(folder) = folder {
+                command.current_dir(folder);
+            }
+        }
         let is_inherited = stderr == ServerStderr::Inherited && !terminal::stderr().is_terminal();
         command
             .args(arguments)

@@ -21,7 +21,7 @@ use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
 use crate::output::{Painter, Style, create};
-use crate::process::{RunningServer, ServerStderr};
+use crate::process::{self, RunningServer, ServerStderr};
 use crate::queue::{self, Received, Receiver, Sender};
 use crate::registry::Registry;
 use crate::terminal::{print_to_stderr, raw_stdout, stderr};
@@ -122,7 +122,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         violating_messages: 0,
     };
     interrupt::end_processes_on_signals()?;
-    let (server, output) = RunningServer::start(&arguments.command, ServerStderr::Inherited)?;
+    let (server, output) = RunningServer::start(
+        &process::command(&arguments.command)?,
+        ServerStderr::Inherited,
+    )?;
     let input = ServerInput(Arc::clone(&server));
     let (sender, passed) = queue::bounded();
     let of_server = MessageSink {

@@ -15,7 +15,7 @@ use crate::conversation::{Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
 use crate::output::{Painter, Style};
-use crate::process::{Process, ServerOutput, ServerStderr};
+use crate::process::{self, Process, ServerOutput, ServerStderr};
 use crate::recording::Entry;
 use crate::terminal::stdout;
 use crate::text::{Untrusted, text};
@@ -57,7 +57,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // The conversation determines the sender of a bare message.
     let mut senders = Conversation::new(None, options);
     let mut player = Player {
-        server: Process::start(&arguments.command, ServerStderr::Inherited)?,
+        server: Process::start(
+            &process::command(&arguments.command)?,
+            ServerStderr::Inherited,
+        )?,
         conversation: Conversation::new(None, options),
         limit: Duration::from_secs(arguments.timeout),
         ignored: &arguments.ignore,

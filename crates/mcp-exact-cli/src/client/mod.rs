@@ -39,9 +39,11 @@ use self::memory::RememberedUpstream;
 use self::tap::{OpenConnections, SentLists};
 use crate::interrupt::{self, Interrupted};
 use crate::output::{Painter, Style};
+use crate::process::Named;
 use crate::proxy;
 use crate::registry::Registry;
 use crate::server_address;
+use crate::servers::find::find;
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
 use mcp_exact_revisions::Side;
@@ -97,6 +99,9 @@ pub struct Settings {
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: authorization::Authorization,
+    /// Folder of the server's process: that of a configured server.
+    #[arg(skip)]
+    folder: Option<PathBuf>,
     #[arg(skip)]
     started: StartedCommands,
     #[arg(skip)]
@@ -198,10 +203,39 @@ impl Settings {
     /// input to sign in.
     #[cfg(feature = "bridge")]
     pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
+        if let Some(named) = find(server)? {
+            return self.with(&named).target(&named.words, has_input);
+        }
+        self.target(server, has_input)
+    }
+
+    /// Returns the server at a URL or of a command.
+    #[cfg(feature = "bridge")]
+    fn target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
         Ok(match server_address::parse_url(server)? {
             Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
             None => Target::Command(Box::new(self.server_command(server)?)),
         })
+    }
+
+    /// Returns the settings for a configured server; options of the command line come before what its entry says.
+    fn with(&self, named: &Named) -> Self {
+        let name_of = |header: &str| {
+            let name = header.split(':').next().unwrap_or_default();
+            name.trim().to_ascii_lowercase()
+        };
+        let given: HashSet<String> = self.header.iter().map(|header| name_of(header)).collect();
+        let own = named
+            .headers
+            .iter()
+            .filter(|own| !given.contains(&name_of(own)));
+        let header = own.chain(&self.header).cloned().collect();
+        Self {
+            env: named.env.iter().chain(&self.env).cloned().collect(),
+            header,
+            folder: named.folder.clone(),
+            ..self.clone()
+        }
     }
 
     /// Returns true if what is remembered of silent servers is ignored.
@@ -232,6 +266,14 @@ impl Settings {
 
     /// Starts to build a connection to a server. Commands can add handlers before they await the connection.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
+        if let Some(named) = find(server)? {
+            return self.with(&named).connect_to(&named.words);
+        }
+        self.connect_to(server)
+    }
+
+    /// Starts to build a connection to a server at a URL or of a command.
+    fn connect_to(&self, server: &[OsString]) -> anyhow::Result<Connect> {
         let url = server_address::parse_url(server)?;
         self.check_options(url.is_some())?;
         let connect = match url {
@@ -473,6 +515,9 @@ impl Settings {
         for variable in &self.env {
             let (name, value) = parse_assignment(variable)?;
             command = command.env(name, value);
+        }
+        if let Some(folder) = &self.folder {
+            command = command.directory(folder);
         }
         let shows = !self.quiet || self.trace;
         let command = command

@@ -150,12 +150,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// Returns the server that the command line specifies: a URL or a command.
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
-    let Some(url) = server_address::parse_url(&arguments.server)? else {
-        return Ok(Server::Command(arguments.server.clone()));
+    let named = crate::process::resolve(&arguments.server)?;
+    let Some(url) = server_address::parse_url(&named.words)? else {
+        return Ok(Server::Command(named.words));
     };
     #[cfg(feature = "http")]
     {
-        let target = http::Target::new(url, &arguments.header)?;
+        let headers = [named.headers.as_slice(), &arguments.header].concat();
+        let target = http::Target::new(url, &headers)?;
         #[cfg(feature = "oauth")]
         let target = target.authorize(arguments.authorization.oauth()?)?;
         let target = std::sync::Arc::new(target);

@@ -30,6 +30,7 @@ mod program;
 mod proxy;
 mod revisions;
 #[cfg(all(feature = "client", unix))]
+mod servers;
 mod session;
 mod show;
 #[cfg(all(feature = "telemetry", unix))]

@@ -69,6 +69,7 @@ fn at_terminal(folder: &Path, arguments: &[&str]) -> String {
         .args(["--quiet", "--return", "--command", &command, "/dev/null"])
         .current_dir(folder)
         .env("TERM", "xterm")
+        .env("HOME", folder)
         .env("XDG_DATA_HOME", crate::program::data_folder())
         .stdin(Stdio::null())
         .output()
@@ -119,7 +120,12 @@ fn write_files(folder: &Path) {
         .to_owned();
     let config =
         format!(r#"{{"mcpServers":{{"s":{{"type":"{HOSTILE}","command":"{HOSTILE}"}}}}}}"#);
+    fs::create_dir(folder.join(".cursor")).expect("a folder");
+    let servers = format!(
+        r#"{{"mcpServers":{{"{HOSTILE}":{{"command":"{HOSTILE}","type":"{HOSTILE}"}},"wrong":{{"command":"x","env":"{HOSTILE}"}}}}}}"#
+    );
     for (name, text) in [
+        (".cursor/mcp.json", &servers),
         ("log.jsonl", &message),
         ("message.json", &message),
         ("tool.json", &tool),
@@ -226,6 +232,18 @@ const OTHERS: &[&[&str]] = &[
         "message.json",
     ],
     &["show", "\u{1b}[2J\nFORGED"],
+    &["servers"],
+    &["servers", "--json"],
+    &["inspect", "wrong"],
+    &[
+        "add",
+        "\u{1b}[2J\nFORGED",
+        "--to",
+        "cursor",
+        "--yes",
+        "--",
+        "x",
+    ],
     &["diff", "\u{1b}[2J\nFORGED", "2025-06-18"],
     &["revisions"],
 ];

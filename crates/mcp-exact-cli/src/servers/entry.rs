@@ -1,0 +1,435 @@
+//! An entry of a configuration file: how a client starts a server or where the server is, whatever the client calls it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::clients::KnownClient;
+
+/// Address of a configured server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Words of the command that starts the server.
+    Command(Vec<String>),
+    Url(String),
+}
+
+/// Entry of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub address: Address,
+    /// Variables for the environment of the process.
+    pub env: BTreeMap<String, String>,
+    /// Headers of each request.
+    pub headers: BTreeMap<String, String>,
+    /// Folder of the process.
+    pub folder: Option<String>,
+    pub is_disabled: bool,
+    /// What the client does not read as it is written, with what to write.
+    pub notes: Vec<String>,
+}
+
+/// Members with the URL of a server, in the files of one client or another.
+const URL_MEMBERS: [&str; 6] = [
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "http_url",
+    "server_url",
+    "endpoint",
+];
+
+impl Entry {
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the entry, and what to write.
+    pub fn read(value: &Value, client: &KnownClient) -> Result<Self, String> {
+        let Value::Object(members) = value else {
+            return Err("the entry must be an object".to_owned());
+        };
+        let mut notes = Vec::new();
+        let found = URL_MEMBERS.iter().find(|name| members.contains_key(**name));
+        let address = match (members.get("command"), found) {
+            (Some(_), Some(url)) => {
+                return Err(format!(
+                    "the entry has `command` and `{url}`; remove one of them"
+                ));
+            }
+            (None, None) => {
+                return Err("the entry needs `command` or a URL".to_owned());
+            }
+            (Some(command), None) => Address::Command(read_command(command, members.get("args"))?),
+            (None, Some(name)) => {
+                let url = string(&members[*name], name)?;
+                note_url_member(name, client, &mut notes);
+                Address::Url(url)
+            }
+        };
+        note_type(members, &address, client, &mut notes);
+        if members.contains_key("envFile") {
+            notes.push("the variables of `envFile` are not read here".to_owned());
+        }
+        let mut env = strings(members.get("env"), "env")?;
+        if let Some(command) = members.get("command").and_then(Value::as_object) {
+            env.extend(strings(command.get("env"), "env")?);
+        }
+        for name in list(members.get("env_vars"), "env_vars")? {
+            env.insert(name.clone(), format!("${{{name}}}"));
+        }
+        let mut headers = strings(members.get("headers"), "headers")?;
+        headers.extend(strings(members.get("http_headers"), "http_headers")?);
+        for (header, variable) in strings(members.get("env_http_headers"), "env_http_headers")? {
+            headers.insert(header, format!("${{{variable}}}"));
+        }
+        if let Some(variable) = members.get("bearer_token_env_var") {
+            let variable = string(variable, "bearer_token_env_var")?;
+            headers.insert(
+                "Authorization".to_owned(),
+                format!("Bearer ${{{variable}}}"),
+            );
+        }
+        let is = |name: &str, value: bool| members.get(name) == Some(&Value::Bool(value));
+        Ok(Self {
+            address,
+            env,
+            headers,
+            folder: members
+                .get("cwd")
+                .map(|cwd| string(cwd, "cwd"))
+                .transpose()?,
+            is_disabled: is("disabled", true) || is("enabled", false),
+            notes,
+        })
+    }
+
+    /// Replaces variables in all values of the entry by what `lookup` returns.
+    ///
+    /// # Errors
+    /// Returns the reason why a variable has no value.
+    pub fn expand(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let all = |values: &BTreeMap<String, String>| {
+            let values = values.iter();
+            values
+                .map(|(name, value)| Ok((name.clone(), expand(value, lookup)?)))
+                .collect::<Result<BTreeMap<_, _>, String>>()
+        };
+        let address = match &self.address {
+            Address::Command(words) => {
+                let words = words.iter().map(|word| expand(word, lookup));
+                Address::Command(words.collect::<Result<_, _>>()?)
+            }
+            Address::Url(url) => Address::Url(expand(url, lookup)?),
+        };
+        let folder = self.folder.as_deref();
+        Ok(Self {
+            address,
+            env: all(&self.env)?,
+            headers: all(&self.headers)?,
+            folder: folder.map(|folder| expand(folder, lookup)).transpose()?,
+            is_disabled: self.is_disabled,
+            notes: self.notes.clone(),
+        })
+    }
+}
+
+/// Reads a command with its arguments: a string, a list of words, or the object of older files of Zed.
+fn read_command(command: &Value, args: Option<&Value>) -> Result<Vec<String>, String> {
+    let mut words = match command {
+        Value::Object(members) => {
+            let path = members.get("path").ok_or("`command` needs `path`")?;
+            let mut words = vec![string(path, "path")?];
+            words.extend(list(members.get("args"), "args")?);
+            words
+        }
+        Value::Array(_) => list(Some(command), "command")?,
+        command => vec![string(command, "command")?],
+    };
+    words.extend(list(args, "args")?);
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(words),
+        _ => Err("`command` is empty".to_owned()),
+    }
+}
+
+/// Returns a string, or the text of a number or a boolean.
+fn string(value: &Value, name: &str) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => Err(format!("`{name}` must be a string")),
+    }
+}
+
+fn list(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => items.iter().map(|item| string(item, name)).collect(),
+        Some(_) => Err(format!("`{name}` must be a list of strings")),
+    }
+}
+
+fn strings(value: Option<&Value>, name: &str) -> Result<BTreeMap<String, String>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(BTreeMap::new()),
+        Some(Value::Object(members)) => {
+            let members = members.iter();
+            members
+                .map(|(key, value)| Ok((key.clone(), string(value, key)?)))
+                .collect()
+        }
+        Some(_) => Err(format!("`{name}` must be an object of strings")),
+    }
+}
+
+/// Notes a URL under a name that the client does not read.
+fn note_url_member(name: &str, client: &KnownClient, notes: &mut Vec<String>) {
+    let Some(own) = client.url else {
+        let name = client.name;
+        return notes.push(format!(
+            "{name} reads no URLs from this file; put a command there, such as `mcp-exact bridge URL`"
+        ));
+    };
+    if name != own && name != "url" {
+        notes.push(format!(
+            "{} does not read `{name}`; write `{own}`",
+            client.name
+        ));
+    }
+}
+
+/// Notes a `type` that the client does not know, or that does not fit the rest of the entry.
+fn note_type(
+    members: &serde_json::Map<String, Value>,
+    address: &Address,
+    client: &KnownClient,
+    notes: &mut Vec<String>,
+) {
+    let found = ["type", "transport", "transportType"];
+    let found = found
+        .iter()
+        .find_map(|name| Some((*name, members.get(*name)?.as_str()?)));
+    let (expected, own) = match address {
+        Address::Command(_) => (&["stdio"][..], client.stdio_type),
+        Address::Url(_) => (
+            &["http", "sse", "streamable-http", "streamableHttp"][..],
+            client.http_type,
+        ),
+    };
+    match (found, own) {
+        (Some((name, kind)), own) => {
+            let is_own = own == Some(kind) || kind == "sse";
+            if !expected.contains(&kind) || (own.is_some() && !is_own) || name != "type" {
+                let remedy = own.unwrap_or(expected[0]);
+                notes.push(format!(
+                    "{} does not read `\"{name}\": \"{kind}\"`; write `\"type\": \"{remedy}\"`",
+                    client.name
+                ));
+            }
+        }
+        (None, Some(own)) if matches!(address, Address::Url(_)) => {
+            notes.push(format!("{} needs `\"type\": \"{own}\"`", client.name));
+        }
+        (None, _) => {}
+    }
+}
+
+/// Replaces `${env:NAME}`, `${NAME}`, `${NAME:-default}` and `${workspaceFolder}` by values; `${userHome}` too.
+fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else {
+            break;
+        };
+        let inside = &rest[start + 2..start + length];
+        out.push_str(&rest[..start]);
+        rest = &rest[start + length + 1..];
+        if let Some(input) = inside.strip_prefix("input:") {
+            return Err(format!(
+                "the client asks for `{input}` when it starts the server; give the value here by --env or --header"
+            ));
+        }
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = lookup(name).or_else(|| default.map(str::to_owned));
+        let Some(value) = value else {
+            return Err(format!(
+                "the variable `{name}` is not set in the environment"
+            ));
+        };
+        out.push_str(&value);
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(client: &str, value: Value) -> Result<Entry, String> {
+        Entry::read(&value, KnownClient::parse(client).expect("a client"))
+    }
+
+    /// The forms of all clients are understood; what the client of the file itself does not read is noted.
+    #[test]
+    fn entries_of_all_clients_are_read() {
+        let url = |text: &str| Address::Url(text.to_owned());
+        let command = |words: &[&str]| {
+            Address::Command(words.iter().map(|word| (*word).to_owned()).collect())
+        };
+        for (client, value, address, notes) in [
+            (
+                "cursor",
+                json!({"command": "npx", "args": ["-y", "x", 1]}),
+                command(&["npx", "-y", "x", "1"]),
+                0,
+            ),
+            (
+                "zed",
+                json!({"command": {"path": "x", "args": ["a"]}, "settings": {}}),
+                command(&["x", "a"]),
+                0,
+            ),
+            (
+                "zed",
+                json!({"command": ["x", "a"]}),
+                command(&["x", "a"]),
+                0,
+            ),
+            (
+                "gemini",
+                json!({"httpUrl": "https://a/mcp"}),
+                url("https://a/mcp"),
+                0,
+            ),
+            (
+                "windsurf",
+                json!({"serverUrl": "https://a/mcp"}),
+                url("https://a/mcp"),
+                0,
+            ),
+            (
+                "cursor",
+                json!({"httpUrl": "https://a/mcp"}),
+                url("https://a/mcp"),
+                1,
+            ),
+            (
+                "vscode",
+                json!({"url": "https://a/mcp", "type": "http"}),
+                url("https://a/mcp"),
+                0,
+            ),
+            (
+                "vscode",
+                json!({"url": "https://a/mcp", "type": "streamable_http"}),
+                url("https://a/mcp"),
+                1,
+            ),
+            (
+                "vscode",
+                json!({"url": "https://a/mcp", "type": "streamable-http"}),
+                url("https://a/mcp"),
+                1,
+            ),
+            (
+                "claude-code",
+                json!({"url": "https://a/mcp"}),
+                url("https://a/mcp"),
+                1,
+            ),
+            (
+                "claude-code",
+                json!({"url": "https://a/sse", "type": "sse"}),
+                url("https://a/sse"),
+                0,
+            ),
+            (
+                "claude-desktop",
+                json!({"url": "https://a/mcp"}),
+                url("https://a/mcp"),
+                1,
+            ),
+            (
+                "claude-desktop",
+                json!({"command": "x", "type": "http"}),
+                command(&["x"]),
+                1,
+            ),
+            (
+                "codex",
+                json!({"url": "https://a/mcp"}),
+                url("https://a/mcp"),
+                0,
+            ),
+        ] {
+            let entry = read(client, value.clone()).expect("an entry");
+            assert_eq!(entry.address, address, "{value}");
+            assert_eq!(entry.notes.len(), notes, "{value}: {:?}", entry.notes);
+        }
+    }
+
+    /// What cannot be an entry is refused, by the member that is wrong.
+    #[test]
+    fn other_entries_are_refused() {
+        for (value, expected) in [
+            (json!("x"), "must be an object"),
+            (json!({}), "needs `command` or a URL"),
+            (json!({"command": "x", "url": "y"}), "`command` and `url`"),
+            (json!({"command": ""}), "`command` is empty"),
+            (
+                json!({"command": "x", "args": "a"}),
+                "`args` must be a list",
+            ),
+            (
+                json!({"command": "x", "env": ["A=1"]}),
+                "`env` must be an object",
+            ),
+            (json!({"url": {}}), "`url` must be a string"),
+        ] {
+            let error = read("cursor", value).expect_err(expected);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    /// Variables come from the environment; one without a value, and one that a client asks for, are named.
+    #[test]
+    fn variables_are_replaced() {
+        let value = json!({"url": "https://${HOST:-localhost}/${env:PATH_OF}", "type": "http",
+            "bearer_token_env_var": "TOKEN", "env_http_headers": {"X-Team": "TEAM"}});
+        let lookup = |name: &str| {
+            ["PATH_OF", "TOKEN", "TEAM"]
+                .contains(&name)
+                .then(|| name.to_lowercase())
+        };
+        let entry = read("codex", value)
+            .expect("an entry")
+            .expand(&lookup)
+            .expect("values");
+        assert_eq!(
+            entry.address,
+            Address::Url("https://localhost/path_of".to_owned())
+        );
+        let headers: Vec<_> = entry.headers.into_iter().collect();
+        let expected = [("Authorization", "Bearer token"), ("X-Team", "team")];
+        assert_eq!(
+            headers,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        for (text, expected) in [
+            ("${input:key}", "asks for `key`"),
+            ("${GONE}", "`GONE` is not set"),
+        ] {
+            let error = expand(text, &lookup).expect_err(text);
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(expand("a $b ${c", &lookup).as_deref(), Ok("a $b ${c"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Servers by name: a single word on the command line that is the name of a configured server stands for it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::bail;
+
+use super::clients::{Folders, KnownClient, all_places, shown_path};
+use super::entry::{Address, Entry};
+use super::file;
+use crate::names::suggest_similar;
+use crate::output::{Painter, Style};
+use crate::process::Named;
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, text};
+
+/// A server in a file.
+struct Configured {
+    client: &'static KnownClient,
+    name: String,
+    shown_path: String,
+    entry: Result<Entry, String>,
+}
+
+/// Returns the server that the words of a command line name: a single word that is the name of a configured server, or
+/// `CLIENT/NAME`; `None` for a URL or a command. Prints which one it is.
+///
+/// # Errors
+/// Returns an error if several clients have different servers of this name, or its entry cannot be used; and if the word is
+/// neither a configured server nor a program, but similar to the name of a server.
+pub fn find(words: &[OsString]) -> anyhow::Result<Option<Named>> {
+    let ([word], Some(folders)) = (words, Folders::of_user()) else {
+        return Ok(None);
+    };
+    let Some(word) = word.to_str().filter(|word| is_name(word)) else {
+        return Ok(None);
+    };
+    let Some(found) = find_in(word, &folders, &|name| variable(name, &folders))? else {
+        return Ok(None);
+    };
+    let painter = Painter::stderr();
+    print_to_stderr(&text!(
+        "{} `{}` of {} ({})",
+        painter.paint(Style::Faint, "server"),
+        Untrusted(word),
+        found.1.name,
+        Untrusted(&found.2)
+    ));
+    Ok(Some(found.0))
+}
+
+/// Returns true if a word may be the name of a server: it is no URL, no option and no path of a program, unless it begins with
+/// the name of a client.
+fn is_name(word: &str) -> bool {
+    let is_of_client = word
+        .split_once('/')
+        .is_some_and(|(id, _)| KnownClient::parse(id).is_some());
+    let is_path = word.contains(['/', '\\']);
+    !word.is_empty() && !word.starts_with(['-', '.']) && (is_of_client || !is_path)
+}
+
+/// Returns the value of a variable of a configuration file.
+fn variable(name: &str, folders: &Folders) -> Option<String> {
+    match name {
+        "workspaceFolder" => folders.project.to_str().map(str::to_owned),
+        "userHome" => folders.home.to_str().map(str::to_owned),
+        name => std::env::var(name).ok(),
+    }
+}
+
+/// Returns the server of a name, its client, and its file.
+fn find_in(
+    word: &str,
+    folders: &Folders,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> anyhow::Result<Option<(Named, &'static KnownClient, String)>> {
+    let all = configured(folders);
+    let is_wanted = |one: &&Configured| {
+        one.name == word || word.strip_prefix(one.client.id) == Some(&format!("/{}", one.name))
+    };
+    let mut found: Vec<&Configured> = all.iter().filter(is_wanted).collect();
+    // The same server in several files is one.
+    found.dedup_by(|other, one| one.entry == other.entry);
+    let one = match found.as_slice() {
+        [] => {
+            if !is_program(word) {
+                let mut problem = format!("there is no program and no configured server `{word}`");
+                let length = problem.len();
+                suggest_similar(&mut problem, word, all.iter().map(|one| &*one.name));
+                if problem.len() > length {
+                    bail!("{problem} `mcp-exact servers` lists them");
+                }
+            }
+            return Ok(None);
+        }
+        [one] => one,
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|one| format!("{}/{} ({})", one.client.id, one.name, one.shown_path))
+                .collect();
+            bail!(
+                "several clients have a server `{word}`; write which one: {}",
+                names.join(", ")
+            );
+        }
+    };
+    let entry = one.entry.clone().and_then(|entry| entry.expand(lookup));
+    match entry {
+        Ok(entry) => Ok(Some((named(entry), one.client, one.shown_path.clone()))),
+        Err(reason) => bail!("the server `{word}` of {}: {reason}", one.shown_path),
+    }
+}
+
+/// Returns what an entry stands for.
+fn named(entry: Entry) -> Named {
+    let env = entry.env.into_iter();
+    let headers = entry.headers.into_iter();
+    match entry.address {
+        Address::Command(words) => Named {
+            words: words.into_iter().map(OsString::from).collect(),
+            env: env.map(|(name, value)| format!("{name}={value}")).collect(),
+            headers: Vec::new(),
+            folder: entry.folder.map(PathBuf::from),
+        },
+        Address::Url(url) => Named {
+            words: vec![OsString::from(url)],
+            env: Vec::new(),
+            headers: headers
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect(),
+            folder: None,
+        },
+    }
+}
+
+/// Returns all configured servers; files that cannot be read have none here, and `mcp-exact servers` says why.
+fn configured(folders: &Folders) -> Vec<Configured> {
+    let mut all = Vec::new();
+    for place in all_places(folders) {
+        let text = file::read(&place.path).ok().flatten().unwrap_or_default();
+        let servers = file::servers(&text, place.client, &folders.project);
+        for (name, value) in servers.unwrap_or_default() {
+            all.push(Configured {
+                client: place.client,
+                name,
+                shown_path: shown_path(&place.path, folders),
+                entry: Entry::read(&value, place.client),
+            });
+        }
+    }
+    all
+}
+
+/// Returns true if a program of this name is on the path.
+fn is_program(word: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let names = [
+        word.to_owned(),
+        format!("{word}.exe"),
+        format!("{word}.cmd"),
+    ];
+    std::env::split_paths(&paths).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes files of clients below a folder, and returns the folders of a user.
+    fn user(folder: &std::path::Path, files: &[(&str, &str)]) -> Folders {
+        for (path, text) in files {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        }
+        Folders {
+            home: folder.join("home"),
+            config: folder.join("home/.config"),
+            zed: folder.join("home/.config/zed"),
+            project: folder.join("project"),
+        }
+    }
+
+    /// A name stands for the server of the project or the user; several different ones are told apart by their clients.
+    #[test]
+    fn names_stand_for_servers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [
+            (
+                "home/.cursor/mcp.json",
+                r#"{"mcpServers":{"one":{"command":"a","env":{"K":"${env:KEY}"}},"both":{"command":"b"}}}"#,
+            ),
+            (
+                "project/.vscode/mcp.json",
+                r#"{"servers":{"both":{"type":"http","url":"https://b/mcp","headers":{"X":"1"}},"bad":{}}} // mine"#,
+            ),
+            (
+                "home/.codex/config.toml",
+                "[mcp_servers.one]\ncommand = \"a\"\nenv = { K = \"${KEY}\" }\n",
+            ),
+            ("home/.gemini/settings.json", "{"),
+        ];
+        let folders = user(folder.path(), &files);
+        let find = |word: &str| {
+            let lookup = |name: &str| (name == "KEY").then(|| "secret".to_owned());
+            let found = find_in(word, &folders, &lookup);
+            found
+                .map(|found| found.map(|(named, ..)| named))
+                .map_err(|error| error.to_string())
+        };
+        let of_vscode = find("vscode/both").expect("found").expect("a server");
+        assert_eq!(of_vscode.words, ["https://b/mcp"]);
+        assert_eq!(of_vscode.headers, ["X: 1"]);
+        assert_eq!(
+            find("cursor/both").expect("found").expect("a server").words,
+            ["b"]
+        );
+        let error = find("both").expect_err("two servers");
+        assert!(
+            error.contains("vscode/both (.vscode/mcp.json), cursor/both (~/.cursor/mcp.json)"),
+            "{error}"
+        );
+        let of_cursor = find("cursor/one").expect("found").expect("a server");
+        assert_eq!(
+            (of_cursor.words, of_cursor.env),
+            (vec!["a".into()], vec!["K=secret".to_owned()])
+        );
+        let error = find("bad").expect_err("no entry");
+        assert!(
+            error.contains("the server `bad` of .vscode/mcp.json: the entry needs"),
+            "{error}"
+        );
+        assert_eq!(find("sh"), Ok(None), "a program");
+        let error = find("bothh").expect_err("a misspelt name");
+        assert!(error.contains("did you mean `both`?"), "{error}");
+        assert_eq!(find("nothing-like-it"), Ok(None));
+    }
+
+    /// URLs, options and paths of programs are no names.
+    #[test]
+    fn paths_are_not_names() {
+        for word in ["./server", "a/b", "--help", "", "C:\\a", "http://a/mcp"] {
+            assert!(!is_name(word), "{word}");
+        }
+        assert!(is_name("cursor/a/b") && is_name("Azure MCP Server"));
+    }
+}

@@ -1,0 +1,224 @@
+//! Servers that clients are configured with: listed, added, and used by name.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use crate::program::{ProgramOutput, program};
+
+/// Server that answers `initialize`, and calls itself by the value of a variable and its folder.
+const SERVER: &str = r#"while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"initialize"'*) printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"$WHO in $(basename "$PWD")\",\"version\":\"1\"}}}" ;;
+    *'"id"'*) printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}" ;;
+  esac
+done"#;
+
+/// Runs the program in a project of a user whose home is `home`, without standard input.
+fn run(home: &Path, arguments: &[&str]) -> ProgramOutput {
+    let output = program()
+        .args(arguments)
+        .current_dir(home.join("project"))
+        .env("HOME", home)
+        .env("SECRET", "who")
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program");
+    ProgramOutput {
+        code: output.status.code().expect("an exit"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// Returns the home of a user with these files.
+fn home(files: &[(&str, &str)]) -> TempDir {
+    let home = TempDir::new().expect("a folder");
+    for (path, text) in files.iter().chain([&("project/x/.keep", "")]) {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    home
+}
+
+/// Files of all clients are listed with what is wrong in them, and without secrets.
+#[test]
+fn servers_of_all_clients_are_listed() {
+    let home = home(&[
+        (
+            ".config/Claude/claude_desktop_config.json",
+            r#"{"mcpServers":{"remote":{"url":"https://a/mcp"}}}"#,
+        ),
+        (
+            ".config/zed/settings.json",
+            "{\n  // mine\n  \"context_servers\": {\"z\": {\"command\": {\"path\": \"z\", \"args\": [\"a b\"]}}},\n}",
+        ),
+        (
+            ".codex/config.toml",
+            "[mcp_servers.c]\ncommand = \"c\"\nenabled = false\nenv = { KEY = \"hidden\" }\n",
+        ),
+        (".gemini/settings.json", "{\"mcpServers\": {"),
+        (
+            "project/.vscode/mcp.json",
+            r#"{"servers":{"v":{"url":"https://v/mcp","type":"streamable_http"}}}"#,
+        ),
+    ]);
+    let listed = run(home.path(), &["servers"]);
+    assert_eq!(listed.code, 1, "{}", listed.transcript());
+    for expected in [
+        "VS Code  .vscode/mcp.json, this project\n  v  https://v/mcp\n    note: VS Code does not read `\"type\": \"streamable_http\"`; write `\"type\": \"http\"`\n",
+        "Claude Desktop  ~/.config/Claude/claude_desktop_config.json\n  remote  https://a/mcp\n    note: Claude Desktop reads no URLs",
+        "Codex  ~/.codex/config.toml\n  c  c (disabled)\n",
+        "Gemini CLI  ~/.gemini/settings.json\n  wrong: ",
+        "Zed  ~/.config/zed/settings.json\n  z  z 'a b'\n",
+    ] {
+        assert!(listed.out.contains(expected), "{expected}\n{}", listed.out);
+    }
+    assert!(!listed.out.contains("hidden"), "{}", listed.out);
+    let json = run(home.path(), &["servers", "--json", "--client", "codex"]);
+    let value: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(value[0]["env"], serde_json::json!(["KEY"]));
+    assert_eq!(run(home.path(), &["servers", "--client", "cursor"]).code, 0);
+}
+
+/// A server that was added to a client's file is used by its name, with its variables.
+#[test]
+fn added_servers_are_used_by_name() {
+    let before = "{\n  // mine\n  \"servers\": {},\n}\n";
+    let home = home(&[("project/.vscode/mcp.json", before)]);
+    let file = home.path().join("project/.vscode/mcp.json");
+    let add = |more: &[&str]| {
+        let common = [
+            "add",
+            "mine",
+            "--to",
+            "vscode",
+            "--project",
+            "--env",
+            "WHO=${env:SECRET}",
+        ];
+        let server = ["--", "sh", "-c", SERVER];
+        run(home.path(), &[&common[..], more, &server].concat())
+    };
+    let asked = add(&[]);
+    assert_eq!(asked.code, 2, "{}", asked.transcript());
+    assert!(asked.err.contains("add --yes"), "{}", asked.err);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), before);
+    let added = add(&["--yes"]);
+    assert_eq!(added.code, 0, "{}", added.transcript());
+    assert!(added.out.contains("  + "), "{}", added.out);
+    assert!(
+        added
+            .err
+            .contains("the file before is .vscode/mcp.json.bak"),
+        "{}",
+        added.err
+    );
+    assert!(
+        fs::read_to_string(&file)
+            .expect("a file")
+            .contains("// mine")
+    );
+    let backup = fs::read_to_string(file.with_extension("json.bak"));
+    assert_eq!(backup.expect("a copy"), before);
+    assert_eq!(add(&["--yes"]).code, 2, "it is there");
+    for name in ["mine", "vscode/mine"] {
+        let shown = run(home.path(), &["inspect", name]);
+        assert_eq!(shown.code, 0, "{}", shown.transcript());
+        assert!(
+            shown.out.contains("who in project"),
+            "{}",
+            shown.transcript()
+        );
+        assert!(
+            shown.err.contains("of VS Code (.vscode/mcp.json)"),
+            "{}",
+            shown.err
+        );
+    }
+    let examined = run(home.path(), &["doctor", "--timeout", "5", "mine"]);
+    assert!(
+        examined.out.contains("who in project"),
+        "{}",
+        examined.transcript()
+    );
+    let misspelt = run(home.path(), &["inspect", "mne"]);
+    assert_eq!(misspelt.code, 2);
+    assert!(
+        misspelt.err.contains("did you mean `mine`?"),
+        "{}",
+        misspelt.err
+    );
+}
+
+/// An entry gives its folder; a client without URLs gets the gateway instead.
+#[test]
+fn entries_have_folders_and_clients_their_ways() {
+    let text = serde_json::json!({"mcpServers": {"here": {
+        "command": "sh", "args": ["-c", SERVER], "cwd": "${workspaceFolder}/x", "env": {"WHO": "it"}}}});
+    let home = home(&[("project/.mcp.json", &text.to_string())]);
+    let shown = run(home.path(), &["inspect", "here"]);
+    assert!(shown.out.contains("it in x"), "{}", shown.transcript());
+    let refused = run(
+        home.path(),
+        &[
+            "add",
+            "web",
+            "--to",
+            "claude-desktop",
+            "--yes",
+            "--",
+            "https://a/mcp",
+        ],
+    );
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused
+            .err
+            .contains("mcp-exact add web --to claude-desktop -- mcp-exact bridge https://a/mcp"),
+        "{}",
+        refused.err
+    );
+    for (client, file, expected) in [
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#""httpUrl": "https://a/mcp""#,
+        ),
+        (
+            "windsurf",
+            ".codeium/windsurf/mcp_config.json",
+            r#""serverUrl": "https://a/mcp""#,
+        ),
+        ("claude-code", ".claude.json", r#""type": "http""#),
+        (
+            "codex",
+            ".codex/config.toml",
+            "http_headers = { X = \"1\" }",
+        ),
+        ("zed", ".config/zed/settings.json", r#""X": "1""#),
+    ] {
+        let arguments = [
+            "add",
+            "web",
+            "--to",
+            client,
+            "--yes",
+            "--header",
+            "X: 1",
+            "--",
+            "https://a/mcp",
+        ];
+        let added = run(home.path(), &arguments);
+        assert_eq!(added.code, 0, "{}", added.transcript());
+        let text = fs::read_to_string(home.path().join(file)).expect("a file");
+        assert!(text.contains(expected), "{text}");
+        let listed = run(home.path(), &["servers", "--client", client]);
+        assert!(!listed.out.contains("note"), "{}", listed.out);
+    }
+}
