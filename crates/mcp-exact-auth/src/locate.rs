@@ -110,8 +110,8 @@ pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
         && (query.is_none() || query == endpoint.query())
 }
 
-/// Returns true if two strings identify the same issuer. The strings must be equal, except that an empty path and the
-/// path `/` are equivalent, as Google requires.
+/// Returns true if two strings identify the same issuer, or differ by a slash at the end of an origin alone. What a person has
+/// written is compared so; the issuer of metadata must be identical.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
     let is_origin = |text: &str| parse_url(text).is_some_and(|url| url.path() == "/");
     a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))

@@ -107,6 +107,8 @@ pub enum MetadataResponse<T> {
     Found(T),
     /// The URL has no document.
     Absent,
+    /// The document is a JSON object, but not such metadata, for this reason, which names the member.
+    Unreadable(String),
     /// The document is temporarily unavailable: the status reports a problem of the server.
     Unavailable,
 }
@@ -121,12 +123,36 @@ pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
     body: &[u8],
 ) -> MetadataResponse<T> {
     match status {
-        200..=299 => {
-            serde_json::from_slice(body).map_or(MetadataResponse::Absent, MetadataResponse::Found)
-        }
+        200..=299 => match serde_json::from_slice(body) {
+            Ok(metadata) => MetadataResponse::Found(metadata),
+            // Sites answer with a page at paths that do not exist.
+            Err(_) if !body.trim_ascii_start().starts_with(b"{") => MetadataResponse::Absent,
+            Err(error) => MetadataResponse::Unreadable(
+                wrong_member::<T>(body).unwrap_or_else(|| error.to_string()),
+            ),
+        },
         408 | 425 | 429 | 500.. => MetadataResponse::Unavailable,
         _ => MetadataResponse::Absent,
     }
+}
+
+/// Returns the member because of which an object is not metadata, with its value and the reason; `None` if one is missing.
+fn wrong_member<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<String> {
+    let whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).ok()?;
+    let reason_against = |members| {
+        let read: Result<T, _> = serde_json::from_value(serde_json::Value::Object(members));
+        read.err().map(|error| error.to_string())
+    };
+    let reason = reason_against(whole.clone())?;
+    let is_missing = |reason: &str| reason.starts_with("missing field");
+    let wrong = whole.keys().find(|name| {
+        let mut others = whole.clone();
+        others.remove(*name);
+        // Without an optional member that is wrong, the rest can be read; without a required one, that one is missing.
+        reason_against(others).is_none_or(|left| is_missing(&left) && !is_missing(&reason))
+    })?;
+    let value = crate::locate::to_short_line(whole.get(wrong)?.to_string());
+    Some(format!("`{wrong}` is {value}: {reason}"))
 }
 
 #[cfg(test)]
@@ -145,7 +171,27 @@ mod tests {
         for (status, body, answer) in [
             (200, &body[..], MetadataResponse::Found(expected)),
             (200, b"<html>", MetadataResponse::Absent),
-            (200, b"{}", MetadataResponse::Absent),
+            (200, b"[]", MetadataResponse::Absent),
+            (
+                200,
+                b"{}",
+                MetadataResponse::Unreadable("missing field `issuer`".to_owned()),
+            ),
+            (
+                200,
+                br#"{"issuer":"i","token_endpoint":7}"#,
+                MetadataResponse::Unreadable(
+                    "`token_endpoint` is 7: invalid type: integer `7`, expected a string"
+                        .to_owned(),
+                ),
+            ),
+            (
+                200,
+                br#"{"issuer":["i"]}"#,
+                MetadataResponse::Unreadable(
+                    "`issuer` is [\"i\"]: invalid type: sequence, expected a string".to_owned(),
+                ),
+            ),
             (401, body, MetadataResponse::Absent),
             (404, body, MetadataResponse::Absent),
             (302, body, MetadataResponse::Absent),

@@ -149,6 +149,10 @@ fn oauth_options(context: Credentials) -> Result<OAuth> {
 
 /// Returns the builder of the client, with handlers, roots, OAuth options and the requested revision.
 fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
+    // Servers of 2025-03-26 without metadata are their own authorization servers.
+    let origin: Url = url.parse()?;
+    let origin = origin.origin().ascii_serialization();
+    let oauth = oauth_options(credentials)?.assume_pkce(origin);
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
         .on_elicit(fill_in)
@@ -159,7 +163,7 @@ fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
             uri: "file:///workspace".to_owned(),
             name: Some("Workspace".to_owned()),
         }])
-        .oauth(oauth_options(credentials)?.user_agent(AutomaticUserAgent));
+        .oauth(oauth.user_agent(AutomaticUserAgent));
     Ok(match revision()? {
         Some(revision) => connect.revision(revision),
         None => connect,

@@ -146,6 +146,7 @@ async fn fetch_resource_metadata(
         Some(url) => vec![url.to_owned()],
         None => locate::resource_metadata_urls(endpoint),
     };
+    let mut unreadable = None;
     for url in candidates {
         let response = fetch.get(RESOURCE_METADATA, &url).await?;
         match parse_metadata_response(response.status.as_u16(), &response.body) {
@@ -153,8 +154,14 @@ async fn fetch_resource_metadata(
             MetadataResponse::Unavailable => {
                 return Err(metadata_error(RESOURCE_METADATA, url, response.status));
             }
+            MetadataResponse::Unreadable(reason) => {
+                unreadable.get_or_insert_with(|| unreadable_error(RESOURCE_METADATA, &url, reason));
+            }
             MetadataResponse::Absent => {}
         }
+    }
+    if let Some(unreadable) = unreadable {
+        return Err(unreadable);
     }
     match named {
         Some(url) => Err(OAuthError::NoResourceMetadata {
@@ -195,6 +202,7 @@ async fn fetch_first_document(
     fetch: &MetadataClient,
     urls: &[String],
 ) -> Result<Option<(String, ServerMetadata)>, OAuthError> {
+    let mut unreadable = None;
     for url in urls {
         let response = fetch.get(SERVER_METADATA, url).await?;
         match parse_metadata_response(response.status.as_u16(), &response.body) {
@@ -206,10 +214,22 @@ async fn fetch_first_document(
                     response.status,
                 ));
             }
+            MetadataResponse::Unreadable(reason) => {
+                unreadable.get_or_insert_with(|| unreadable_error(SERVER_METADATA, url, reason));
+            }
             MetadataResponse::Absent => {}
         }
     }
-    Ok(None)
+    unreadable.map_or(Ok(None), Err)
+}
+
+/// Returns the error for a document that is JSON, but not metadata.
+fn unreadable_error(what: &'static str, url: &str, reason: String) -> OAuthError {
+    OAuthError::Unreadable {
+        what,
+        url: url.to_owned(),
+        reason,
+    }
 }
 
 /// Checks that metadata belongs to the issuer, and that it lists PKCE if the grant uses an authorization code.
@@ -219,7 +239,13 @@ fn check_metadata(
     issuer: &str,
     server: ServerMetadata,
 ) -> Result<ServerMetadata, OAuthError> {
-    if !locate::is_same_issuer(&server.issuer, issuer) {
+    let ignores_slash = || {
+        let mut named = options.ignores_slash_of.iter();
+        named.any(|known| locate::is_same_issuer(known, issuer))
+    };
+    let is_same = server.issuer == issuer
+        || (locate::is_same_issuer(&server.issuer, issuer) && ignores_slash());
+    if !is_same {
         return Err(OAuthError::IssuerMismatch {
             url: url.to_owned(),
             expected: issuer.to_owned(),
@@ -227,11 +253,7 @@ fn check_metadata(
         });
     }
     let methods = &server.code_challenge_methods_supported;
-    let is_assumed = methods.is_none()
-        && options
-            .assumes_pkce_at
-            .iter()
-            .any(|known| locate::is_same_issuer(known, issuer));
+    let is_assumed = methods.is_none() && assumes_pkce(options, issuer);
     let has_pkce = ServerMetadata::lists_value(methods, "S256") == Some(true) || is_assumed;
     if has_pkce || !matches!(options.grant, GrantKind::AuthorizationCode) {
         Ok(server)
@@ -240,6 +262,12 @@ fn check_metadata(
             issuer: issuer.to_owned(),
         })
     }
+}
+
+/// Returns true if the application assumes that an issuer supports PKCE.
+fn assumes_pkce(options: &OAuth, issuer: &str) -> bool {
+    let mut assumed = options.assumes_pkce_at.iter();
+    assumed.any(|known| locate::is_same_issuer(known, issuer))
 }
 
 /// Returns the default endpoints of a 2025-03-26 server, which is its own authorization server ("Authorization Base
@@ -263,11 +291,22 @@ async fn fetch_origin_metadata(
     tried.truncate(1);
     let (server, is_assumed) = match fetch_first_document(fetch, &tried).await? {
         Some((url, server)) => (check_metadata(options, &url, &origin, server)?, false),
+        // "If `code_challenge_methods_supported` is absent, the authorization server does not support PKCE and MCP clients MUST
+        // refuse to proceed": without metadata nothing says that it does.
+        None if matches!(options.grant, GrantKind::AuthorizationCode)
+            && !assumes_pkce(options, &origin) =>
+        {
+            return Err(OAuthError::NotNamed {
+                url: locate::url_for_logs(endpoint.as_str()),
+                origin: Some(origin),
+            });
+        }
         None => (ServerMetadata::assumed_for_origin(&origin), true),
     };
     Ok(DiscoveryResult {
         resource: locate::canonical_resource(endpoint),
-        sends_resource: false,
+        // "MCP clients MUST send this parameter regardless of whether authorization servers support it."
+        sends_resource: options.sends_resource,
         server,
         is_assumed,
         scopes: None,

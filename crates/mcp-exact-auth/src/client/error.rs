@@ -32,13 +32,23 @@ pub enum OAuthError {
     },
     /// A document or endpoint could not be reached, or the server reported a temporary problem. A later attempt may
     /// succeed.
-    #[error("{what} at `{url}` could not be had: {reason}; try again later")]
+    #[error("{what} at `{url}` could not be fetched: {reason}; try again later")]
     Unavailable {
         /// Document or token that was requested.
         what: &'static str,
         /// URL of the request.
         url: String,
         /// Description of the failure.
+        reason: String,
+    },
+    /// A document is JSON, but not the metadata that it is expected to be.
+    #[error("{what} at `{url}` cannot be read: {reason}; the server has to correct it")]
+    Unreadable {
+        /// Document that was requested.
+        what: &'static str,
+        /// URL of the document.
+        url: String,
+        /// What is wrong, with the member and its value.
         reason: String,
     },
     /// The server does not publish protected resource metadata, neither at the URL in its challenge nor at the
@@ -52,14 +62,16 @@ pub enum OAuthError {
         url: String,
     },
     /// The server demands a token, and names no authorization server: it publishes no metadata, and is none itself, as servers of
-    /// 2025-03-26 can be.
+    /// 2025-03-26 can be, unless the application says that it is.
     #[error(
         "the server at `{url}` demands authorization (HTTP status 401) and names no authorization server{}",
-        OAuthRemedy::Header
+        header_remedy(origin)
     )]
     NotNamed {
         /// URL of the server's endpoint.
         url: String,
+        /// Issuer that the server is if it is one of 2025-03-26; `None` if it has turned out not to be.
+        origin: Option<String>,
     },
     /// The metadata describes another resource (RFC 9728, section 3.3).
     #[error(
@@ -103,7 +115,8 @@ pub enum OAuthError {
     },
     /// The metadata belongs to another issuer (RFC 8414, section 3.3).
     #[error(
-        "the metadata at `{url}` belongs to the issuer `{found_issuer}`, not to `{expected}`; the two have to be equal byte for byte, so correct the entry in `authorization_servers` of the MCP server"
+        "the metadata at `{url}` belongs to the issuer `{found_issuer}`, not to `{expected}`; the two must be identical, so correct the entry in `authorization_servers` of the MCP server{}",
+        slash_remedy(expected, found_issuer).map_or_else(String::new, |remedy| remedy.to_string())
     )]
     IssuerMismatch {
         /// URL of the metadata.
@@ -274,6 +287,10 @@ pub enum OAuthRemedy {
     Fallback,
     /// The header `Authorization` with a token of the user.
     Header,
+    /// The header, or `OAuth::assume_pkce` with this issuer for a server of 2025-03-26.
+    HeaderOrOrigin(String),
+    /// `OAuth::ignore_issuer_slash` with this issuer.
+    IgnoreSlash(String),
     /// `OAuth::assume_pkce` with this issuer.
     AssumePkce(String),
     /// `OAuth::registered`.
@@ -294,6 +311,14 @@ impl fmt::Display for OAuthRemedy {
             Self::Header => f.write_str(
                 "; a token that you have goes into the header `Authorization`, instead of `OAuth::new`",
             ),
+            Self::HeaderOrOrigin(origin) => write!(
+                f,
+                "{}; a server of 2025-03-26 that issues its tokens itself needs `OAuth::assume_pkce({origin:?})`",
+                Self::Header
+            ),
+            Self::IgnoreSlash(issuer) => {
+                write!(f, "; or call `OAuth::ignore_issuer_slash({issuer:?})`")
+            }
             Self::AssumePkce(issuer) => write!(f, ", call `OAuth::assume_pkce({issuer:?})`"),
             Self::Register => f.write_str(", and configure its id with `OAuth::registered`"),
             Self::Issuer(issuer) => {
@@ -304,6 +329,20 @@ impl fmt::Display for OAuthRemedy {
             }
         }
     }
+}
+
+/// Returns the remedy for a server that names no authorization server.
+fn header_remedy(origin: &Option<String>) -> String {
+    match origin {
+        Some(origin) => OAuthRemedy::HeaderOrOrigin(origin.clone()).to_string(),
+        None => OAuthRemedy::Header.to_string(),
+    }
+}
+
+/// Returns the remedy for issuers that differ by a slash at the end alone; `None` if they differ otherwise.
+fn slash_remedy(expected: &str, found: &str) -> Option<OAuthRemedy> {
+    let is_slash = crate::locate::is_same_issuer(expected, found);
+    is_slash.then(|| OAuthRemedy::IgnoreSlash(expected.to_owned()))
 }
 
 /// Returns the remedy for an address that is not allowed; empty if there is none.
@@ -321,7 +360,15 @@ impl OAuthError {
                 is_private: true, ..
             } => Some(OAuthRemedy::AllowPrivateAddresses),
             Self::NoResourceMetadata { .. } => Some(OAuthRemedy::Fallback),
-            Self::NotNamed { .. } => Some(OAuthRemedy::Header),
+            Self::NotNamed { origin, .. } => Some(match origin {
+                Some(origin) => OAuthRemedy::HeaderOrOrigin(origin.clone()),
+                None => OAuthRemedy::Header,
+            }),
+            Self::IssuerMismatch {
+                expected,
+                found_issuer,
+                ..
+            } => slash_remedy(expected, found_issuer),
             Self::NoPkce { issuer } => Some(OAuthRemedy::AssumePkce(issuer.clone())),
             Self::NoClientId { .. } | Self::Registration { .. } => Some(OAuthRemedy::Register),
             Self::OtherIssuer { issuer, .. } => Some(OAuthRemedy::Issuer(issuer.clone())),
@@ -403,7 +450,10 @@ mod tests {
         for error in [
             OAuthError::Insecure { url: text() },
             OAuthError::NoResourceMetadata { url: text() },
-            OAuthError::NotNamed { url: text() },
+            OAuthError::NotNamed {
+                url: text(),
+                origin: None,
+            },
             OAuthError::NoPkce { issuer: text() },
             OAuthError::NoClientId {
                 issuer: text(),

@@ -123,6 +123,8 @@ pub struct OAuth {
     pub(crate) issuer: Option<String>,
     /// Issuers that are assumed to support PKCE.
     pub(crate) assumes_pkce_at: Vec<String>,
+    /// Issuers whose metadata may name them with or without a slash at the end.
+    pub(crate) ignores_slash_of: Vec<String>,
     /// True if servers without resource metadata are treated as 2025-03-26 servers.
     pub(crate) has_fallback: bool,
     /// True if the parameter `resource` is sent.
@@ -158,6 +160,7 @@ impl OAuth {
             requests_refresh_tokens: true,
             issuer: None,
             assumes_pkce_at: Vec::new(),
+            ignores_slash_of: Vec::new(),
             has_fallback: true,
             sends_resource: true,
             allows_private: false,
@@ -309,14 +312,26 @@ impl OAuth {
     }
 
     /// Assumes that an authorization server supports PKCE although its metadata does not list `S256` (Entra ID and
-    /// Cognito omit the list).
+    /// Cognito omit the list), or although it has no metadata, as servers of 2025-03-26 that are their own authorization
+    /// servers: the issuer of such a server is its origin.
     pub fn assume_pkce(mut self, issuer: impl Into<String>) -> Self {
         self.assumes_pkce_at.push(issuer.into());
         self
     }
 
+    /// Uses the metadata of an issuer that differs from the issuer by a slash at the end alone: the resource metadata of
+    /// servers behind Google may name `https://accounts.google.com/`, and the metadata `https://accounts.google.com`.
+    ///
+    /// The two must be identical ("Authorization Server Metadata Discovery", RFC 8414, section 3.3), so that each such issuer
+    /// is named here.
+    pub fn ignore_issuer_slash(mut self, issuer: impl Into<String>) -> Self {
+        self.ignores_slash_of.push(issuer.into());
+        self
+    }
+
     /// Sets whether servers without resource metadata are treated as 2025-03-26 servers, which are their own
-    /// authorization servers; true by default.
+    /// authorization servers; true by default. One without any metadata is used after
+    /// [`assume_pkce`](Self::assume_pkce) alone.
     pub fn fallback(mut self, has_fallback: bool) -> Self {
         self.has_fallback = has_fallback;
         self

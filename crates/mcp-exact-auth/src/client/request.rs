@@ -82,24 +82,33 @@ impl PendingAuthorization {
             expires: now + AUTHORIZATION_LIFETIME,
         };
         url.set_fragment(None);
-        let mut query = url.query_pairs_mut();
-        query
-            .append_pair("response_type", "code")
-            .append_pair("client_id", params.client_id)
-            .append_pair("redirect_uri", params.redirect_uri)
-            .append_pair("state", pending.state.expose())
-            .append_pair("code_challenge", &pending.verifier.challenge())
-            .append_pair("code_challenge_method", "S256");
+        let scopes = params.scopes.to_string();
+        let challenge = pending.verifier.challenge();
+        let mut sent = vec![
+            ("response_type", "code"),
+            ("client_id", params.client_id),
+            ("redirect_uri", params.redirect_uri),
+            ("state", pending.state.expose()),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ];
         if !params.scopes.is_empty() {
-            query.append_pair("scope", &params.scopes.to_string());
+            sent.push(("scope", &scopes));
         }
         if params.scopes.contains("offline_access") {
             // OpenID Connect Core, section 11: without `prompt=consent`, the scope is ignored.
-            query.append_pair("prompt", "consent");
+            sent.push(("prompt", "consent"));
         }
-        if let Some(resource) = params.resource {
-            query.append_pair("resource", resource);
-        }
+        sent.extend(params.resource.map(|resource| ("resource", resource)));
+        // Some endpoints have parameters of their own. One that is sent here replaces them: "Request and response parameters MUST
+        // NOT be included more than once" (RFC 6749, section 3.1).
+        let own: Vec<_> = url.query_pairs().into_owned().collect();
+        let own = own
+            .iter()
+            .filter(|(name, _)| sent.iter().all(|(known, _)| known != name));
+        url.set_query(None);
+        let mut query = url.query_pairs_mut();
+        query.extend_pairs(own).extend_pairs(&sent);
         drop(query);
         Ok((pending, url))
     }
@@ -199,7 +208,9 @@ mod tests {
     fn begin_authorization(advertises_iss: bool) -> (PendingAuthorization, Url) {
         let server = ServerMetadata {
             issuer: ISSUER.to_owned(),
-            authorization_endpoint: Some(format!("{ISSUER}/authorize?tenant=1#x")),
+            authorization_endpoint: Some(format!(
+                "{ISSUER}/authorize?tenant=1&resource=x&state=x&prompt=login#x"
+            )),
             authorization_response_iss_parameter_supported: Some(advertises_iss),
             ..ServerMetadata::default()
         };
@@ -227,7 +238,7 @@ mod tests {
     fn requests_contain_resource_and_challenge() {
         let (pending, url) = begin_authorization(false);
         assert!(url.as_str().starts_with(
-            "https://as.example/authorize?tenant=1&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
+            "https://as.example/authorize?tenant=1&prompt=login&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
         ), "{url}");
         assert_eq!(
             parameter(&url, "code_challenge"),
@@ -240,6 +251,12 @@ mod tests {
         ] {
             assert_eq!(parameter(&url, name), value);
         }
+        // What the endpoint has already is sent once.
+        let mut names: Vec<_> = url.query_pairs().map(|(name, _)| name).collect();
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "{url}");
         assert_eq!(url.fragment(), None);
     }
 

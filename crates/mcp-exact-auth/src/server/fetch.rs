@@ -145,6 +145,12 @@ impl IssuerClient {
                     ..
                 }) => return Ok(keys),
                 MetadataResponse::Found(_) | MetadataResponse::Absent => {}
+                MetadataResponse::Unreadable(reason) => {
+                    return Err(unavailable_error(
+                        &url,
+                        format!("it cannot be read: {reason}"),
+                    ));
+                }
                 MetadataResponse::Unavailable => {
                     return Err(unavailable_error(
                         &url,

@@ -52,6 +52,9 @@ pub struct Authorization {
     /// ID and Cognito.
     #[arg(long, value_name = "ISSUER", help_heading = "Authorization")]
     assume_pkce: Vec<String>,
+    /// Use the metadata of this authorization server, although it names an issuer with or without a slash at the end, as Google's.
+    #[arg(long, value_name = "ISSUER", help_heading = "Authorization")]
+    ignore_issuer_slash: Vec<String>,
     /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the
     /// network can read the token.
     #[arg(long, help_heading = "Authorization")]
@@ -68,6 +71,7 @@ pub struct Authorization {
 #[derive(Debug, Clone, Copy)]
 struct Relaxed<'a> {
     assume_pkce: &'a [String],
+    ignore_issuer_slash: &'a [String],
     allow_private_addresses: bool,
     no_resource_indicator: bool,
 }
@@ -76,6 +80,8 @@ impl Relaxed<'_> {
     fn apply(self, oauth: OAuth) -> OAuth {
         let issuers = self.assume_pkce.iter();
         let oauth = issuers.fold(oauth, |oauth, issuer| oauth.assume_pkce(issuer));
+        let issuers = self.ignore_issuer_slash.iter();
+        let oauth = issuers.fold(oauth, |oauth, issuer| oauth.ignore_issuer_slash(issuer));
         let oauth = oauth.resource_indicator(!self.no_resource_indicator);
         if self.allow_private_addresses {
             oauth.allow_private_addresses()
@@ -96,6 +102,15 @@ pub enum Names {
 }
 
 impl Names {
+    /// Returns how a user gives a token of their own.
+    const fn header_remedy(self) -> &'static str {
+        match self {
+            Self::Options => "; if you have a token: --header 'Authorization: Bearer …'",
+            #[cfg(feature = "bridge")]
+            Self::Keys => "; if you have a token: headers = { Authorization = \"Bearer …\" }",
+        }
+    }
+
     /// Returns the words of an error, whose remedy has these names.
     pub fn describe(self, error: &OAuthError) -> String {
         let name = |option: &str| match self {
@@ -111,20 +126,20 @@ impl Names {
             Some(OAuthRemedy::AssumePkce(issuer)) => {
                 format!(", write {issuer} for {}", name("assume-pkce"))
             }
+            Some(OAuthRemedy::IgnoreSlash(issuer)) => {
+                format!("; or write {issuer} for {}", name("ignore-issuer-slash"))
+            }
             Some(OAuthRemedy::Register) => format!(
                 ", and give its id by {}, with {}",
                 name("client-id"),
                 name("issuer")
             ),
-            Some(OAuthRemedy::Header) => match self {
-                Self::Options => {
-                    "; if you have a token: --header 'Authorization: Bearer …'".to_owned()
-                }
-                #[cfg(feature = "bridge")]
-                Self::Keys => {
-                    "; if you have a token: headers = { Authorization = \"Bearer …\" }".to_owned()
-                }
-            },
+            Some(OAuthRemedy::Header) => self.header_remedy().to_owned(),
+            Some(OAuthRemedy::HeaderOrOrigin(origin)) => format!(
+                "{}; if it issues its tokens itself, as servers of 2025-03-26 can: write {origin} for {}",
+                self.header_remedy(),
+                name("assume-pkce")
+            ),
             Some(OAuthRemedy::Issuer(issuer)) => {
                 format!(
                     "; if that is intended, write {issuer} for {}",
@@ -178,6 +193,7 @@ impl Authorization {
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let relaxed = Relaxed {
             assume_pkce: &self.assume_pkce,
+            ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
             no_resource_indicator: self.no_resource_indicator,
         };
@@ -270,6 +286,8 @@ pub struct ServerOAuth {
     scopes: Vec<String>,
     /// Authorization servers that support PKCE although their metadata does not say so.
     assume_pkce: Vec<String>,
+    /// Authorization servers whose metadata may name them with or without a slash at the end.
+    ignore_issuer_slash: Vec<String>,
     /// True if authorization servers may be at private addresses.
     allow_private_addresses: bool,
     /// True if requests for tokens do not name the server.
@@ -338,6 +356,7 @@ impl ServerOAuth {
     fn relaxed(&self) -> Relaxed<'_> {
         Relaxed {
             assume_pkce: &self.assume_pkce,
+            ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
             no_resource_indicator: self.no_resource_indicator,
         }

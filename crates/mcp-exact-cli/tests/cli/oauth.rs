@@ -362,8 +362,10 @@ fn server_without_metadata_takes_a_header() {
     });
     let expected = format!(
         "error: the server at `{}` demands authorization (HTTP status 401) and names no authorization server; if you have a \
-         token: --header 'Authorization: Bearer …'\n",
-        peer.url
+         token: --header 'Authorization: Bearer …'; if it issues its tokens itself, as servers of 2025-03-26 can: write {} for \
+         --assume-pkce\n",
+        peer.url,
+        peer.url.trim_end_matches("/mcp")
     );
     for command in [&["inspect"][..], &["call", "echo", "--"], &["doctor"]] {
         let (name, rest) = command.split_first().expect("a command");

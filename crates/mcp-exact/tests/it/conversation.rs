@@ -65,8 +65,6 @@ async fn conversation_lines_name_the_request() {
         .expect("a server");
     let client = Client::in_memory(&server).await.expect("connected");
     let arguments = serde_json::json!({"text": "hunter2"});
-    let text: String = client.call("echo", &arguments).await.expect("a text");
-    assert_eq!(text, "hunter2");
     // The server's last line is written after the client has its result.
     let expected = [
         "-> tools/call echo",
@@ -79,9 +77,19 @@ async fn conversation_lines_name_the_request() {
         let has = |expected: &&str| lines.iter().any(|line| line.starts_with(*expected));
         expected.into_iter().find(|line| !has(line))
     };
-    for _ in 0..100 {
-        if missing().is_some() {
-            tokio::task::yield_now().await;
+    // A test beside this one that logs the same for the first time, without a subscriber, may switch a line off for all
+    // threads; the next subscriber switches it on.
+    for _ in 0..3 {
+        tracing::callsite::rebuild_interest_cache();
+        let text: String = client.call("echo", &arguments).await.expect("a text");
+        assert_eq!(text, "hunter2");
+        for _ in 0..100 {
+            if missing().is_some() {
+                tokio::task::yield_now().await;
+            }
+        }
+        if missing().is_none() {
+            break;
         }
     }
     assert_eq!(missing(), None);

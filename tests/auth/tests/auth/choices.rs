@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use mcp_exact::transport::http::client::HyperClient;
-use mcp_exact_auth::client::OAuth;
+use mcp_exact_auth::client::{OAuth, OAuthRemedy};
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent, parameter};
 use mcp_exact_tests_auth::site::{ReceivedRequest, Site, json_response as respond_json, response};
 use serde_json::json;
 
-use crate::client::{oauth_client, send_call};
+use crate::client::{error_reason, oauth_client, send_call};
 
 /// Signs in to servers with these deviations; returns the authorization URL that the user agent has opened, or the
 /// error. `oauth` creates the client's options from the origin of the authorization server.
@@ -189,32 +189,40 @@ async fn start_oldest_server() -> Site {
 }
 
 /// A 2025-03-26 server is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without
-/// Metadata Discovery"), and does not support `resource`.
+/// Metadata Discovery"). Nothing says that it supports PKCE ("MUST refuse to proceed"), so that it is used only if the
+/// application says so; `resource` is sent all the same ("regardless of whether authorization servers support it").
 #[tokio::test]
 async fn oldest_auth_revision_uses_default_endpoints() {
     let site = start_oldest_server().await;
     let endpoint = format!("{}/mcp", site.url);
-    let client = |has_fallback| {
+    let client = |has_fallback, issuer: Option<&str>| {
         let oauth = OAuth::new("x").user_agent(RedirectAgent::default());
         let oauth = oauth.fallback(has_fallback);
+        let oauth = match issuer {
+            Some(issuer) => oauth.assume_pkce(issuer),
+            None => oauth,
+        };
         let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
         client.expect("the URL is on loopback")
     };
-    let error = send_call(&client(false), &endpoint).await;
+    let error = send_call(&client(false, Some(&site.url)), &endpoint).await;
     let error = error.expect_err("it is switched off").to_string();
     assert!(error.contains("there is no resource metadata"), "{error}");
-    assert_eq!(site.count("/authorize"), 0);
-    assert_eq!(
-        send_call(&client(true), &endpoint)
-            .await
-            .expect("authorized"),
-        200
-    );
-    assert!(
-        site.received_requests()
-            .iter()
-            .all(|request| request.param("resource").is_none())
-    );
+    for issuer in [None, Some("https://as.example")] {
+        let error = send_call(&client(true, issuer), &endpoint).await;
+        let error = error.expect_err("PKCE is not known");
+        let remedy = OAuthRemedy::HeaderOrOrigin(site.url.clone());
+        assert_eq!(error_reason(&error).remedy(), Some(remedy));
+    }
+    assert_eq!(site.count("/authorize") + site.count("/register"), 0);
+    let called = send_call(&client(true, Some(&site.url)), &endpoint).await;
+    assert_eq!(called.expect("authorized"), 200);
+    let requests = site.received_requests();
+    let resources = requests
+        .iter()
+        .filter_map(|request| request.param("resource"));
+    let resources: Vec<_> = resources.collect();
+    assert_eq!(resources, [endpoint.as_str(), &endpoint]);
 }
 
 /// A server without metadata cannot make itself the authorization server of a client that has chosen another one:
@@ -232,6 +240,7 @@ async fn missing_metadata_keeps_chosen_issuer() {
     ] {
         let before = site.count("/token");
         let oauth = oauth.issuer(issuer).user_agent(RedirectAgent::default());
+        let oauth = oauth.assume_pkce(&site.url);
         let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
         let called = send_call(&client.expect("the URL is on loopback"), &endpoint).await;
         assert_eq!(called.is_ok(), is_authorized, "{issuer}: {called:?}");

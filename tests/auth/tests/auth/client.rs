@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Uri};
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
-use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError};
+use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError, OAuthRemedy};
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent, parameter};
 use mcp_exact_tests_auth::site::{
     ReceivedRequest, Site, encode, json_response as respond_json, response,
@@ -73,6 +73,48 @@ async fn conforming_servers_are_used() {
     assert_eq!(token.param("resource"), Some(authority.endpoint()));
 }
 
+/// The issuer of the metadata must be identical to the one that was asked ("If they differ, the client MUST NOT use the
+/// metadata"), unless the application names the issuer whose slash is ignored.
+#[tokio::test]
+async fn slashes_of_named_issuers_are_ignored() {
+    let deviations = deviations_with(|k| {
+        k.metadata = |m, origin| m["issuer"] = json!(format!("{origin}/"));
+        k.redirect_query = |query, issuer| format!("{query}&iss={issuer}/");
+    });
+    let authority = Authority::start(deviations).await;
+    let issuer = authority.server.url.clone();
+    for (named, is_used) in [(issuer.as_str(), true), ("https://as.example", false)] {
+        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
+        let client = oauth_client(&authority, oauth.ignore_issuer_slash(named));
+        let called = send_call(&client, &authority.endpoint()).await;
+        assert_eq!(called.is_ok(), is_used, "{called:?}");
+        if let Err(error) = called {
+            let remedy = error_reason(&error).remedy();
+            assert_eq!(remedy, Some(OAuthRemedy::IgnoreSlash(issuer.clone())));
+        }
+    }
+}
+
+/// Parameters that the authorization endpoint has already are sent once (RFC 6749, section 3.1), and others are kept.
+#[tokio::test]
+async fn parameters_of_the_endpoint_are_sent_once() {
+    let deviations = deviations_with(|k| {
+        k.metadata = |m, origin| {
+            let endpoint = format!("{origin}/authorize?resource=x&client_id=x&tenant=1");
+            m["authorization_endpoint"] = json!(endpoint);
+        };
+    });
+    let authority = Authority::start(deviations).await;
+    let agent = RedirectAgent::default();
+    let client = oauth_client(&authority, OAuth::new("test").user_agent(agent.clone()));
+    let called = send_call(&client, &authority.endpoint()).await;
+    assert_eq!(called.expect("authorized"), 200);
+    let opened = agent.opened.lock().expect("no panic")[0].clone();
+    for name in ["resource=", "client_id=", "tenant=1"] {
+        assert_eq!(opened.matches(name).count(), 1, "{opened}");
+    }
+}
+
 /// Part of the error message for an exceeded time limit.
 const TIMEOUT_MESSAGE: &str = "it took longer";
 
@@ -126,6 +168,21 @@ async fn attacks_fail_with_an_error() {
             "the metadata belongs to another issuer",
             deviations_with(|k| k.metadata = |m, _| m["issuer"] = json!("https://evil.example")),
             "belongs to the issuer `https://evil.example`",
+        ),
+        (
+            "the issuer of the metadata has a further slash",
+            deviations_with(|k| k.metadata = |m, origin| m["issuer"] = json!(format!("{origin}/"))),
+            "must be identical",
+        ),
+        (
+            "the metadata has a member of another type",
+            deviations_with(|k| k.metadata = |m, _| m["token_endpoint"] = json!(["x"])),
+            "cannot be read: `token_endpoint` is [\"x\"]: invalid type: sequence, expected a string",
+        ),
+        (
+            "the resource metadata has a member of another type",
+            deviations_with(|k| k.resource = |m, _, _| m["authorization_servers"] = json!("x")),
+            "cannot be read: `authorization_servers` is \"x\"",
         ),
         (
             "PKCE is downgraded to plain",

@@ -105,6 +105,7 @@ impl Flow {
             // Whatever answers at the default path is no registration endpoint.
             return Err(OAuthError::NotNamed {
                 url: locate::url_for_logs(self.endpoint().as_str()),
+                origin: None,
             });
         }
         let client = register::parse_registration(
