@@ -61,7 +61,7 @@ pub struct Connect {
     /// Function that opens the connection, or the error of an unusable address.
     dial: Result<DialWith, ClientError>,
     /// Session settings of the client.
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Handlers of the application for requests and notifications of the server.
     handlers: Handlers,
     /// Negotiation result of an earlier connection.

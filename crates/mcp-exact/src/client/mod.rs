@@ -8,6 +8,7 @@ mod call;
 #[cfg(feature = "validation")]
 mod check;
 mod connect;
+mod extension;
 mod link;
 mod list;
 mod memory;

@@ -32,7 +32,7 @@ use crate::error::RequestEnded;
 use crate::extract::CallInput;
 use crate::link::{
     Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, RawJson,
-    Request, RequestLink, Revision, SendError, TraceContext, TypedRequest,
+    Request, RequestLink, Revision, SendError, TraceContext, TypedRequest, extension,
 };
 use crate::outgoing;
 use crate::replay::HandlerRun;
@@ -330,6 +330,11 @@ impl Cx {
     /// Returns the capabilities that the client has declared.
     pub fn client_capabilities(&self) -> &JsonObject {
         self.0.request.client_capabilities()
+    }
+
+    /// Returns the settings of an extension that the client has declared, in any revision; `None` if it has not.
+    pub fn client_extension(&self, id: &str) -> Option<JsonObject> {
+        extension::settings_in(self.client_capabilities(), id)
     }
 
     /// Returns the trace that the request belongs to, as the client states it in `_meta` (from 2026-07-28 on).

@@ -3,6 +3,7 @@
 //! The module also re-exports the session items that the rest of the crate uses.
 
 mod dispatcher;
+pub(crate) mod extension;
 mod listeners;
 mod request;
 mod sender;
@@ -109,6 +110,11 @@ impl Settings {
     /// Returns the declared capabilities.
     pub(crate) fn capabilities(&self) -> &JsonObject {
         &self.0.capabilities
+    }
+
+    /// Returns the extensions and vendor methods.
+    pub(crate) fn extensions(&self) -> &session::Extensions {
+        &self.0.extensions
     }
 
     /// Returns the shared settings, as transports require them.

@@ -8,7 +8,7 @@ use mcp_exact_wire::ObjectRef;
 
 use super::{
     InputRequest, InputResponses, JsonObject, Lifecycle, MirroredParam, PeerError, Principal,
-    Revision, SessionInfo, TraceContext, TypedRequest, lifecycle_of,
+    Revision, SessionInfo, TraceContext, TypedRequest, extension, lifecycle_of,
 };
 use crate::cx::CancellationToken;
 
@@ -43,14 +43,10 @@ impl Request {
         Some(Self::new(incoming))
     }
 
-    /// Returns true if the client has declared an extension (from 2026-07-28 on).
+    /// Returns true if the revision has extensions of results (from 2026-07-28 on) and the client has declared this one.
     pub(crate) fn has_extension(&self, id: &str) -> bool {
-        let extensions = self.client_capabilities().view().find("extensions");
-        let extension = extensions
-            .and_then(|extensions| extensions.object())
-            .and_then(|extensions| extensions.find(id));
         self.lifecycle() == Lifecycle::Discover
-            && extension.is_some_and(|extension| extension.object().is_some())
+            && extension::settings_in(self.client_capabilities(), id).is_some()
     }
 
     /// Returns the cancellation signal.

@@ -20,7 +20,7 @@ use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
 use crate::layer::{self, LayerFn, ToolService};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Revision,
-    ServerConfig, Settings, Tolerance, tasks_extension,
+    ServerConfig, Settings, Tolerance, extension, tasks_extension,
 };
 use crate::notification::{Notification, NotificationHandlers};
 use crate::repairs::{RepairReports, RepairedMessage};
@@ -47,7 +47,7 @@ type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Proble
 #[must_use = "`build` makes the server"]
 pub struct ServerBuilder {
     /// Session configuration of the server.
-    config: ServerConfig,
+    pub(super) config: ServerConfig,
     /// States that handlers receive, by type.
     states: States,
     /// Registrations that [`build`](Self::build) runs.
@@ -258,7 +258,11 @@ impl ServerBuilder {
     }
 
     /// Registers a method with a type-erased handler.
-    fn register_method(mut self, method: String, handler: RegisteredHandler<JsonObject>) -> Self {
+    pub(super) fn register_method(
+        mut self,
+        method: String,
+        handler: RegisteredHandler<JsonObject>,
+    ) -> Self {
         self.config.extensions.requests.push(method.clone());
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.add_method(catalogue::method_entry(method, handler, states)?)
@@ -328,11 +332,12 @@ impl ServerBuilder {
                 catalogue.merge_builder(own, prefix.as_deref())
             }));
         }
-        self.config
-            .extensions
-            .requests
-            .extend(other.config.extensions.requests);
-        self = self.notifications(other.config.extensions.notifications);
+        let extensions = other.config.extensions;
+        for added in extensions.negotiated {
+            extension::declare(&mut self.config.extensions, added);
+        }
+        self.config.extensions.requests.extend(extensions.requests);
+        self = self.notifications(extensions.notifications);
         for capability in other.declared_lists {
             self = self.declare_list(capability);
         }
@@ -574,8 +579,7 @@ impl ServerBuilder {
             self.tasks.get_or_insert_with(default.0);
         }
         if self.tasks.is_some() {
-            let negotiated = &mut self.config.extensions.negotiated;
-            negotiated.push(tasks_extension());
+            extension::declare(&mut self.config.extensions, tasks_extension());
         }
         if !self.icons.is_empty() {
             self.config

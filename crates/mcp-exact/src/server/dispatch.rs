@@ -20,7 +20,7 @@ use crate::extract::{Arguments, Call, CallInput};
 use crate::handler::{BoxFuture, ErasedHandler};
 use crate::link::{
     self, JsonObject, JsonRef, Lifecycle, Outcome, PeerError, Reply, Request, RequestLink,
-    resource_not_found,
+    extension, resource_not_found,
 };
 use crate::outgoing;
 use crate::params::{named_target, string_member};
@@ -323,7 +323,11 @@ impl Server {
         active: ActiveRequest,
         entry: &MethodEntry,
     ) -> Result<Answer, PeerError> {
-        let params = active.request.params().cloned().unwrap_or_default();
+        let request = &active.request;
+        let client = request.client_capabilities();
+        let extensions = self.0.settings.extensions();
+        extension::check_declared(extensions, request.method(), client, request.lifecycle())?;
+        let params = request.params().cloned().unwrap_or_default();
         let arguments = Arguments::Own(params);
         self.begin_handler(
             active,

@@ -7,6 +7,7 @@ mod catalogue;
 mod complete;
 mod conversation;
 mod dispatch;
+mod extension;
 mod forms;
 mod merge;
 mod page;

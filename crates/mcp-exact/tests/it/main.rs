@@ -7,6 +7,7 @@ mod cache;
 mod client;
 mod common;
 mod conversation;
+mod extensions;
 #[cfg(unix)]
 mod hooks;
 mod host;

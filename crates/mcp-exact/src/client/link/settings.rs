@@ -7,6 +7,7 @@ use session::ClientConfig;
 
 use crate::link::{
     Identity, JsonObject, Level, Limits, MessageBudget, Revision, Tolerance, TraceContext,
+    extension,
 };
 
 /// Session settings of a client, collected by [`Connect`](super::Connect).
@@ -60,11 +61,12 @@ impl Settings {
 
     /// Declares the tasks extension; later calls have no effect.
     pub(in crate::client) fn add_tasks(&mut self) {
-        let negotiated = &mut self.0.extensions.negotiated;
-        let extension = crate::link::tasks_extension();
-        if !negotiated.contains(&extension) {
-            negotiated.push(extension);
-        }
+        extension::declare(&mut self.0.extensions, crate::link::tasks_extension());
+    }
+
+    /// Returns the extensions and vendor methods.
+    pub(in crate::client) fn extensions(&mut self) -> &mut session::Extensions {
+        &mut self.0.extensions
     }
 
     pub(in crate::client) fn set_limits(&mut self, limits: Limits) {
