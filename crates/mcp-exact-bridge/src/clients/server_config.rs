@@ -61,6 +61,9 @@ pub(crate) fn config_of_many(
         }
     }
     config.capabilities = joined(all.into_iter());
+    if options.rules.extension_methods.is_empty() {
+        keep_relayed_extensions(&mut config.capabilities);
+    }
     for list in ["tools", "prompts", "resources"] {
         // The bridge announces itself when a server is back whose entries were missing.
         let declared = config.capabilities.view().find(list);
@@ -81,6 +84,32 @@ const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"list
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},
     "tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},
     "extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// Extensions whose messages are relayed in front of many servers without a rule: tasks by their ids, and MCP Apps, whose
+/// messages are those of tools and resources.
+const RELAYED_EXTENSIONS: [&str; 2] = [tasks::EXTENSION, "io.modelcontextprotocol/ui"];
+
+/// Removes the extensions whose methods are not relayed in front of many servers, so that clients do not call them in vain.
+fn keep_relayed_extensions(capabilities: &mut JsonObject) {
+    let declared = capabilities.view().find("extensions");
+    let Some(declared) = declared.and_then(|declared| declared.object()) else {
+        return;
+    };
+    let all = declared.iter();
+    let kept: JsonObject = all
+        .filter(|(id, _)| RELAYED_EXTENSIONS.contains(&&**id))
+        .map(|(id, settings)| (id, settings.to_json()))
+        .collect();
+    if kept.is_empty() {
+        let others = capabilities.view().iter();
+        let others = others.filter(|(name, _)| name != "extensions");
+        *capabilities = others
+            .map(|(name, value)| (name, value.to_json()))
+            .collect();
+    } else {
+        capabilities.insert("extensions", kept);
+    }
+}
 
 /// Adds the methods of the extensions that the capabilities declare.
 fn add_extensions(config: &mut ServerConfig) {

@@ -16,7 +16,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use parking_lot::Mutex;
 
 /// Identifier of the extension that adds tasks to 2026-07-28.
-const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Requests of the extension. Each names a task by its parameter `taskId`.
 const EXTENSION_REQUESTS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];

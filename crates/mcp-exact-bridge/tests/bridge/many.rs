@@ -519,6 +519,33 @@ async fn rules_allow_extension_methods() {
     }
 }
 
+/// In front of many servers, extensions are announced whose messages are relayed: MCP Apps, which uses tools and resources, and
+/// all others once a rule relays their methods.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn relayed_extensions_are_announced() {
+    const UI: &str = "io.modelcontextprotocol/ui";
+    let with = |id: &str| {
+        let server = Server::builder("test", "1.0.0").extension(id, JsonObject::new());
+        InMemory::new(&server.build().expect("a server"))
+    };
+    let (first, second) = (with(UI), with("com.example/index"));
+    for is_allowed in [false, true] {
+        let mut options = options(Prefix::Always);
+        if is_allowed {
+            options.rules.extension_methods = vec!["index/*".to_owned()];
+        }
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        for of_client in revisions() {
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            let is_announced = |id: &str| client.server_extension(id).is_some();
+            let found = [UI, "com.example/index"].map(is_announced);
+            assert_eq!(found, [true, is_allowed], "client {of_client}");
+            client.close();
+        }
+    }
+}
+
 /// A method that only the server's revision defines is not an extension method: the client receives the error that its
 /// own revision defines for unknown methods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
