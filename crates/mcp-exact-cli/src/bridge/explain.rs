@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::Args;
 use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
-use mcp_exact::{Client, Revision};
+use mcp_exact::{Client, ClientError, Revision};
 use mcp_exact_bridge::{Bridge, LossHook};
 use mcp_exact_revisions::RevisionSpec;
 
@@ -86,6 +86,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         _ => explain_server(&gateway).await,
     }
 }
+
+/// Code of the error for a method that a server does not implement (JSON-RPC 2.0, section 5.1).
+const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Subjects of the losses by kind of loss; a subject is the name of a tool, prompt or resource.
 type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
@@ -217,7 +220,14 @@ async fn format_offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<St
     ];
     for (capability, what, list) in lists {
         if has(capability) {
-            let entries = list.all().await.map_err(add_hint)?;
+            let entries = match list.all().await {
+                Ok(entries) => entries,
+                // A capability promises no single list: many servers with resources have no templates.
+                Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => {
+                    continue;
+                }
+                Err(error) => return Err(add_hint(error)),
+            };
             let plural = if entries.len() == 1 { "" } else { "s" };
             offers.push(format!("{} {what}{plural}", entries.len()));
         }

@@ -61,6 +61,31 @@ fn explain_lists_losses_by_revision() {
     .assert_eq(&ended.out);
 }
 
+/// A server with resources need not have `resources/templates/list`.
+#[test]
+fn missing_templates_are_no_error() {
+    let script = SERVER_SCRIPT
+        .replace(r#"{"tools":{}}"#, r#"{"resources":{}}"#)
+        .replace("*'\"tools/list\"'*", "*'\"resources/list\"'*")
+        .replace(r#""tools":[{"name":"echo","title":"Echo","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]"#, r#""resources":[{"name":"a","uri":"a:b"}]"#);
+    let arguments = [
+        "bridge",
+        "explain",
+        "--client",
+        "2025-06-18",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let ended = run(Path::new("."), &arguments, b"");
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(
+        ended.out.contains("client of 2025-06-18: 1 resource\n"),
+        "{}",
+        ended.out
+    );
+}
+
 /// Task methods work if client and server have the revision 2025-11-25; tasks are a loss if the server is older.
 #[test]
 fn explain_lists_relayed_tasks() {
