@@ -23,7 +23,8 @@ struct Configured {
 }
 
 /// Returns the server that the words of a command line name: a single word that is the name of a configured server, or
-/// `CLIENT/NAME`; `None` for a URL or a command. Prints which one it is.
+/// `CLIENT/NAME`; `None` for a URL or a command, and for a name that is a program too: the file of a project that somebody else
+/// has written cannot take its place. Prints which one it is.
 ///
 /// # Errors
 /// Returns an error if several clients have different servers of this name, or its entry cannot be used; and if the word is
@@ -81,6 +82,19 @@ fn find_in(
     let mut found: Vec<&Configured> = all.iter().filter(is_wanted).collect();
     // The same server in several files is one.
     found.dedup_by(|other, one| one.entry == other.entry);
+    if let Some(one) = found.first()
+        && one.name == word
+        && is_program(word)
+    {
+        print_to_stderr(&text!(
+            "`{}` is a program; the server of this name is {}/{} ({})",
+            Untrusted(word),
+            one.client.id,
+            Untrusted(&one.name),
+            Untrusted(&one.shown_path)
+        ));
+        return Ok(None);
+    }
     let one = match found.as_slice() {
         [] => {
             if !is_program(word) {
@@ -152,7 +166,7 @@ fn configured(folders: &Folders) -> Vec<Configured> {
     all
 }
 
-/// Returns true if a program of this name is on the path.
+/// Returns true if a program of this name is on the path, or a file in this folder.
 fn is_program(word: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let names = [
@@ -160,7 +174,10 @@ fn is_program(word: &str) -> bool {
         format!("{word}.exe"),
         format!("{word}.cmd"),
     ];
-    std::env::split_paths(&paths).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+    let is_here = std::path::Path::new(word).is_file();
+    is_here
+        || std::env::split_paths(&paths)
+            .any(|folder| names.iter().any(|name| folder.join(name).is_file()))
 }
 
 #[cfg(test)]
@@ -189,7 +206,7 @@ mod tests {
         let files = [
             (
                 "home/.cursor/mcp.json",
-                r#"{"mcpServers":{"one":{"command":"a","env":{"K":"${env:KEY}"}},"both":{"command":"b"}}}"#,
+                r#"{"mcpServers":{"one":{"command":"a","env":{"K":"${env:KEY}"}},"both":{"command":"b"},"sh":{"command":"c"}}}"#,
             ),
             (
                 "project/.vscode/mcp.json",
@@ -231,7 +248,9 @@ mod tests {
             error.contains("the server `bad` of .vscode/mcp.json: the entry needs"),
             "{error}"
         );
-        assert_eq!(find("sh"), Ok(None), "a program");
+        assert_eq!(find("sh"), Ok(None), "a program comes first");
+        let of_cursor = find("cursor/sh").expect("found").expect("a server");
+        assert_eq!(of_cursor.words, ["c"]);
         let error = find("bothh").expect_err("a misspelt name");
         assert!(error.contains("did you mean `both`?"), "{error}");
         assert_eq!(find("nothing-like-it"), Ok(None));

@@ -1,6 +1,7 @@
 //! Servers that clients are configured with: listed, added, and used by name.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -19,15 +20,27 @@ done"#;
 
 /// Runs the program in a project of a user whose home is `home`, without standard input.
 fn run(home: &Path, arguments: &[&str]) -> ProgramOutput {
-    let output = program()
+    run_with(home, arguments, "")
+}
+
+/// Runs the program with this text on standard input.
+fn run_with(home: &Path, arguments: &[&str], input: &str) -> ProgramOutput {
+    let mut child = program()
         .args(arguments)
         .current_dir(home.join("project"))
         .env("HOME", home)
         .env("SECRET", "who")
         .env_remove("XDG_CONFIG_HOME")
-        .stdin(Stdio::null())
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the program");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // A program that does not read its input closes the pipe.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("its end");
     ProgramOutput {
         code: output.status.code().expect("an exit"),
         out: String::from_utf8(output.stdout).expect("text"),
@@ -141,12 +154,11 @@ fn added_servers_are_used_by_name() {
             shown.err
         );
     }
-    let examined = run(home.path(), &["doctor", "--timeout", "5", "mine"]);
-    assert!(
-        examined.out.contains("who in project"),
-        "{}",
-        examined.transcript()
-    );
+    // Commands with processes of their own get the same.
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let proxied = run_with(home.path(), &["proxy", "mine"], &format!("{hello}\n"));
+    let found = proxied.out.contains("who in project");
+    assert!(found, "{}", proxied.transcript());
     let misspelt = run(home.path(), &["inspect", "mne"]);
     assert_eq!(misspelt.code, 2);
     assert!(
