@@ -45,8 +45,11 @@ fn client_names() -> clap::builder::PossibleValuesParser {
 struct Listed {
     place: Place,
     shown_path: String,
-    servers: Result<Vec<(String, Result<Entry, String>)>, String>,
+    servers: Result<Vec<NamedEntry>, String>,
 }
+
+/// A server with its name, or the reason why its entry cannot be used.
+type NamedEntry = (String, Result<Entry, String>);
 
 /// Prints the servers of all clients.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -173,7 +176,7 @@ impl Listed {
             Ok(servers) => servers,
             Err(reason) => return vec![with(json!({ "error": reason }))],
         };
-        let object = |(name, entry): &(String, Result<Entry, String>)| match entry {
+        let object = |(name, entry): &NamedEntry| match entry {
             Err(reason) => with(json!({ "name": name, "error": reason })),
             Ok(entry) => with(json!({
                 "name": name,
