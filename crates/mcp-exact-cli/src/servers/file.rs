@@ -39,7 +39,7 @@ pub fn servers(
             let root = parse_json(text)?;
             root.to_serde_value().unwrap_or(Value::Null)
         }
-        Format::Toml => toml_edit::de::from_str(text)?,
+        Format::Toml => toml::from_str(text)?,
     };
     let Value::Object(mut members) = value else {
         // An empty file has no servers.
