@@ -128,7 +128,7 @@ pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
             // Sites answer with a page at paths that do not exist.
             Err(_) if !body.trim_ascii_start().starts_with(b"{") => MetadataResponse::Absent,
             Err(error) => MetadataResponse::Unreadable(
-                wrong_member::<T>(body).unwrap_or_else(|| error.to_string()),
+                reason_of::<T>(body).unwrap_or_else(|| error.to_string()),
             ),
         },
         408 | 425 | 429 | 500.. => MetadataResponse::Unavailable,
@@ -136,8 +136,9 @@ pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
     }
 }
 
-/// Returns the member because of which an object is not metadata, with its value and the reason; `None` if one is missing.
-fn wrong_member<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<String> {
+/// Returns the reason why an object is not metadata, with the member that is wrong and its value; `None` for text that is not
+/// JSON.
+fn reason_of<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<String> {
     let whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).ok()?;
     let reason_against = |members| {
         let read: Result<T, _> = serde_json::from_value(serde_json::Value::Object(members));
@@ -150,9 +151,16 @@ fn wrong_member<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<String> {
         others.remove(*name);
         // Without an optional member that is wrong, the rest can be read; without a required one, that one is missing.
         reason_against(others).is_none_or(|left| is_missing(&left) && !is_missing(&reason))
-    })?;
-    let value = crate::locate::to_short_line(whole.get(wrong)?.to_string());
-    Some(format!("`{wrong}` is {value}: {reason}"))
+    });
+    Some(
+        match wrong.and_then(|name| Some((name, whole.get(name)?))) {
+            Some((name, value)) => {
+                let value = crate::locate::to_short_line(value.to_string());
+                format!("`{name}` is {value}: {reason}")
+            }
+            None => reason,
+        },
+    )
 }
 
 #[cfg(test)]
