@@ -127,40 +127,87 @@ pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
             Ok(metadata) => MetadataResponse::Found(metadata),
             // Sites answer with a page at paths that do not exist.
             Err(_) if !body.trim_ascii_start().starts_with(b"{") => MetadataResponse::Absent,
-            Err(error) => MetadataResponse::Unreadable(
-                reason_of::<T>(body).unwrap_or_else(|| error.to_string()),
-            ),
+            Err(error) => match serde_json::from_slice(body) {
+                Ok(object) => classify_object::<T>(&object, &error),
+                Err(error) => MetadataResponse::Unreadable(error.to_string()),
+            },
         },
         408 | 425 | 429 | 500.. => MetadataResponse::Unavailable,
         _ => MetadataResponse::Absent,
     }
 }
 
-/// Returns the reason why an object is not metadata, with the member that is wrong and its value; `None` for text that is not
-/// JSON.
-fn reason_of<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Option<String> {
-    let whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).ok()?;
-    let reason_against = |members| {
-        let read: Result<T, _> = serde_json::from_value(serde_json::Value::Object(members));
-        read.err().map(|error| error.to_string())
-    };
-    let reason = reason_against(whole.clone())?;
-    let is_missing = |reason: &str| reason.starts_with("missing field");
-    let wrong = whole.keys().find(|name| {
-        let mut others = whole.clone();
-        others.remove(*name);
-        // Without an optional member that is wrong, the rest can be read; without a required one, that one is missing.
-        reason_against(others).is_none_or(|left| is_missing(&left) && !is_missing(&reason))
+/// Classifies an object that cannot be decoded because of `error`. Without any member of such metadata it is something else, such
+/// as an error that a site reports with status 200; otherwise the reason names the member that is wrong and its value.
+fn classify_object<T: for<'de> Deserialize<'de>>(
+    object: &serde_json::Map<String, serde_json::Value>,
+    error: &serde_json::Error,
+) -> MetadataResponse<T> {
+    let mut present = Vec::new();
+    for name in member_names::<T>() {
+        present.extend(object.get_key_value(*name));
+    }
+    if present.is_empty() {
+        return MetadataResponse::Absent;
+    }
+    // Each member alone: what is then missing is not the fault of the member.
+    let wrong = present.into_iter().find_map(|(name, value)| {
+        let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
+        let read: Result<T, _> = serde_json::from_value(alone.into());
+        let reason = read.err()?.to_string();
+        (!reason.starts_with("missing field")).then(|| {
+            let value = crate::locate::to_short_line(value.to_string());
+            format!("`{name}` is {value}: {reason}")
+        })
     });
-    Some(
-        match wrong.and_then(|name| Some((name, whole.get(name)?))) {
-            Some((name, value)) => {
-                let value = crate::locate::to_short_line(value.to_string());
-                format!("`{name}` is {value}: {reason}")
-            }
-            None => reason,
-        },
-    )
+    MetadataResponse::Unreadable(wrong.unwrap_or_else(|| error_without_position(error)))
+}
+
+/// Returns the message of an error without its line and column, which nobody sees.
+fn error_without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    message
+        .strip_suffix(&position)
+        .unwrap_or(&message)
+        .to_owned()
+}
+
+/// Returns the names of a structure's members.
+fn member_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    /// Deserializer that only notes the members that are asked for.
+    struct Probe<'n>(&'n mut &'static [&'static str]);
+
+    impl<'de> serde::Deserializer<'de> for Probe<'_> {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_any<V: serde::de::Visitor<'de>>(
+            self,
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            Err(serde::de::Error::custom("only structures have members"))
+        }
+
+        fn deserialize_struct<V: serde::de::Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = fields;
+            self.deserialize_any(visitor)
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+            newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    let mut names: &'static [&'static str] = &[];
+    // It always fails, once the names are known.
+    let _ = T::deserialize(Probe(&mut names));
+    names
 }
 
 #[cfg(test)]
@@ -180,10 +227,22 @@ mod tests {
             (200, &body[..], MetadataResponse::Found(expected)),
             (200, b"<html>", MetadataResponse::Absent),
             (200, b"[]", MetadataResponse::Absent),
+            // Sites report errors as JSON with status 200.
+            (200, b"{}", MetadataResponse::Absent),
             (
                 200,
-                b"{}",
+                br#"{"error":"not_found","message":7}"#,
+                MetadataResponse::Absent,
+            ),
+            (
+                200,
+                br#"{"token_endpoint":"https://a.example/token"}"#,
                 MetadataResponse::Unreadable("missing field `issuer`".to_owned()),
+            ),
+            (
+                200,
+                br#"{"issuer":"i","issuer":"j"}"#,
+                MetadataResponse::Unreadable("duplicate field `issuer`".to_owned()),
             ),
             (
                 200,
@@ -211,5 +270,22 @@ mod tests {
                 answer
             );
         }
+    }
+
+    /// Reading a hostile document takes time in proportion to its size: with a step for each pair of its 110,000 members, this
+    /// test would take minutes.
+    #[test]
+    fn documents_of_many_members_are_read_once() {
+        let mut body = String::from(r#"{"issuer":7"#);
+        for number in 0..110_000 {
+            body.push_str(&format!(r#","{number}":1"#));
+        }
+        body.push('}');
+        assert_eq!(
+            parse_metadata_response::<ServerMetadata>(200, body.as_bytes()),
+            MetadataResponse::Unreadable(
+                "`issuer` is 7: invalid type: integer `7`, expected a string".to_owned()
+            )
+        );
     }
 }
