@@ -1,6 +1,6 @@
 //! DPoP proofs (RFC 9449, section 4.3): the sender of a token proves possession of the key that the token is bound to.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,8 @@ use super::jose::{UnverifiedToken, sha256_base64url};
 
 /// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
-/// Maximum number of used proofs that are stored, with 16 bytes each: enough for 2,000 requests per second.
+/// Maximum number of used proofs that are stored, with 16 bytes each: enough for 2,000 requests per second,
+/// half of them of one principal.
 const MAX_REMEMBERED_PROOFS: usize = 1_000_000;
 
 /// Claims of a DPoP proof (RFC 9449, section 4.2).
@@ -78,7 +79,7 @@ pub(super) fn check_proof(
     expected: &ExpectedProof<'_>,
     now: SystemTime,
 ) -> Result<ValidProof, ProofRejection> {
-    let unverified = UnverifiedToken::new(proof).map_err(|_| "the proof is no signed JWT")?;
+    let unverified = UnverifiedToken::new(proof).map_err(|_| "the proof is not a signed JWT")?;
     if unverified.header.media_type().as_deref() != Some("dpop+jwt") {
         return Err("the proof's type is not `dpop+jwt`".into());
     }
@@ -174,24 +175,78 @@ fn window_at(now: SystemTime) -> u64 {
 /// Hashes of used proofs by the minute of Unix time in which the proofs expire, to detect replays. A repeated proof has
 /// the same minute, because its time of creation is signed.
 #[derive(Default)]
-pub(super) struct UsedProofs(Mutex<BTreeMap<u64, HashSet<[u8; 16]>>>);
+pub(super) struct UsedProofs(Mutex<BTreeMap<u64, Minute>>);
+
+/// First 16 bytes of a SHA-256 hash.
+type Hash = [u8; 16];
+
+/// Used proofs that expire in the same minute.
+#[derive(Default)]
+struct Minute {
+    /// Number of proofs.
+    count: usize,
+    /// Hashes of the proofs, by the hash of the principal.
+    by_principal: HashMap<Hash, HashSet<Hash>>,
+}
+
+/// Result of recording a proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProofUse {
+    /// The proof was not used before.
+    First,
+    /// The proof was used before.
+    Repeated,
+    /// The principal has used too many proofs in the last minutes; nothing is recorded.
+    TooMany,
+}
 
 impl UsedProofs {
-    /// Records a proof of a key; returns false if the proof was used before, or if too many proofs are stored.
-    pub(super) fn insert(&self, key: &str, proof: &ValidProof, now: SystemTime) -> bool {
-        let hash = digest::digest(&digest::SHA256, format!("{key} {}", proof.id).as_bytes());
-        let Some(hash) = hash.as_ref().first_chunk::<16>() else {
-            return false;
-        };
+    /// Records a proof of a principal's key. A principal may take as much space as it leaves free, so that one that floods
+    /// leaves half of it to the others.
+    pub(super) fn insert(
+        &self,
+        principal: &str,
+        key: &str,
+        proof: &ValidProof,
+        now: SystemTime,
+    ) -> ProofUse {
+        let hash = hash_of(&format!("{key} {}", proof.id));
+        let principal = hash_of(principal);
         let minute = (proof.expires / 60.0) as u64;
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut minutes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Expired proofs are kept for at least one more minute, in case the clock is set back.
         let kept = minutes.split_off(&(since.as_secs() / 60).saturating_sub(1));
         *minutes = kept;
-        let count: usize = minutes.values().map(HashSet::len).sum();
-        count < MAX_REMEMBERED_PROOFS && minutes.entry(minute).or_default().insert(*hash)
+        let total: usize = minutes.values().map(|minute| minute.count).sum();
+        let of_principal = minutes
+            .values()
+            .filter_map(|minute| minute.by_principal.get(&principal));
+        let own: usize = of_principal.map(HashSet::len).sum();
+        let minute = minutes.entry(minute).or_default();
+        let used = minute.by_principal.get(&principal);
+        if used.is_some_and(|used| used.contains(&hash)) {
+            return ProofUse::Repeated;
+        }
+        if own >= MAX_REMEMBERED_PROOFS.saturating_sub(total) {
+            return ProofUse::TooMany;
+        }
+        minute
+            .by_principal
+            .entry(principal)
+            .or_default()
+            .insert(hash);
+        minute.count += 1;
+        ProofUse::First
     }
+}
+
+/// Returns the first 16 bytes of the SHA-256 hash of a text.
+fn hash_of(text: &str) -> Hash {
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    let mut hash = Hash::default();
+    hash.copy_from_slice(&digest.as_ref()[..size_of::<Hash>()]);
+    hash
 }
 
 #[cfg(test)]
@@ -211,6 +266,12 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
+    /// Number of proofs that are stored.
+    fn stored(used: &UsedProofs) -> usize {
+        let minutes = used.0.lock().expect("no panic");
+        minutes.values().map(|minute| minute.count).sum()
+    }
+
     /// RFC 9449, section 11.1: a server stores the `jti` of each proof "for the time window in which the respective DPoP
     /// proof JWT would be accepted". A server with 400 requests a second stores more than 100,000 proofs in this time.
     #[test]
@@ -218,10 +279,44 @@ mod tests {
         let (used, now) = (UsedProofs::default(), at(1000));
         for number in 0..120_000 {
             let fresh = proof(&number.to_string(), 1000);
-            assert!(used.insert("key", &fresh, now), "{number}");
+            assert_eq!(
+                used.insert("p", "key", &fresh, now),
+                ProofUse::First,
+                "{number}"
+            );
         }
-        assert!(!used.insert("key", &proof("7", 1000), now), "used before");
-        assert!(used.insert("another key", &proof("7", 1000), now));
+        let seventh = proof("7", 1000);
+        assert_eq!(used.insert("p", "key", &seventh, now), ProofUse::Repeated);
+        assert_eq!(
+            used.insert("p", "another key", &seventh, now),
+            ProofUse::First
+        );
+    }
+
+    /// One principal that floods fills half of the table: the others go on.
+    #[test]
+    fn a_flood_leaves_room_for_others() {
+        let (used, now) = (UsedProofs::default(), at(1000));
+        let mut accepted = 0;
+        for number in 0..MAX_REMEMBERED_PROOFS {
+            let fresh = proof(&number.to_string(), 1000);
+            match used.insert("flood", "key", &fresh, now) {
+                ProofUse::First => accepted += 1,
+                ended => {
+                    assert_eq!(ended, ProofUse::TooMany);
+                    break;
+                }
+            }
+        }
+        assert_eq!(accepted, MAX_REMEMBERED_PROOFS / 2);
+        assert_eq!(
+            used.insert("other", "key", &proof("1", 1000), now),
+            ProofUse::First
+        );
+        assert_eq!(
+            used.insert("flood", "key", &proof("1", 1000), now),
+            ProofUse::Repeated
+        );
     }
 
     /// RFC 9449, section 11.1: a proof cannot be used again as long as it would be accepted, and is forgotten later.
@@ -231,14 +326,15 @@ mod tests {
         for created in [10_000 - 300, 10_000, 10_000 + 300] {
             let used = UsedProofs::default();
             let once = proof("once", created);
-            assert!(used.insert("key", &once, at(10_000)));
+            assert_eq!(used.insert("p", "key", &once, at(10_000)), ProofUse::First);
             for second in 10_000..=created + 300 {
-                assert!(!used.insert("key", &once, at(second)), "{second}");
+                let repeated = used.insert("p", "key", &once, at(second));
+                assert_eq!(repeated, ProofUse::Repeated, "{second}");
             }
             let later = created + 300 + 180;
-            assert!(used.insert("key", &proof("other", later), at(later)));
-            let minutes = used.0.lock().expect("no panic");
-            assert_eq!(minutes.values().map(HashSet::len).sum::<usize>(), 1);
+            let other = proof("other", later);
+            assert_eq!(used.insert("p", "key", &other, at(later)), ProofUse::First);
+            assert_eq!(stored(&used), 1);
         }
     }
 }

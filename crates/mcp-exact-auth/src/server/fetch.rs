@@ -33,7 +33,7 @@ pub(super) struct FetchedDocument {
 
 /// Returns the error for an issuer that cannot be reached or has a temporary problem.
 fn unavailable_error(url: &str, reason: impl std::fmt::Display) -> TokenError {
-    TokenError::Unavailable(format!("`{url}` could not be had: {reason}"))
+    TokenError::Unavailable(format!("`{url}` could not be fetched: {reason}"))
 }
 
 impl IssuerClient {

@@ -149,10 +149,10 @@ pub(crate) fn sha256_base64url(bytes: &[u8]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidToken {
     /// The token is not a signed JWT.
-    #[error("the token is no signed JWT")]
+    #[error("the token is not a signed JWT")]
     Malformed,
     /// The header has the member `crit`, whose parameters are not supported.
-    #[error("the token's header has members that have to be understood (`crit`)")]
+    #[error("the token's header has critical parameters (`crit`) that are not supported")]
     UnknownCriticalHeader,
     /// The key set has no key with the key id of the token, or no single key for the algorithm of a token without a key
     /// id.
@@ -177,12 +177,17 @@ pub(crate) struct Header {
     /// Type of the token.
     #[serde(default)]
     pub(crate) typ: Option<String>,
-    /// Critical header parameters, none of which is supported.
-    #[serde(default)]
-    crit: Option<serde::de::IgnoredAny>,
+    /// True if the header has critical parameters (`crit`, whatever its value), none of which is supported.
+    #[serde(default, deserialize_with = "is_present", rename = "crit")]
+    has_critical: bool,
     /// Public key of a DPoP proof.
     #[serde(default)]
     pub(crate) jwk: Option<Jwk>,
+}
+
+/// Returns true for a member that is present, with `null` too.
+fn is_present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 impl Header {
@@ -220,7 +225,7 @@ impl<'t> UnverifiedToken<'t> {
         let header = header.map_err(|_| InvalidToken::Malformed)?;
         let header: Header =
             serde_json::from_slice(&header).map_err(|_| InvalidToken::Malformed)?;
-        if header.crit.is_some() {
+        if header.has_critical {
             return Err(InvalidToken::UnknownCriticalHeader);
         }
         Ok(Self {
@@ -362,6 +367,10 @@ mod tests {
             ),
             (
                 with_header(r#"{"alg":"ES256","crit":["exp"]}"#),
+                InvalidToken::UnknownCriticalHeader,
+            ),
+            (
+                with_header(r#"{"alg":"ES256","crit":null}"#),
                 InvalidToken::UnknownCriticalHeader,
             ),
             (

@@ -15,7 +15,7 @@ use mcp_exact_transport::http::server::{
 };
 
 use super::access::{Access, TokenError};
-use super::dpop::{self, NonceGenerator, ProofRejection, UsedProofs};
+use super::dpop::{self, NonceGenerator, ProofRejection, ProofUse, UsedProofs};
 use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
@@ -285,7 +285,7 @@ impl ResourceServer {
             _ => return Err(self.malformed_error("there is more than one Authorization header")),
         };
         let (scheme, token) = parse_credentials(header)
-            .ok_or_else(|| self.malformed_error("the Authorization header holds no token"))?;
+            .ok_or_else(|| self.malformed_error("the Authorization header contains no token"))?;
         let is_dpop = scheme.eq_ignore_ascii_case("DPoP");
         if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
             return Err(self.unauthorized_error(self.challenge_scheme(), None));
@@ -309,7 +309,7 @@ impl ResourceServer {
                 let message = "the token is bound to a key; send it with the scheme DPoP";
                 return Err(self.unauthorized_error("DPoP", Some(("invalid_token", message))));
             }
-            (Some(key), true) => self.check_proof(request, &proofs, token, key)?,
+            (Some(key), true) => self.check_proof(request, &proofs, token, key, &access)?,
         }
         Ok(access)
     }
@@ -347,14 +347,15 @@ impl ResourceServer {
         proofs: &[HeaderValue],
         token: &str,
         key: &str,
+        access: &Access,
     ) -> Result<(), AuthError> {
         let refused =
             |message| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", message)));
         let proof = match proofs {
             [proof] => proof
                 .to_str()
-                .map_err(|_| refused("the proof is no text"))?,
-            _ => return Err(refused("there has to be one DPoP header")),
+                .map_err(|_| refused("the proof is not text"))?,
+            _ => return Err(refused("exactly one DPoP header is required")),
         };
         let expected = dpop::ExpectedProof {
             method: request.method.as_str(),
@@ -368,16 +369,17 @@ impl ResourceServer {
             ProofRejection::Invalid(message) => refused(message),
             ProofRejection::Nonce => self.nonce_required_error(now),
         })?;
-        if self.used_proofs.insert(key, &proof, now) {
-            Ok(())
-        } else {
-            Err(refused("the proof was used before"))
+        let principal = access.principal();
+        match self.used_proofs.insert(&principal.0, key, &proof, now) {
+            ProofUse::First => Ok(()),
+            ProofUse::Repeated => Err(refused("the proof was used before")),
+            ProofUse::TooMany => Err(AuthError::new(StatusCode::TOO_MANY_REQUESTS)),
         }
     }
 
     /// Returns an error that requires a proof with a nonce of this server.
     fn nonce_required_error(&self, now: SystemTime) -> AuthError {
-        let message = "the proof has to hold the nonce of the header DPoP-Nonce";
+        let message = "the proof requires the nonce of the header DPoP-Nonce";
         let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", message)));
         let nonce = self.nonces.as_ref().map(|nonces| nonces.nonce_at(now));
         error.dpop_nonce = nonce.and_then(|nonce| nonce.parse().ok());

@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use mcp_exact_transport::http::client::HttpClient;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::access::{Access, ClaimRules, OTHER_ISSUER_MESSAGE, TokenError, check_claims};
 use super::fetch::IssuerClient;
@@ -52,11 +53,18 @@ pub trait TokenVerifier: Send + Sync + 'static {
 /// Minimum and maximum time for which fetched keys are cached.
 const KEY_LIFETIMES: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5 * 60)..=Duration::from_secs(24 * 3600);
+/// Time for which keys are used after their cache time if the issuer cannot be reached.
+const MAX_STALE_TIME: Duration = Duration::from_secs(3600);
+/// Maximum difference between the clocks of issuer and server that is allowed for.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
+/// Minimum interval between two requests for keys while none is known.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum interval between two requests for keys that unknown key ids cause.
 const REQUEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Verifier of signed tokens (RFC 9068), by the keys of their issuer. Keys are fetched when needed and cached; an
-/// unknown key id causes another request, at most once per minute.
+/// unknown key id causes another request, at most once per minute. If the issuer cannot be reached, its keys are used for one
+/// more hour after their cache time.
 pub struct Jwks {
     /// Required values of claims.
     rules: ClaimRules,
@@ -104,7 +112,7 @@ impl Jwks {
             rules: ClaimRules {
                 issuer: issuer.clone(),
                 audiences: accepted_audiences(resource.into()),
-                clock_skew: Duration::from_secs(60),
+                clock_skew: MAX_CLOCK_SKEW,
             },
             accepted_types: vec!["at+jwt".to_owned()],
             key_source: KeySource {
@@ -134,10 +142,11 @@ impl Jwks {
         self
     }
 
-    /// Sets the allowed difference between clocks; one minute by default.
+    /// Sets the allowed difference between clocks: 30 s by default and at most. A token is accepted for this time after its
+    /// expiry; its event streams end at the expiry itself.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
-        self.rules.clock_skew = skew;
+        self.rules.clock_skew = skew.min(MAX_CLOCK_SKEW);
         self
     }
 
@@ -153,7 +162,7 @@ impl Jwks {
     /// # Errors
     /// Returns an error if the JSON is not a key set.
     pub fn fixed_keys(self, json: &str) -> Result<Self, TokenError> {
-        let bad = || TokenError::Unavailable("the fixed keys are no JSON key set".to_owned());
+        let bad = || TokenError::Unavailable("the fixed keys are not a JSON key set".to_owned());
         let keys = KeySet::parse(json.as_bytes()).ok_or_else(bad)?;
         let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
         // A request time in the far future prevents all requests.
@@ -192,7 +201,12 @@ impl Jwks {
         }
         let has_key = |kept: &CachedKeys| kept.keys.find(&unverified.header).is_some();
         let kept = match self.cache.cached_keys() {
-            Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
+            Some(kept)
+                if has_key(&kept)
+                    && (kept.is_fresh() || (self.cache.is_busy() && kept.is_usable())) =>
+            {
+                kept
+            }
             // A token of another issuer does not cause a request to this one.
             _ if unverified.issuer().as_deref() != Some(&*self.rules.issuer) => {
                 return Err(TokenError::Invalid(OTHER_ISSUER_MESSAGE.to_owned()));
@@ -229,6 +243,11 @@ impl CachedKeys {
     fn is_fresh(&self) -> bool {
         self.expires_at > Instant::now()
     }
+
+    /// Returns true if the keys may be used while the issuer cannot be reached.
+    fn is_usable(&self) -> bool {
+        self.expires_at + MAX_STALE_TIME > Instant::now()
+    }
 }
 
 impl KeyCache {
@@ -243,29 +262,33 @@ impl KeyCache {
         self.requested_at.try_lock().is_err()
     }
 
-    /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute. If the
-    /// request fails, returns the keys in `before`.
+    /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute (five seconds
+    /// while no key is known). If the request fails, returns the known keys for as long as they may be used.
     async fn fetch_keys(
         &self,
         source: &KeySource,
         before: Option<Arc<CachedKeys>>,
     ) -> Result<Arc<CachedKeys>, TokenError> {
         let mut asked = self.requested_at.lock().await;
-        let now = self.cached_keys();
-        let is_new = match (&now, &before) {
-            (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
-            (now, _) => now.is_some(),
+        let known = self.cached_keys().filter(|known| known.is_usable());
+        let is_new = match (&known, &before) {
+            (Some(known), Some(before)) => !Arc::ptr_eq(known, before),
+            (known, _) => known.is_some(),
         };
-        let is_soon =
-            asked.is_some_and(|asked| asked.checked_add(REQUEST_INTERVAL) > Some(Instant::now()));
-        if let Some(now) = now
-            && (is_new || is_soon)
-        {
-            return Ok(now);
-        }
-        if is_soon {
-            let message = format!("the keys of `{}` cannot be had", source.issuer);
-            return Err(TokenError::Unavailable(message));
+        let interval = match known {
+            Some(_) => REQUEST_INTERVAL,
+            None => RETRY_INTERVAL,
+        };
+        let is_soon = asked.is_some_and(|asked| asked.checked_add(interval) > Some(Instant::now()));
+        match known {
+            Some(known) if is_new || is_soon => return Ok(known),
+            None if is_soon => {
+                return Err(TokenError::Unavailable(format!(
+                    "could not fetch the keys of `{}`",
+                    source.issuer
+                )));
+            }
+            _ => {}
         }
         *asked = Some(Instant::now());
         match source.fetch_keys().await {
@@ -277,7 +300,7 @@ impl KeyCache {
             }
             Err(error) => {
                 tracing::warn!(%error, "the keys of an issuer could not be refreshed");
-                before.ok_or(error)
+                known.ok_or(error)
             }
         }
     }
@@ -293,7 +316,8 @@ impl KeySource {
         };
         let document = fetch.get(&url).await?;
         let keys = KeySet::parse(&document.body);
-        let keys = keys.ok_or_else(|| TokenError::Unavailable(format!("`{url}` is no key set")))?;
+        let keys =
+            keys.ok_or_else(|| TokenError::Unavailable(format!("`{url}` is not a key set")))?;
         let age = document.max_age.unwrap_or(Duration::from_secs(3600));
         Ok(CachedKeys {
             keys,
@@ -336,7 +360,7 @@ impl Introspection {
             rules: ClaimRules {
                 issuer: issuer.into(),
                 audiences: accepted_audiences(resource.into()),
-                clock_skew: Duration::from_secs(60),
+                clock_skew: MAX_CLOCK_SKEW,
             },
             issuer_client: IssuerClient::new(&url, None),
             url,
@@ -418,26 +442,101 @@ fn percent_encode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use http::Request;
+    use mcp_exact_transport::http::client::HttpFuture;
+
     use super::*;
+
+    /// Token of RFC 7515, appendix A.3, signed with ES256.
+    const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    /// Key of the token.
+    const KEYS: &str = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
+
+    /// HTTP client of an issuer that cannot be reached, which counts the requests.
+    #[derive(Default)]
+    struct Unreachable(AtomicUsize);
+
+    impl HttpClient for Unreachable {
+        fn send(&self, _: Request<Bytes>) -> HttpFuture<'_> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Err("nobody listens".into()) })
+        }
+    }
+
+    /// Returns a verifier of the token whose issuer cannot be reached, and the number of requests.
+    fn unreachable_verifier() -> (Jwks, Arc<Unreachable>) {
+        let client = Arc::new(Unreachable::default());
+        let verifier = Jwks::new("joe", "https://mcp.example")
+            .accept_plain_jwt()
+            .keys_url("https://joe.example/keys")
+            .http_client(Arc::clone(&client) as _);
+        (verifier, client)
+    }
+
+    /// Stores keys that have just expired.
+    fn store_expired_keys(verifier: &Jwks) {
+        let kept = CachedKeys {
+            keys: KeySet::parse(KEYS.as_bytes()).expect("a key set"),
+            expires_at: Instant::now(),
+        };
+        *verifier.cache.keys.write().expect("no panic") = Some(Arc::new(kept));
+    }
+
+    /// Error of the token if its key is known.
+    fn known_key_error() -> TokenError {
+        TokenError::invalid("the token has no audience")
+    }
+
+    /// Keys of an issuer that cannot be reached are used for an hour after their cache time, with one request a minute, and
+    /// no longer: a key that the issuer has revoked does not verify for ever.
+    #[tokio::test(start_paused = true)]
+    async fn stale_keys_are_used_for_an_hour() {
+        let (verifier, client) = unreachable_verifier();
+        store_expired_keys(&verifier);
+        for minute in 0..60 {
+            for _ in 0..3 {
+                let error = verifier.check_token(TOKEN).await.expect_err("an example");
+                assert_eq!(error, known_key_error(), "{minute}");
+            }
+            assert_eq!(client.0.load(Ordering::Relaxed), minute + 1);
+            tokio::time::advance(REQUEST_INTERVAL).await;
+        }
+        let error = verifier.check_token(TOKEN).await.expect_err("too old");
+        assert!(matches!(error, TokenError::Unavailable(_)), "{error:?}");
+    }
+
+    /// Without a known key, an issuer is asked again after five seconds, not only after a minute.
+    #[tokio::test(start_paused = true)]
+    async fn unknown_keys_are_requested_again_soon() {
+        let (verifier, client) = unreachable_verifier();
+        for second in 0..11 {
+            let error = verifier.check_token(TOKEN).await.expect_err("no key");
+            assert!(matches!(error, TokenError::Unavailable(_)), "{error:?}");
+            assert_eq!(client.0.load(Ordering::Relaxed), 1 + second / 5);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// The allowed difference between clocks is 30 seconds at most.
+    #[test]
+    fn clock_skew_is_bounded() {
+        let verifier = Jwks::new("joe", "https://mcp.example");
+        assert_eq!(verifier.rules.clock_skew, MAX_CLOCK_SKEW);
+        let wide = verifier.clock_skew(Duration::from_secs(600));
+        assert_eq!(wide.rules.clock_skew, MAX_CLOCK_SKEW);
+    }
 
     /// While expired keys are being fetched again, the old ones are used, so that no request waits for a slow issuer.
     #[tokio::test]
     async fn expired_keys_verify_during_refresh() {
-        // RFC 7515, appendix A.3: example of an ES256 key.
-        let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
-        let keys = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
         let verifier = Jwks::new("joe", "https://mcp.example").accept_plain_jwt();
-        let kept = CachedKeys {
-            keys: KeySet::parse(keys.as_bytes()).expect("a key set"),
-            expires_at: Instant::now(),
-        };
-        *verifier.cache.keys.write().expect("no panic") = Some(Arc::new(kept));
+        store_expired_keys(&verifier);
         let _fetching = verifier.cache.requested_at.lock().await;
-        let error = verifier
-            .check_token(token)
-            .await
-            .expect_err("it is an example");
-        assert_eq!(error, TokenError::invalid("the token has no audience"));
+        let error = verifier.check_token(TOKEN).await.expect_err("an example");
+        assert_eq!(error, known_key_error());
     }
 
     /// If the resource is an origin, audiences with and without a trailing slash are accepted.
