@@ -34,10 +34,10 @@ impl Flow {
     ) -> Result<ClientId, OAuthError> {
         for client in &self.options.registered_clients {
             if client.client_id == client_id
-                && locate::is_same_issuer(
-                    &self.configured_issuer(client, server).await?,
-                    &server.issuer,
-                )
+                && self
+                    .issuer_of(Some(client), server)
+                    .await?
+                    .is_issuer_of(server)
             {
                 return Ok(configured_client_id(client));
             }
@@ -138,11 +138,11 @@ impl Flow {
     ) -> Result<ClientId, OAuthError> {
         let mut other = None;
         for client in &self.options.registered_clients {
-            let issuer = self.configured_issuer(client, server).await?;
-            if locate::is_same_issuer(&issuer, &server.issuer) {
+            let issuer = self.issuer_of(Some(client), server).await?;
+            if issuer.is_issuer_of(server) {
                 return Ok(configured_client_id(client));
             }
-            other = Some(issuer);
+            other = Some(issuer.into_text());
         }
         Err(OAuthError::NoClientId {
             issuer: server.issuer.clone(),
@@ -150,16 +150,19 @@ impl Flow {
         })
     }
 
-    /// Returns the issuer that a configured client belongs to.
-    async fn configured_issuer(
+    /// Returns the issuer that a configured client belongs to, or that a workload without a client does.
+    async fn issuer_of(
         &self,
-        client: &RegisteredClient,
+        client: Option<&RegisteredClient>,
         server: &ServerMetadata,
-    ) -> Result<String, OAuthError> {
-        match client.issuer.as_ref().or(self.options.issuer.as_ref()) {
-            Some(issuer) => Ok(issuer.clone()),
-            None => self.record_first_issuer(&client.client_id, server).await,
+    ) -> Result<ClientIssuer, OAuthError> {
+        let written = client.and_then(|client| client.issuer.as_ref());
+        if let Some(issuer) = written.or(self.options.issuer.as_ref()) {
+            return Ok(ClientIssuer::Written(issuer.clone()));
         }
+        let client_id = client.map_or("", |client| &*client.client_id);
+        let first = self.record_first_issuer(client_id, server).await?;
+        Ok(ClientIssuer::Recorded(first))
     }
 
     /// Returns the first issuer that a client id was used with; if there is none, records the current issuer.
@@ -191,14 +194,11 @@ impl Flow {
         if let Some(client) = self.options.registered_clients.iter().find(is_of_server) {
             return Ok(configured_client_id(client));
         }
-        let issuer = match &self.options.issuer {
-            Some(issuer) => issuer.clone(),
-            None => self.record_first_issuer("", server).await?,
-        };
-        if !locate::is_same_issuer(&issuer, &server.issuer) {
+        let issuer = self.issuer_of(None, server).await?;
+        if !issuer.is_issuer_of(server) {
             return Err(OAuthError::OtherIssuer {
                 issuer: server.issuer.clone(),
-                expected: issuer,
+                expected: issuer.into_text(),
             });
         }
         Ok(ClientId {
@@ -206,6 +206,31 @@ impl Flow {
             credential: Credential::None,
             is_dynamic: false,
         })
+    }
+}
+
+/// Issuer that a client belongs to.
+enum ClientIssuer {
+    /// A person has written it, perhaps with a slash at the end of an origin.
+    Written(String),
+    /// The client was first used with it.
+    Recorded(String),
+}
+
+impl ClientIssuer {
+    /// Returns true if the metadata is of this issuer.
+    fn is_issuer_of(&self, server: &ServerMetadata) -> bool {
+        match self {
+            Self::Written(issuer) => locate::is_same_issuer(issuer, &server.issuer),
+            Self::Recorded(issuer) => *issuer == server.issuer,
+        }
+    }
+
+    /// Returns the issuer for an error.
+    fn into_text(self) -> String {
+        match self {
+            Self::Written(issuer) | Self::Recorded(issuer) => issuer,
+        }
     }
 }
 
