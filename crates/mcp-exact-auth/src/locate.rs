@@ -110,6 +110,17 @@ pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
         && (query.is_none() || query == endpoint.query())
 }
 
+/// Returns true if metadata at a URL that names a resource is metadata of an endpoint (RFC 9728, section 3.3): the resource is the
+/// endpoint, or it covers the endpoint and the metadata is at the resource's own well-known URL. On a host of several tenants, one
+/// cannot name the whole host.
+pub(crate) fn is_metadata_of(resource: &str, url: &str, endpoint: &Url) -> bool {
+    let Some(named) = parse_url(resource).filter(|_| is_covered_by(resource, endpoint)) else {
+        return false;
+    };
+    let is_endpoint = path_of(&named) == path_of(endpoint);
+    is_endpoint || resource_metadata_urls(&named).first().map(String::as_str) == Some(url)
+}
+
 /// Returns true if two strings identify the same issuer, or differ by a slash at the end of an origin alone. What a person has
 /// written is compared so; the issuer of metadata must be identical.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
@@ -230,6 +241,36 @@ mod tests {
             ("a.example", false),
         ] {
             assert_eq!(is_covered_by(resource, &endpoint), expected, "{resource}");
+        }
+    }
+
+    /// RFC 9728, section 3.3: metadata is used if it names the resource whose well-known URL was asked, or the endpoint.
+    #[test]
+    fn metadata_names_its_own_resource() {
+        let endpoint = url("https://a.example/t/mcp");
+        let at =
+            |path: &str| format!("https://a.example/.well-known/oauth-protected-resource{path}");
+        for (resource, url, expected) in [
+            ("https://a.example/t/mcp", at("/t/mcp"), true),
+            ("https://a.example/t/mcp/", at("/t/mcp"), true),
+            ("https://a.example/t/mcp", at(""), true),
+            ("https://a.example", at(""), true),
+            ("https://a.example/", at(""), true),
+            ("https://a.example/t", at("/t"), true),
+            ("https://a.example", at("/t/mcp"), false),
+            (
+                "https://a.example",
+                "https://a.example/t/prm.json".to_owned(),
+                false,
+            ),
+            ("https://a.example/other", at("/other"), false),
+            ("https://b.example", at(""), false),
+        ] {
+            assert_eq!(
+                is_metadata_of(resource, &url, &endpoint),
+                expected,
+                "{resource} {url}"
+            );
         }
     }
 

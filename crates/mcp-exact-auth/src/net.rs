@@ -59,7 +59,7 @@ impl AllowedAddresses {
             .is_some_and(|authority| authority.as_str().contains('@'));
         match url.scheme_str() {
             _ if host.is_empty() || has_user => {
-                return Err("it is no absolute URL of HTTP without a user name");
+                return Err("it is not an absolute HTTP URL without a user name");
             }
             Some("https") => {}
             Some("http") if self.allows_plain_http || (is_loopback && self.allows_loopback) => {}
@@ -200,9 +200,15 @@ impl Service<Name> for CheckedResolver {
         Box::pin(async move {
             let all: Vec<SocketAddr> = resolved.await?.collect();
             let has_any = !all.is_empty();
+            // Ports on loopback are checked with the URL, whose name says that it is on loopback.
+            let is_hidden = |address: IpAddr| {
+                !addresses.allows_private
+                    && address.to_canonical().is_loopback()
+                    && !is_localhost(&host)
+            };
             let allowed = all
                 .into_iter()
-                .filter(|address| addresses.is_allowed(address.ip()));
+                .filter(|address| addresses.is_allowed(address.ip()) && !is_hidden(address.ip()));
             let allowed: Vec<SocketAddr> = allowed.collect();
             if has_any && allowed.is_empty() {
                 Err(BlockedName(host).into())

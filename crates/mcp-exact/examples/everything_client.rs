@@ -152,7 +152,9 @@ fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
     // Servers of 2025-03-26 without metadata are their own authorization servers.
     let origin: Url = url.parse()?;
     let origin = origin.origin().ascii_serialization();
-    let oauth = oauth_options(credentials)?.assume_pkce(origin);
+    let oauth = oauth_options(credentials)?
+        .allow_other_ports()
+        .assume_pkce(origin);
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
         .on_elicit(fill_in)

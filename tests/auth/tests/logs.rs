@@ -34,7 +34,11 @@ async fn logs_contain_no_secret() {
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
         .with_writer(move || writer.clone())
         .init();
-    let oauth = || OAuth::new("test").user_agent(RedirectAgent::default());
+    let oauth = || {
+        OAuth::new("test")
+            .allow_other_ports()
+            .user_agent(RedirectAgent::default())
+    };
 
     let issuer = Issuer::start().await;
     let endpoint = start_server(&issuer).await;

@@ -222,7 +222,7 @@ async fn sign_in_to_sdk_server(url: &str, transport: HttpTransport) -> String {
     let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
     let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
     let client = Client::http(endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect("signed in");
     let text = user_name(&client).await;
@@ -280,7 +280,7 @@ async fn oidc_provider_grants_work() {
 
     let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
     let client = Client::connect(&endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect("signed in");
     assert_eq!(user_name(&client).await, "Some(\"user\") read");
@@ -292,7 +292,7 @@ async fn oidc_provider_grants_work() {
 
     let oauth = OAuth::client_credentials("secret", "a secret of the client");
     let client = Client::connect(&endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect("authorized");
     assert!(user_name(&client).await.ends_with(" read"));
@@ -300,14 +300,14 @@ async fn oidc_provider_grants_work() {
     let pem = SigningKey::from_pem(&key.pem).expect("a key");
     let oauth = OAuth::client_credentials_key("keyed", pem).dpop(DpopPolicy::WhenSupported);
     let client = Client::connect(&endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect("authorized");
     assert!(user_name(&client).await.ends_with(" read"));
 
     let oauth = OAuth::client_credentials("secret", "a wrong secret");
     let error = Client::connect(&endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect_err("a wrong secret");
     let ClientError::Authorization(error) = error else {
@@ -330,21 +330,23 @@ async fn oauth2_mock_server_works() {
     serve_endpoint(listener, auth.scopes(["read"]));
     let oauth = OAuth::client_credentials("id", "secret").scopes(["read"]);
     let client = Client::connect(&endpoint)
-        .oauth(oauth)
+        .oauth(oauth.allow_other_ports())
         .await
         .expect("authorized");
     assert!(user_name(&client).await.ends_with(" read"));
 
     // The server does not list S256, which is an error unless the application assumes PKCE.
     let oauth = OAuth::registered(&issuer, "id").user_agent(SimulatedBrowser::default());
-    let connected = Client::connect(&endpoint).oauth(oauth.clone()).await;
+    let connected = Client::connect(&endpoint)
+        .oauth(oauth.clone().allow_other_ports())
+        .await;
     match connected {
         Ok(client) => assert!(user_name(&client).await.ends_with(" read")),
         Err(ClientError::Authorization(error)) => {
             assert!(matches!(*error, OAuthError::NoPkce { .. }), "{error}");
             let oauth = oauth.assume_pkce(&issuer);
             let client = Client::connect(&endpoint)
-                .oauth(oauth)
+                .oauth(oauth.allow_other_ports())
                 .await
                 .expect("signed in");
             assert!(user_name(&client).await.ends_with(" read"));
@@ -373,7 +375,9 @@ async fn oidc_provider_accepts_every_client_kind() {
         (OAuth::new("test").dpop(DpopPolicy::WhenSupported), "DPoP"),
     ] {
         let oauth = oauth.user_agent(SimulatedBrowser::default());
-        let client = Client::connect(&endpoint).oauth(oauth).await;
+        let client = Client::connect(&endpoint)
+            .oauth(oauth.allow_other_ports())
+            .await;
         let client = client.expect(kind);
         assert_eq!(user_name(&client).await, "Some(\"user\") read", "{kind}");
         let written = client.call_tool("write", &json!({})).await;
@@ -391,7 +395,9 @@ async fn oidc_provider_rotates_refresh_tokens() {
     serve_endpoint(listener, auth.scopes(["read"]));
     let browser = SimulatedBrowser::default();
     let oauth = OAuth::new("test").user_agent(browser.clone());
-    let client = Client::connect(&endpoint).oauth(oauth).await;
+    let client = Client::connect(&endpoint)
+        .oauth(oauth.allow_other_ports())
+        .await;
     let client = client.expect("signed in");
     let mut tokens = Vec::new();
     for _ in 0..4 {
@@ -444,13 +450,17 @@ async fn oidc_provider_mock_needs_assumed_pkce() {
     let auth = ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource");
     serve_endpoint(listener, auth.scopes(["email"]));
     let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
-    let refused = Client::connect(&endpoint).oauth(oauth.clone()).await;
+    let refused = Client::connect(&endpoint)
+        .oauth(oauth.clone().allow_other_ports())
+        .await;
     let Err(ClientError::Authorization(error)) = refused else {
         panic!("{refused:?}");
     };
     assert!(matches!(*error, OAuthError::NoPkce { .. }), "{error}");
     let oauth = oauth.assume_pkce(&issuer);
-    let client = Client::connect(&endpoint).oauth(oauth).await;
+    let client = Client::connect(&endpoint)
+        .oauth(oauth.allow_other_ports())
+        .await;
     let client = client.expect("signed in");
     assert_eq!(user_name(&client).await, "Some(\"user\") email");
 }

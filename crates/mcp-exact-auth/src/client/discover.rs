@@ -91,11 +91,18 @@ pub(crate) async fn discover_authorization(
     let Some((url, metadata)) = found else {
         return fetch_origin_metadata(fetch, options, endpoint).await;
     };
-    if !locate::is_covered_by(&metadata.resource, endpoint) {
+    let is_wanted = match &options.resource {
+        Some(wanted) => metadata.resource == *wanted,
+        None => locate::is_metadata_of(&metadata.resource, &url, endpoint),
+    };
+    if !is_wanted {
         return Err(OAuthError::ResourceMismatch {
             url,
             resource: locate::url_for_logs(&metadata.resource),
-            endpoint: locate::url_for_logs(endpoint.as_str()),
+            endpoint: match &options.resource {
+                Some(wanted) => locate::url_for_logs(wanted),
+                None => locate::url_for_logs(endpoint.as_str()),
+            },
         });
     }
     let issuer = choose_issuer(options, &url, &metadata.authorization_servers)?;
@@ -304,7 +311,10 @@ async fn fetch_origin_metadata(
         None => (ServerMetadata::assumed_for_origin(&origin), true),
     };
     Ok(DiscoveryResult {
-        resource: locate::canonical_resource(endpoint),
+        resource: match &options.resource {
+            Some(resource) => resource.clone(),
+            None => locate::canonical_resource(endpoint),
+        },
         // "MCP clients MUST send this parameter regardless of whether authorization servers support it."
         sends_resource: options.sends_resource,
         server,

@@ -75,7 +75,8 @@ pub enum OAuthError {
     },
     /// The metadata describes another resource (RFC 9728, section 3.3).
     #[error(
-        "the resource metadata at `{url}` is about `{resource}`, not about `{endpoint}`; connect to the URL that the metadata names, or have the server corrected"
+        "the resource metadata at `{url}` is about `{resource}`, not about `{endpoint}`; connect to the URL that the metadata names, or have the server corrected{}",
+        OAuthRemedy::Resource(resource.clone())
     )]
     ResourceMismatch {
         /// URL of the metadata.
@@ -249,7 +250,7 @@ pub enum OAuthError {
         description: Option<String>,
     },
     /// A URL refers to an address that is not allowed, to prevent server-side request forgery.
-    #[error("{what} `{url}` was not opened: {reason}{}", blocked_remedy(*is_private))]
+    #[error("{what} `{url}` was not opened: {reason}{}", remedy_text(remedy))]
     Blocked {
         /// Role of the URL.
         what: &'static str,
@@ -257,8 +258,8 @@ pub enum OAuthError {
         url: String,
         /// Rule that the address violates.
         reason: String,
-        /// True if the address is private or reserved.
-        is_private: bool,
+        /// Setting that allows the URL; `None` if nothing does.
+        remedy: Option<OAuthRemedy>,
     },
     /// The user agent failed, so that the user could not authorize the client.
     #[error("the user could not be asked: {0}")]
@@ -283,6 +284,8 @@ pub enum OAuthError {
 pub enum OAuthRemedy {
     /// `OAuth::allow_private_addresses`.
     AllowPrivateAddresses,
+    /// `OAuth::allow_other_ports`.
+    AllowOtherPorts,
     /// `OAuth::fallback`.
     Fallback,
     /// The header `Authorization` with a token of the user.
@@ -293,6 +296,8 @@ pub enum OAuthRemedy {
     IgnoreSlash(String),
     /// `OAuth::assume_pkce` with this issuer.
     AssumePkce(String),
+    /// `OAuth::resource` with this identifier.
+    Resource(String),
     /// `OAuth::registered`.
     Register,
     /// `OAuth::issuer` with this issuer.
@@ -304,6 +309,9 @@ impl fmt::Display for OAuthRemedy {
         match self {
             Self::AllowPrivateAddresses => {
                 f.write_str(" (`OAuth::allow_private_addresses` allows it in a trusted network)")
+            }
+            Self::AllowOtherPorts => {
+                f.write_str("; call `OAuth::allow_other_ports` if you trust it")
             }
             Self::Fallback => {
                 f.write_str(" (one of 2025-03-26 has none: `OAuth::fallback` uses it)")
@@ -320,6 +328,10 @@ impl fmt::Display for OAuthRemedy {
                 write!(f, "; or call `OAuth::ignore_issuer_slash({issuer:?})`")
             }
             Self::AssumePkce(issuer) => write!(f, ", call `OAuth::assume_pkce({issuer:?})`"),
+            Self::Resource(resource) => write!(
+                f,
+                "; if you trust it, call `OAuth::resource({resource:?})`"
+            ),
             Self::Register => f.write_str(", and configure its id with `OAuth::registered`"),
             Self::Issuer(issuer) => {
                 write!(
@@ -346,19 +358,18 @@ fn slash_remedy(expected: &str, found: &str) -> Option<OAuthRemedy> {
 }
 
 /// Returns the remedy for an address that is not allowed; empty if there is none.
-fn blocked_remedy(is_private: bool) -> String {
-    let remedy = is_private.then_some(OAuthRemedy::AllowPrivateAddresses);
-    remedy.map_or_else(String::new, |remedy| remedy.to_string())
+fn remedy_text(remedy: &Option<OAuthRemedy>) -> String {
+    remedy
+        .as_ref()
+        .map_or_else(String::new, OAuthRemedy::to_string)
 }
 
 impl OAuthError {
     /// Returns the setting that allows what is refused; `None` if there is none.
     pub fn remedy(&self) -> Option<OAuthRemedy> {
         match self {
-            Self::Insecure { .. }
-            | Self::Blocked {
-                is_private: true, ..
-            } => Some(OAuthRemedy::AllowPrivateAddresses),
+            Self::Insecure { .. } => Some(OAuthRemedy::AllowPrivateAddresses),
+            Self::Blocked { remedy, .. } => remedy.clone(),
             Self::NoResourceMetadata { .. } => Some(OAuthRemedy::Fallback),
             Self::NotNamed { origin, .. } => Some(match origin {
                 Some(origin) => OAuthRemedy::HeaderOrOrigin(origin.clone()),
@@ -370,6 +381,9 @@ impl OAuthError {
                 ..
             } => slash_remedy(expected, found_issuer),
             Self::NoPkce { issuer } => Some(OAuthRemedy::AssumePkce(issuer.clone())),
+            Self::ResourceMismatch { resource, .. } => {
+                Some(OAuthRemedy::Resource(resource.clone()))
+            }
             Self::NoClientId { .. } | Self::Registration { .. } => Some(OAuthRemedy::Register),
             Self::OtherIssuer { issuer, .. } => Some(OAuthRemedy::Issuer(issuer.clone())),
             _ => None,
@@ -441,11 +455,11 @@ mod tests {
     #[test]
     fn remedies_are_separable() {
         let text = || "https://as.example".to_owned();
-        let blocked = |is_private| OAuthError::Blocked {
+        let blocked = |remedy| OAuthError::Blocked {
             what: "the issuer",
             url: text(),
             reason: "it is not https".to_owned(),
-            is_private,
+            remedy,
         };
         for error in [
             OAuthError::Insecure { url: text() },
@@ -455,6 +469,11 @@ mod tests {
                 origin: None,
             },
             OAuthError::NoPkce { issuer: text() },
+            OAuthError::ResourceMismatch {
+                url: text(),
+                resource: text(),
+                endpoint: text(),
+            },
             OAuthError::NoClientId {
                 issuer: text(),
                 configured: None,
@@ -467,13 +486,14 @@ mod tests {
                 url: text(),
                 reason: text(),
             },
-            blocked(true),
+            blocked(Some(OAuthRemedy::AllowPrivateAddresses)),
+            blocked(Some(OAuthRemedy::AllowOtherPorts)),
         ] {
             let (whole, short) = (error.to_string(), error.without_remedy());
             assert!(whole.contains("`OAuth::"), "{whole}");
             assert!(!short.contains("OAuth"), "{short}");
         }
-        assert_eq!(blocked(false).to_string(), blocked(false).without_remedy());
+        assert_eq!(blocked(None).to_string(), blocked(None).without_remedy());
     }
 
     /// Error messages for known errors of providers contain a hint for the configuration.

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use mcp_exact_transport::http::client::HttpClient;
 use url::Url;
 
-use super::error::OAuthError;
+use super::error::{OAuthError, OAuthRemedy};
 use super::gate::UrlGate;
 use crate::locate;
 use crate::net::{CheckedClient, blocking_rule, error_with_causes, read_body};
@@ -48,7 +48,7 @@ impl MetadataClient {
         deadline: Duration,
     ) -> Self {
         Self {
-            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(gate.0))),
+            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(gate.addresses))),
             gate,
             revision,
             deadline,
@@ -102,7 +102,7 @@ impl MetadataClient {
                 what,
                 url: from.to_string(),
                 reason: "it redirects to another origin".to_owned(),
-                is_private: false,
+                remedy: None,
             }),
         }
     }
@@ -160,7 +160,7 @@ impl MetadataClient {
                 what,
                 url: target.to_string(),
                 reason,
-                is_private,
+                remedy: is_private.then_some(OAuthRemedy::AllowPrivateAddresses),
             },
             None => failed(&error_with_causes(&*error)),
         })?;

@@ -124,7 +124,7 @@ impl Flow {
             reason: reason.to_owned(),
         };
         let url = locate::parse_url(endpoint)
-            .ok_or_else(|| bad("it is no absolute URL of HTTP without a user name"))?;
+            .ok_or_else(|| bad("it is not an absolute HTTP URL without a user name"))?;
         let is_secure = url.scheme() == "https" || super::gate::is_loopback(&url);
         let sends_tokens = is_secure || options.allows_private;
         if let Some(metadata_url) = &options.metadata_url {
@@ -133,11 +133,18 @@ impl Flow {
                 return Err(OAuthError::Url {
                     what: "the client metadata URL",
                     url: locate::url_for_logs(metadata_url),
-                    reason: "it has to be https and to have a path".to_owned(),
+                    reason: "it must be https and have a path".to_owned(),
                 });
             }
         }
-        let gate = UrlGate::new(&url, options.allows_private);
+        let clients = options.registered_clients.iter();
+        let issuers = clients.filter_map(|client| client.issuer.as_ref());
+        let gate = UrlGate::new(
+            &url,
+            issuers.chain(&options.issuer),
+            options.allows_private,
+            options.allows_other_ports,
+        );
         let revision = options.revision.as_deref();
         let revision = revision.and_then(|revision| HeaderValue::from_str(revision).ok());
         let key = format!(

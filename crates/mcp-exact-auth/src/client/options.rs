@@ -125,12 +125,16 @@ pub struct OAuth {
     pub(crate) assumes_pkce_at: Vec<String>,
     /// Issuers whose metadata may name them with or without a slash at the end.
     pub(crate) ignores_slash_of: Vec<String>,
+    /// Identifier of the resource, instead of the endpoint's.
+    pub(crate) resource: Option<String>,
     /// True if servers without resource metadata are treated as 2025-03-26 servers.
     pub(crate) has_fallback: bool,
     /// True if the parameter `resource` is sent.
     pub(crate) sends_resource: bool,
     /// True if servers in private networks are allowed.
     pub(crate) allows_private: bool,
+    /// True if all loopback ports are allowed.
+    pub(crate) allows_other_ports: bool,
     /// Condition for binding tokens to a key.
     pub(crate) dpop: DpopPolicy,
     /// Store for tokens and registrations.
@@ -161,9 +165,11 @@ impl OAuth {
             issuer: None,
             assumes_pkce_at: Vec::new(),
             ignores_slash_of: Vec::new(),
+            resource: None,
             has_fallback: true,
             sends_resource: true,
             allows_private: false,
+            allows_other_ports: false,
             dpop: DpopPolicy::default(),
             store: Arc::new(MemoryStore::default()),
             account: String::new(),
@@ -337,6 +343,14 @@ impl OAuth {
         self
     }
 
+    /// Sets the identifier of the resource that tokens are requested for, for a server whose metadata names another than its
+    /// endpoint. By default, metadata is used only if it names the endpoint, or a parent of the endpoint at whose own well-known
+    /// URL it is published (RFC 9728, section 3.3).
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
     /// Sets whether `resource` (RFC 8707) is sent. The specification requires the parameter; some authorization servers
     /// reject it (Entra ID with `invalid_target`).
     pub fn resource_indicator(mut self, sends_resource: bool) -> Self {
@@ -344,10 +358,17 @@ impl OAuth {
         self
     }
 
-    /// Allows metadata and authorization servers in private networks. If the endpoint of the MCP server uses plain
-    /// HTTP, these servers may use plain HTTP too, and anyone on the network path can read the tokens.
+    /// Allows metadata and authorization servers in private networks, and on loopback at all ports if the endpoint is there. If the endpoint of the MCP server uses plain HTTP, these servers may use plain HTTP
+    /// too, and anyone on the network path can read the tokens.
     pub fn allow_private_addresses(mut self) -> Self {
         self.allows_private = true;
+        self
+    }
+
+    /// Allows a server on loopback to name metadata and authorization servers at other loopback ports than its own and that of
+    /// the [issuer](Self::issuer).
+    pub fn allow_other_ports(mut self) -> Self {
+        self.allows_other_ports = true;
         self
     }
 

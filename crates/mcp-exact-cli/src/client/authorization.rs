@@ -55,10 +55,15 @@ pub struct Authorization {
     /// Use the metadata of this authorization server, although it names an issuer with or without a slash at the end, as Google's.
     #[arg(long, value_name = "ISSUER", help_heading = "Authorization")]
     ignore_issuer_slash: Vec<String>,
-    /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the
-    /// network can read the token.
+    /// The resource that tokens are requested for, if the server's metadata names another than the URL of the server.
+    #[arg(long, value_name = "URL", help_heading = "Authorization")]
+    resource: Option<String>,
+    /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the network can read the token.
     #[arg(long, help_heading = "Authorization")]
     allow_private_addresses: bool,
+    /// Allow a server of this machine to name authorization servers at other ports of it.
+    #[arg(long, help_heading = "Authorization")]
+    allow_other_ports: bool,
     /// Do not name the server in requests for tokens, which some authorization servers refuse (`invalid_target`).
     #[arg(long, help_heading = "Authorization")]
     no_resource_indicator: bool,
@@ -70,9 +75,11 @@ pub struct Authorization {
 /// Settings that relax what authorization demands by default.
 #[derive(Debug, Clone, Copy)]
 struct Relaxed<'a> {
+    resource: Option<&'a str>,
     assume_pkce: &'a [String],
     ignore_issuer_slash: &'a [String],
     allow_private_addresses: bool,
+    allow_other_ports: bool,
     no_resource_indicator: bool,
 }
 
@@ -83,6 +90,15 @@ impl Relaxed<'_> {
         let issuers = self.ignore_issuer_slash.iter();
         let oauth = issuers.fold(oauth, |oauth, issuer| oauth.ignore_issuer_slash(issuer));
         let oauth = oauth.resource_indicator(!self.no_resource_indicator);
+        let oauth = match self.resource {
+            Some(resource) => oauth.resource(resource),
+            None => oauth,
+        };
+        let oauth = if self.allow_other_ports {
+            oauth.allow_other_ports()
+        } else {
+            oauth
+        };
         if self.allow_private_addresses {
             oauth.allow_private_addresses()
         } else {
@@ -123,11 +139,20 @@ impl Names {
                 let allow = name("allow-private-addresses");
                 format!("; {allow} allows it in a trusted network")
             }
+            Some(OAuthRemedy::AllowOtherPorts) => {
+                format!("; if you trust it: {}", name("allow-other-ports"))
+            }
             Some(OAuthRemedy::AssumePkce(issuer)) => {
                 format!(", write {issuer} for {}", name("assume-pkce"))
             }
             Some(OAuthRemedy::IgnoreSlash(issuer)) => {
                 format!("; or write {issuer} for {}", name("ignore-issuer-slash"))
+            }
+            Some(OAuthRemedy::Resource(resource)) => {
+                format!(
+                    "; if you trust it, write {resource} for {}",
+                    name("resource")
+                )
             }
             Some(OAuthRemedy::Register) => format!(
                 ", and give its id by {}, with {}",
@@ -192,9 +217,11 @@ impl Authorization {
     /// Adds the scopes of the command line, and the token store unless `--forget` is given.
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let relaxed = Relaxed {
+            resource: self.resource.as_deref(),
             assume_pkce: &self.assume_pkce,
             ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
+            allow_other_ports: self.allow_other_ports,
             no_resource_indicator: self.no_resource_indicator,
         };
         let oauth = relaxed.apply(oauth.scopes(&self.scope));
@@ -288,8 +315,12 @@ pub struct ServerOAuth {
     assume_pkce: Vec<String>,
     /// Authorization servers whose metadata may name them with or without a slash at the end.
     ignore_issuer_slash: Vec<String>,
+    /// Resource that tokens are requested for, instead of the server's URL.
+    resource: Option<String>,
     /// True if authorization servers may be at private addresses.
     allow_private_addresses: bool,
+    /// True if a server of this machine may name authorization servers at other ports of it.
+    allow_other_ports: bool,
     /// True if requests for tokens do not name the server.
     no_resource_indicator: bool,
 }
@@ -355,9 +386,11 @@ impl ServerOAuth {
 
     fn relaxed(&self) -> Relaxed<'_> {
         Relaxed {
+            resource: self.resource.as_deref(),
             assume_pkce: &self.assume_pkce,
             ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
+            allow_other_ports: self.allow_other_ports,
             no_resource_indicator: self.no_resource_indicator,
         }
     }

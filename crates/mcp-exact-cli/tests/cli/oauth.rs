@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 /// Runs `mcp-exact inspect --headless` with an endpoint, and signs in if the program asks for it.
 async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
-    let before = ["inspect", "--headless", "--json"];
+    let before = ["inspect", "--headless", "--json", "--allow-other-ports"];
     sign_in(data, &[&before[..], arguments, &[endpoint]].concat()).await
 }
 
@@ -98,6 +98,13 @@ async fn remedies_name_settings() {
         .store(false, std::sync::atomic::Ordering::Relaxed);
     let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
+    let output = sign_in(data.path(), &["inspect", "--headless", &endpoint]).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    let to_other_port = "it leads to another port of this machine; if you trust it:";
+    assert!(
+        words.ends_with(&format!("{to_other_port} --allow-other-ports\n")),
+        "{words}"
+    );
     let output = inspect(&endpoint, data.path(), &[]).await;
     let words = String::from_utf8_lossy(&output.stderr);
     let of_issuer = format!(
@@ -113,16 +120,21 @@ async fn remedies_name_settings() {
     #[cfg(feature = "bridge")]
     {
         let config = data.path().join("bridge.toml");
-        let text =
-            format!("[servers.web]\nurl = \"{endpoint}\"\noauth = {{ scopes = [\"other\"] }}\n");
-        std::fs::write(&config, text).expect("a file");
-        let config = config.to_str().expect("text");
+        let config_path = config.to_str().expect("text");
         let other = tempfile::tempdir().expect("a folder");
-        let output = run_program(other.path(), &["bridge", "--config", config]).await;
-        let words = String::from_utf8_lossy(&output.stderr);
-        let expected = format!("{of_issuer} the key `assume-pkce` of `oauth`");
-        assert!(words.contains(&expected), "{words}");
-        assert!(!words.contains("OAuth::"), "{words}");
+        let of_ports = format!("{to_other_port} the key `allow-other-ports` of `oauth`");
+        let of_pkce = format!("{of_issuer} the key `assume-pkce` of `oauth`");
+        for (keys, expected) in [
+            ("scopes = [\"other\"]", of_ports),
+            ("allow-other-ports = true", of_pkce),
+        ] {
+            let text = format!("[servers.web]\nurl = \"{endpoint}\"\noauth = {{ {keys} }}\n");
+            std::fs::write(&config, text).expect("a file");
+            let output = run_program(other.path(), &["bridge", "--config", config_path]).await;
+            let words = String::from_utf8_lossy(&output.stderr);
+            assert!(words.contains(&expected), "{words}");
+            assert!(!words.contains("OAuth::"), "{words}");
+        }
     }
 }
 
@@ -154,6 +166,7 @@ async fn old_client_uses_a_protected_server() {
         gateway,
         "bridge",
         "--headless",
+        "--allow-other-ports",
         "-r",
         "2026-07-28",
         &endpoint,
@@ -208,7 +221,13 @@ async fn documented_commands_serve_an_old_client() {
     let commands = commands.filter_map(|line| line.strip_prefix("mcp-exact "));
     let mut outputs = Vec::new();
     for command in commands {
-        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        // The authorization server of this test is at another port of this machine.
+        let url = arguments.pop().expect("the URL");
+        match arguments.last() {
+            Some(&"--server") => arguments.extend([url, "--allow-other-ports"]),
+            _ => arguments.extend(["--allow-other-ports", url]),
+        }
         let output = sign_in(data.path(), &arguments).await;
         // 1 says that `explain` has found losses.
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -234,6 +253,8 @@ async fn documented_commands_serve_an_old_client() {
         .map(|argument| argument.as_str().expect("text"));
     let client = ["call", "-r", "2024-11-05", "who", "--"];
     let gateway = [env!("CARGO_BIN_EXE_mcp-exact")];
+    let mut arguments: Vec<&str> = arguments.collect();
+    arguments.insert(arguments.len() - 1, "--allow-other-ports");
     let call: Vec<&str> = client.into_iter().chain(gateway).chain(arguments).collect();
     let output = run_program(data.path(), &call).await;
     let (out, err) = (
@@ -288,7 +309,7 @@ async fn clients_need_tokens_for_the_gateway() {
         "listen = \"127.0.0.1:0\"\nprefix = \"never\"\naudit = \"audit.jsonl\"\n\
          [auth]\nissuer = \"{}\"\nresource = \"{resource}\"\nscopes = [\"use\"]\n\
          [servers.web]\nurl = \"{endpoint}\"\n\
-         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
+         oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
         issuer.site.url
     );
     let (_gateway, url) = start_gateway(data.path(), &text).await;
@@ -332,7 +353,7 @@ async fn gateway_sends_its_own_credentials() {
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
         "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
-         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
+         oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
     );
     let (_gateway, url) = start_gateway(data.path(), &text).await;
     let header = "Authorization: Bearer of-the-client";

@@ -14,6 +14,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let endpoint = arguments.next().ok_or("the endpoint is missing")?;
     let folder = arguments.next().ok_or("the folder is missing")?;
     let oauth = OAuth::new("test")
+        .allow_other_ports()
         .store(FileStore::new(folder))
         .user_agent(Headless::new(|_| async {
             Err("nobody is here to sign in".to_owned())

@@ -17,6 +17,7 @@ use serde_json::json;
 pub(crate) fn oauth_client(authority: &Authority, oauth: OAuth) -> OAuthClient {
     let inner = Arc::new(HyperClient::default());
     oauth
+        .allow_other_ports()
         .client(&authority.endpoint(), inner)
         .expect("the URL is on loopback")
 }
@@ -271,6 +272,11 @@ async fn attacks_fail_with_an_error() {
             "is about",
         ),
         (
+            "a tenant names the whole host",
+            deviations_with(|k| k.resource = |m, origin, _| m["resource"] = json!(origin)),
+            "is about `http://127.0.0.1",
+        ),
+        (
             "the resource names no authorization server",
             deviations_with(|k| k.resource = |m, _, _| m["authorization_servers"] = json!([])),
             "names no authorization server",
@@ -309,7 +315,7 @@ async fn attacks_fail_with_an_error() {
             deviations_with(|k| {
                 k.metadata = |m, _| m["authorization_endpoint"] = json!("javascript:alert(1)")
             }),
-            "no absolute URL of HTTP",
+            "not an absolute HTTP URL",
         ),
         (
             "the token endpoint redirects",
@@ -692,6 +698,85 @@ async fn workload_tokens_stay_with_first_issuer() {
         (old.server.count("/token"), new.server.count("/token")),
         (1, 0)
     );
+}
+
+/// A server of this machine sends its client to no other port of it unasked; the error names what allows it.
+#[tokio::test]
+async fn loopback_servers_name_no_other_port() {
+    let authority = Authority::start(Deviations::default()).await;
+    let inner = Arc::new(HyperClient::default());
+    let oauth = || OAuth::new("test").user_agent(RedirectAgent::default());
+    let refused = oauth().client(&authority.endpoint(), Arc::clone(&inner) as _);
+    let refused = refused.expect("the URL is on loopback");
+    let error = send_call(&refused, &authority.endpoint()).await;
+    let error = error.expect_err("another port").to_string();
+    assert!(error.contains("another port of this machine"), "{error}");
+    assert!(error.contains("`OAuth::allow_other_ports`"), "{error}");
+    assert!(authority.server.received_requests().is_empty());
+    for allowed in [
+        oauth().allow_other_ports(),
+        oauth().allow_private_addresses(),
+        oauth().issuer(&authority.server.url),
+    ] {
+        let client = allowed.client(&authority.endpoint(), Arc::clone(&inner) as _);
+        let client = client.expect("the URL is on loopback");
+        let called = send_call(&client, &authority.endpoint()).await;
+        assert_eq!(called.expect("authorized"), 200);
+    }
+}
+
+/// RFC 9728, section 3.3: metadata that names another resource is used only if the application names that resource.
+#[tokio::test]
+async fn another_resource_is_used_on_request() {
+    let authority = Authority::start(deviations_with(|k| {
+        k.resource = |m, _, _| m["resource"] = json!("urn:example:notes");
+    }))
+    .await;
+    let oauth = || OAuth::new("test").user_agent(RedirectAgent::default());
+    let client = oauth_client(&authority, oauth());
+    let error = send_call(&client, &authority.endpoint()).await;
+    let error = error.expect_err("another resource").to_string();
+    assert!(error.contains("`OAuth::resource("), "{error}");
+    let client = oauth_client(&authority, oauth().resource("urn:example:notes"));
+    let called = send_call(&client, &authority.endpoint()).await;
+    assert_eq!(called.expect("authorized"), 200);
+    let requests = authority.server.received_requests();
+    let token = requests.iter().find(|request| request.path == "/token");
+    assert_eq!(
+        token
+            .and_then(|request| request.param("resource"))
+            .as_deref(),
+        Some("urn:example:notes")
+    );
+    let client = oauth_client(&authority, oauth().resource("urn:example:other"));
+    let error = send_call(&client, &authority.endpoint()).await;
+    error.expect_err("yet another resource");
+}
+
+/// The first issuer is compared byte by byte: an issuer that differs by a slash at the end is another one (RFC 8414, section
+/// 3.3).
+#[tokio::test]
+async fn first_issuer_is_compared_byte_by_byte() {
+    let authority = Authority::start(deviations_with(|k| {
+        k.token_response =
+            Some(|_| respond_json(200, &json!({"access_token": "a", "token_type": "Bearer"})));
+    }))
+    .await;
+    let oauth = OAuth::workload(|| async { Ok("platform token".into()) });
+    let client = oauth_client(&authority, oauth);
+    let error = send_call(&client, &authority.endpoint()).await;
+    error.expect_err("the resource does not know the token");
+    authority.set_deviations(|deviations| {
+        deviations.metadata = |metadata, origin| metadata["issuer"] = json!(format!("{origin}/"));
+        deviations.resource = |metadata, _, origin| {
+            metadata["authorization_servers"] = json!([format!("{origin}/")]);
+        };
+    });
+    let error = send_call(&client, &authority.endpoint()).await;
+    let error = error.expect_err("another issuer");
+    let is_other = matches!(error_reason(&error), OAuthError::OtherIssuer { .. });
+    assert!(is_other, "{error}");
+    assert_eq!(authority.server.count("/token"), 1);
 }
 
 /// An authorization server that issues the client id that is configured for another server does not receive the secret

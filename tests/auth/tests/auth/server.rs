@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 
 /// Returns the options of a client that signs in without a user.
 fn oauth_options() -> OAuth {
-    OAuth::new("test").user_agent(RedirectAgent::default())
+    OAuth::new("test")
+        .allow_other_ports()
+        .user_agent(RedirectAgent::default())
 }
 
 /// In every revision, a client signs in after status 401, gets status 403 for a tool that requires a scope, and calls

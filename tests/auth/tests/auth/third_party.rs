@@ -62,7 +62,9 @@ impl TestServers {
         F: Fn(Visit) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = VisitAnswer> + Send + 'static,
     {
-        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
+        let oauth = OAuth::new("test")
+            .allow_other_ports()
+            .user_agent(RedirectAgent::default());
         let client = Client::connect(&self.endpoint)
             .revision(revision)
             .oauth(oauth)
