@@ -357,6 +357,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](Tool::scope) the caller's token does not
+    /// grant. Without this, lists show them, so that a client knows what to ask a scope for. In both cases a use without the
+    /// scope is answered with status 403 and `insufficient_scope`, which names the scopes that a client requests then
+    /// ("Runtime Insufficient Scope Errors"). Over stdio, which has no tokens, everything is listed.
+    #[cfg(feature = "http-server")]
+    pub fn hide_without_scope(mut self) -> Self {
+        self.visibility = self.visibility.with_scopes();
+        self
+    }
+
     /// Wraps the handler of every tool in a `tower` layer, including tools that are inserted later. The layer that was
     /// added last receives a call first. Every tool has a separate service, so a limit for all tools together needs a
     /// layer with shared state, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.

@@ -133,9 +133,12 @@ impl Authenticate for ScopeAuthenticator {
 
 /// Returns true if the sender of a request was granted these scopes, or the transport has no authentication.
 pub(super) fn has_scopes(request: &Request, scopes: &[String]) -> bool {
-    let Some(parts) = &request.context().http else {
-        return true;
-    };
-    let scoped = parts.extensions.get::<ScopeAuthenticator>();
-    scoped.is_none_or(|scoped| scoped.authorize(parts, scopes).is_ok())
+    granted_scopes(request, scopes) != Some(false)
+}
+
+/// Returns true if the sender of a request was granted these scopes; `None` if the transport has no authentication.
+pub(super) fn granted_scopes(request: &Request, scopes: &[String]) -> Option<bool> {
+    let parts = request.context().http.as_ref()?;
+    let scoped = parts.extensions.get::<ScopeAuthenticator>()?;
+    Some(scoped.authorize(parts, scopes).is_ok())
 }

@@ -30,12 +30,12 @@ impl<'r> Caller<'r> {
         self.0.access()
     }
 
-    /// Returns true if the access token grants all of these space-separated scopes.
-    #[cfg(feature = "oauth-server")]
+    /// Returns true if the request's token grants all of these space-separated scopes. Without authentication, as over stdio,
+    /// nothing is granted.
+    #[cfg(feature = "http-server")]
     pub fn has_scope(&self, scopes: &str) -> bool {
-        let mut scopes = scopes.split_whitespace();
-        self.access()
-            .is_some_and(|access| scopes.all(|scope| access.scopes().contains(scope)))
+        let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
+        super::scopes::granted_scopes(self.0, &scopes) == Some(true)
     }
 
     /// Returns a header of the HTTP request, by its name in any case.
@@ -124,6 +124,16 @@ impl Visibility {
                 Self::from_rule(move |caller, listed| first(caller, listed) && rule(caller, listed))
             }
         }
+    }
+
+    /// Adds the rule that hides what the caller's token has no scope for.
+    #[cfg(feature = "http-server")]
+    pub(super) fn with_scopes(self) -> Self {
+        self.with_rule(|caller, listed| {
+            let scopes = listed.scope().unwrap_or_default().split_whitespace();
+            let scopes: Vec<String> = scopes.map(str::to_owned).collect();
+            scopes.is_empty() || super::scopes::has_scopes(caller.0, &scopes)
+        })
     }
 
     pub(super) fn has_rules(&self) -> bool {

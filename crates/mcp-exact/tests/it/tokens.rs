@@ -65,6 +65,53 @@ async fn listed_tokens_grant_principal_and_scopes() {
     assert_eq!(written, "written");
 }
 
+/// With `hide_without_scope`, lists omit what the token grants no scope for, and a call is refused as insufficient, not as
+/// unknown. Without tokens, everything is listed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_hide_what_needs_another_scope() {
+    let builder = |hides: bool| {
+        let admin = TokenGrant::new("admin").scopes(["notes:write"]);
+        let builder = Server::builder("test", "1")
+            .visible(|caller, listed| listed.name() != "who" || !caller.has_scope("notes:write"))
+            .bearer_tokens(["c2VjcmV0"])
+            .bearer_tokens([BearerToken::new("YWRtaW4", admin)]);
+        if hides {
+            builder.hide_without_scope()
+        } else {
+            builder
+        }
+    };
+    let names = async |client: &Client| {
+        let tools = client.tools().all().await.expect("a list");
+        tools
+            .iter()
+            .map(|tool| tool.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (hides, of_guest) in [(true, &["who"][..]), (false, &["who", "write"])] {
+        let url = serve(builder(hides)).await;
+        for revision in mcp_exact::revisions() {
+            let connect = || Client::connect(&url).revision(revision);
+            let guest = connect().bearer("c2VjcmV0").await.expect("a client");
+            assert_eq!(names(&guest).await, of_guest);
+            let refused = guest.call_tool("write", &()).await;
+            let refused = refused.expect_err("no scope").to_string();
+            assert!(refused.contains("not authorized"), "{refused}");
+            let admin = connect().bearer("YWRtaW4").await.expect("a client");
+            assert_eq!(names(&admin).await, ["write"]);
+        }
+    }
+    let server = Server::builder("test", "1")
+        .tool(Tool::new("write").scope("notes:write"), || async {
+            "written"
+        })
+        .hide_without_scope()
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server).await.expect("a client");
+    assert_eq!(names(&client).await, ["write"]);
+}
+
 /// The application checks tokens itself; an expired grant is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn applications_check_tokens() {
