@@ -4,5 +4,6 @@
 
 pub mod authority;
 pub mod issuer;
+pub mod provider;
 pub mod site;
 pub mod tokens;

@@ -180,6 +180,14 @@ pub enum OAuthError {
         /// Error response of the registration endpoint.
         reason: String,
     },
+    /// A parameter of authorization requests is one of the protocol, is there twice, or has no name.
+    #[error(
+        "`{name}` is not a further parameter of authorization requests: the client sets it itself, or it is there twice"
+    )]
+    Parameter {
+        /// Name of the parameter.
+        name: String,
+    },
     /// The redirect to the client is not trustworthy.
     #[error("the answer of the authorization server `{issuer}` was refused: {reason}")]
     Callback {
@@ -190,9 +198,10 @@ pub enum OAuthError {
     },
     /// The user or the authorization server denied the request.
     #[error(
-        "authorization was refused by `{issuer}`: {error}{}{}",
+        "authorization was refused by `{issuer}`: {error}{}{}{}",
         description_suffix(description),
-        hint_for_error(error)
+        hint_for_error(error),
+        remedy_text(&remedy_for_error(error))
     )]
     Refused {
         /// Issuer of the authorization request.
@@ -204,9 +213,10 @@ pub enum OAuthError {
     },
     /// The token endpoint returned an error (RFC 6749, section 5.2).
     #[error(
-        "the token endpoint `{url}` answered {error}{}{}",
+        "the token endpoint `{url}` answered {error}{}{}{}",
         description_suffix(description),
-        hint_for_error(error)
+        hint_for_error(error),
+        remedy_text(&remedy_for_error(error))
     )]
     Token {
         /// URL of the token endpoint.
@@ -238,8 +248,9 @@ pub enum OAuthError {
     },
     /// The server rejects a token that was just issued.
     #[error(
-        "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects (Keycloak and Entra ID write other audiences than the resource)",
-        description_suffix(description)
+        "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects (Keycloak and Entra ID write other audiences than the resource){}",
+        description_suffix(description),
+        OAuthRemedy::AuthorizationParameter
     )]
     StillUnauthorized {
         /// Issuer of the token.
@@ -298,6 +309,10 @@ pub enum OAuthRemedy {
     AssumePkce(String),
     /// `OAuth::resource` with this identifier.
     Resource(String),
+    /// `OAuth::resource_indicator(false)`.
+    NoResourceIndicator,
+    /// `OAuth::authorization_parameter`, for an authorization server that takes the audience in one.
+    AuthorizationParameter,
     /// `OAuth::registered`.
     Register,
     /// `OAuth::issuer` with this issuer.
@@ -331,6 +346,12 @@ impl fmt::Display for OAuthRemedy {
             Self::Resource(resource) => write!(
                 f,
                 "; if you trust it, call `OAuth::resource({resource:?})`"
+            ),
+            Self::NoResourceIndicator => {
+                f.write_str("; or call `OAuth::resource_indicator(false)` and name its scopes")
+            }
+            Self::AuthorizationParameter => f.write_str(
+                "; if the authorization server takes the audience in a parameter of its own, as Auth0 in `audience`, call `OAuth::authorization_parameter`",
             ),
             Self::Register => f.write_str(", and configure its id with `OAuth::registered`"),
             Self::Issuer(issuer) => {
@@ -380,6 +401,8 @@ impl OAuthError {
                 found_issuer,
                 ..
             } => slash_remedy(expected, found_issuer),
+            Self::Refused { error, .. } | Self::Token { error, .. } => remedy_for_error(error),
+            Self::StillUnauthorized { .. } => Some(OAuthRemedy::AuthorizationParameter),
             Self::NoPkce { issuer } => Some(OAuthRemedy::AssumePkce(issuer.clone())),
             Self::ResourceMismatch { resource, .. } => {
                 Some(OAuthRemedy::Resource(resource.clone()))
@@ -430,13 +453,22 @@ fn other_issuer_hint(configured: &Option<String>) -> String {
     })
 }
 
+/// Returns the remedy for a known error of an authorization server; `None` for other errors.
+fn remedy_for_error(error: &str) -> Option<OAuthRemedy> {
+    (error == "invalid_target").then_some(OAuthRemedy::NoResourceIndicator)
+}
+
 /// Returns a hint for a known error of an authorization server; empty for other errors.
 fn hint_for_error(error: &str) -> &'static str {
     match error {
         "invalid_target" => {
             "; the authorization server does not know the resource, so register it there (Entra ID: as application ID URI)"
         }
-        "invalid_client" => "; check id, secret and authentication method of the client",
+        // GitHub and Slack have names of their own.
+        "invalid_client"
+        | "incorrect_client_credentials"
+        | "bad_client_secret"
+        | "invalid_client_id" => "; check id, secret and authentication method of the client",
         "invalid_scope" => {
             "; the authorization server does not know a scope that was asked for, so define it there or have the MCP server name others"
         }
@@ -469,6 +501,16 @@ mod tests {
                 origin: None,
             },
             OAuthError::NoPkce { issuer: text() },
+            OAuthError::Refused {
+                issuer: text(),
+                error: "invalid_target".to_owned(),
+                description: None,
+            },
+            OAuthError::StillUnauthorized {
+                issuer: text(),
+                resource: text(),
+                description: None,
+            },
             OAuthError::ResourceMismatch {
                 url: text(),
                 resource: text(),

@@ -139,6 +139,7 @@ impl Flow {
         }
         let clients = options.registered_clients.iter();
         let issuers = clients.filter_map(|client| client.issuer.as_ref());
+        super::request::check_parameters(&options.authorization_parameters)?;
         let gate = UrlGate::new(
             &url,
             issuers.chain(&options.issuer),

@@ -127,6 +127,8 @@ pub struct OAuth {
     pub(crate) ignores_slash_of: Vec<String>,
     /// Identifier of the resource, instead of the endpoint's.
     pub(crate) resource: Option<String>,
+    /// Further parameters of authorization requests.
+    pub(crate) authorization_parameters: Vec<(String, String)>,
     /// True if servers without resource metadata are treated as 2025-03-26 servers.
     pub(crate) has_fallback: bool,
     /// True if the parameter `resource` is sent.
@@ -166,6 +168,7 @@ impl OAuth {
             assumes_pkce_at: Vec::new(),
             ignores_slash_of: Vec::new(),
             resource: None,
+            authorization_parameters: Vec::new(),
             has_fallback: true,
             sends_resource: true,
             allows_private: false,
@@ -348,6 +351,19 @@ impl OAuth {
     /// URL it is published (RFC 9728, section 3.3).
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
+        self
+    }
+
+    /// Adds a parameter to authorization requests, for authorization servers that need one of their own: `audience` of Auth0,
+    /// `access_type=offline` of Google, `user_scope` of Slack. It replaces one of the same name in the URL of the endpoint. The
+    /// parameters of the protocol, such as `state`, are refused.
+    pub fn authorization_parameter(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let parameter = (name.into(), value.into());
+        self.authorization_parameters.push(parameter);
         self
     }
 

@@ -25,6 +25,38 @@ pub(crate) struct AuthorizationParams<'a> {
     /// Value of `resource` (RFC 8707); `None` for 2025-03-26 servers.
     pub(crate) resource: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
+    /// Further parameters.
+    pub(crate) others: &'a [(String, String)],
+}
+
+/// Parameters that this client sets itself, if at all.
+const RESERVED_PARAMETERS: [&str; 14] = [
+    "client_id",
+    "client_secret",
+    "code",
+    "code_challenge",
+    "code_challenge_method",
+    "code_verifier",
+    "dpop_jkt",
+    "redirect_uri",
+    "request",
+    "request_uri",
+    "resource",
+    "response_mode",
+    "response_type",
+    "state",
+];
+
+/// Checks that a parameter of the application is not one of the protocol, nor there twice.
+pub(crate) fn check_parameters(parameters: &[(String, String)]) -> Result<(), OAuthError> {
+    for (at, (name, _)) in parameters.iter().enumerate() {
+        let is_repeated = parameters[..at].iter().any(|(known, _)| known == name);
+        let is_own = RESERVED_PARAMETERS.contains(&&**name) || name == "scope";
+        if name.is_empty() || is_repeated || is_own {
+            return Err(OAuthError::Parameter { name: name.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// An authorization request that waits for its redirect and accepts one redirect.
@@ -71,7 +103,7 @@ impl PendingAuthorization {
         let mut url = locate::parse_url(endpoint).ok_or_else(|| OAuthError::Url {
             what: "the authorization endpoint",
             url: endpoint.to_owned(),
-            reason: "it is no URL of HTTP".to_owned(),
+            reason: "it is not an HTTP URL".to_owned(),
         })?;
         let pending = Self {
             state: Secret::new(random_string()?),
@@ -100,6 +132,12 @@ impl PendingAuthorization {
             sent.push(("prompt", "consent"));
         }
         sent.extend(params.resource.map(|resource| ("resource", resource)));
+        let others = params
+            .others
+            .iter()
+            .map(|(name, value)| (&**name, &**value));
+        sent.retain(|(known, _)| params.others.iter().all(|(name, _)| name != known));
+        sent.extend(others);
         // Some endpoints have parameters of their own. One that is sent here replaces them: "Request and response parameters MUST
         // NOT be included more than once" (RFC 6749, section 3.1).
         let own: Vec<_> = url.query_pairs().into_owned().collect();
@@ -214,11 +252,14 @@ mod tests {
             authorization_response_iss_parameter_supported: Some(advertises_iss),
             ..ServerMetadata::default()
         };
+        let others = [("audience", "x y"), ("tenant", "2")];
+        let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let params = AuthorizationParams {
             client_id: "a client",
             redirect_uri: "http://127.0.0.1:7/callback",
             resource: Some("https://mcp.example"),
             scopes: &Scopes::parse("a b"),
+            others: &others,
         };
         PendingAuthorization::begin_authorization(&server, params, SystemTime::UNIX_EPOCH)
             .expect("a request")
@@ -233,12 +274,31 @@ mod tests {
             .unwrap_or_default()
     }
 
+    /// Parameters of the application are further ones, once each.
+    #[test]
+    fn parameters_of_the_protocol_are_refused() {
+        let check = |names: &[&str]| {
+            let all = names.iter().map(|&name| (name.to_owned(), String::new()));
+            check_parameters(&all.collect::<Vec<_>>()).is_ok()
+        };
+        assert!(check(&["audience", "prompt"]));
+        for names in [
+            &["state"][..],
+            &["scope"],
+            &["resource"],
+            &[""],
+            &["a", "a"],
+        ] {
+            assert!(!check(names), "{names:?}");
+        }
+    }
+
     /// The authorization URL contains `resource`, `state`, the PKCE challenge and the scopes.
     #[test]
     fn requests_contain_resource_and_challenge() {
         let (pending, url) = begin_authorization(false);
         assert!(url.as_str().starts_with(
-            "https://as.example/authorize?tenant=1&prompt=login&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
+            "https://as.example/authorize?prompt=login&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
         ), "{url}");
         assert_eq!(
             parameter(&url, "code_challenge"),
@@ -248,6 +308,8 @@ mod tests {
             ("code_challenge_method", "S256"),
             ("scope", "a b"),
             ("resource", "https://mcp.example"),
+            ("audience", "x y"),
+            ("tenant", "2"),
         ] {
             assert_eq!(parameter(&url, name), value);
         }

@@ -64,6 +64,10 @@ pub struct Authorization {
     /// Allow a server of this machine to name authorization servers at other ports of it.
     #[arg(long, help_heading = "Authorization")]
     allow_other_ports: bool,
+    /// Add a parameter to the authorization request, for a server that needs one of its own: `audience` of Auth0, `user_scope` of
+    /// Slack.
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Authorization")]
+    auth_parameter: Vec<String>,
     /// Do not name the server in requests for tokens, which some authorization servers refuse (`invalid_target`).
     #[arg(long, help_heading = "Authorization")]
     no_resource_indicator: bool,
@@ -77,6 +81,7 @@ pub struct Authorization {
 struct Relaxed<'a> {
     resource: Option<&'a str>,
     assume_pkce: &'a [String],
+    auth_parameter: &'a [String],
     ignore_issuer_slash: &'a [String],
     allow_private_addresses: bool,
     allow_other_ports: bool,
@@ -84,7 +89,17 @@ struct Relaxed<'a> {
 }
 
 impl Relaxed<'_> {
-    fn apply(self, oauth: OAuth) -> OAuth {
+    fn apply(self, oauth: OAuth, names: Names) -> anyhow::Result<OAuth> {
+        let mut oauth = oauth;
+        for parameter in self.auth_parameter {
+            let (name, value) = parameter.split_once('=').with_context(|| {
+                format!(
+                    "{} takes NAME=VALUE, not `{parameter}`",
+                    names.of("auth-parameter")
+                )
+            })?;
+            oauth = oauth.authorization_parameter(name, value);
+        }
         let issuers = self.assume_pkce.iter();
         let oauth = issuers.fold(oauth, |oauth, issuer| oauth.assume_pkce(issuer));
         let issuers = self.ignore_issuer_slash.iter();
@@ -99,11 +114,11 @@ impl Relaxed<'_> {
         } else {
             oauth
         };
-        if self.allow_private_addresses {
+        Ok(if self.allow_private_addresses {
             oauth.allow_private_addresses()
         } else {
             oauth
-        }
+        })
     }
 }
 
@@ -127,13 +142,18 @@ impl Names {
         }
     }
 
-    /// Returns the words of an error, whose remedy has these names.
-    pub fn describe(self, error: &OAuthError) -> String {
-        let name = |option: &str| match self {
+    /// Returns the name of a setting.
+    fn of(self, option: &str) -> String {
+        match self {
             Self::Options => format!("--{option}"),
             #[cfg(feature = "bridge")]
             Self::Keys => format!("the key `{option}` of `oauth`"),
-        };
+        }
+    }
+
+    /// Returns the words of an error, whose remedy has these names.
+    pub fn describe(self, error: &OAuthError) -> String {
+        let name = |option: &str| self.of(option);
         let remedy = match error.remedy() {
             Some(OAuthRemedy::AllowPrivateAddresses) => {
                 let allow = name("allow-private-addresses");
@@ -154,6 +174,21 @@ impl Names {
                     name("resource")
                 )
             }
+            Some(OAuthRemedy::NoResourceIndicator) => {
+                let scope = match self {
+                    Self::Options => name("scope"),
+                    #[cfg(feature = "bridge")]
+                    Self::Keys => name("scopes"),
+                };
+                format!(
+                    "; or {}, with its scopes by {scope}",
+                    name("no-resource-indicator")
+                )
+            }
+            Some(OAuthRemedy::AuthorizationParameter) => format!(
+                "; if the authorization server takes the audience in a parameter of its own, as Auth0 in `audience`: {}",
+                name("auth-parameter")
+            ),
             Some(OAuthRemedy::Register) => format!(
                 ", and give its id by {}, with {}",
                 name("client-id"),
@@ -219,12 +254,13 @@ impl Authorization {
         let relaxed = Relaxed {
             resource: self.resource.as_deref(),
             assume_pkce: &self.assume_pkce,
+            auth_parameter: &self.auth_parameter,
             ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
             allow_other_ports: self.allow_other_ports,
             no_resource_indicator: self.no_resource_indicator,
         };
-        let oauth = relaxed.apply(oauth.scopes(&self.scope));
+        let oauth = relaxed.apply(oauth.scopes(&self.scope), Names::Options)?;
         if self.forget {
             Ok(oauth)
         } else {
@@ -315,6 +351,8 @@ pub struct ServerOAuth {
     assume_pkce: Vec<String>,
     /// Authorization servers whose metadata may name them with or without a slash at the end.
     ignore_issuer_slash: Vec<String>,
+    /// Further parameters of the authorization request, as `NAME=VALUE`.
+    auth_parameter: Vec<String>,
     /// Resource that tokens are requested for, instead of the server's URL.
     resource: Option<String>,
     /// True if authorization servers may be at private addresses.
@@ -364,7 +402,7 @@ impl ServerOAuth {
                     secret.context("oauth: the grant client-credentials needs a `secret`")?;
                 let oauth = OAuth::client_credentials(id, secret);
                 let oauth = self.with_issuer(oauth).scopes(&self.scopes);
-                return Ok(self.relaxed().apply(oauth));
+                return self.relaxed().apply(oauth, Names::Keys);
             }
             Grant::AuthorizationCode => match (&self.client_id, &self.issuer) {
                 (Some(id), Some(issuer)) => {
@@ -380,7 +418,9 @@ impl ServerOAuth {
                 (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
             },
         };
-        let oauth = self.relaxed().apply(oauth.scopes(&self.scopes));
+        let oauth = self
+            .relaxed()
+            .apply(oauth.scopes(&self.scopes), Names::Keys)?;
         with_store(oauth.user_agent(create_browser()))
     }
 
@@ -388,6 +428,7 @@ impl ServerOAuth {
         Relaxed {
             resource: self.resource.as_deref(),
             assume_pkce: &self.assume_pkce,
+            auth_parameter: &self.auth_parameter,
             ignore_issuer_slash: &self.ignore_issuer_slash,
             allow_private_addresses: self.allow_private_addresses,
             allow_other_ports: self.allow_other_ports,

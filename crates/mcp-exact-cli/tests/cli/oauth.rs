@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use mcp_exact_tests_auth::issuer::{Issuer, start_server};
+#[cfg(feature = "bridge")]
+use mcp_exact_tests_auth::provider::{CLIENT, PROVIDERS, Setting};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -17,8 +19,14 @@ async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
 /// Runs `mcp-exact` with its data folder at `data`; if the program prints a URL, opens the URL and enters the redirect
 /// URL.
 async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
+    sign_in_with_secret(data, arguments, None).await
+}
+
+/// As [`sign_in`], with the secret of the client.
+async fn sign_in_with_secret(data: &Path, arguments: &[&str], secret: Option<&str>) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .args(arguments)
+        .envs(secret.map(|secret| ("MCP_EXACT_CLIENT_SECRET", secret)))
         .env("XDG_DATA_HOME", data)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -188,6 +196,74 @@ async fn old_client_uses_a_protected_server() {
     assert!(output.status.success(), "{err}");
     assert!(out.contains(r#"Some("u") read"#), "{out}");
     assert_eq!(issuer.site.count("/authorize"), 1);
+}
+
+/// The program and the gateway sign in to every provider with the options and keys that it needs; without one of them, the
+/// error names it.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn options_make_providers_usable() {
+    let words = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for provider in &PROVIDERS {
+        let server = provider.start().await;
+        let data = tempfile::tempdir().expect("a folder");
+        let inspect = async |settings: &[Setting], data: &Path| {
+            let mut arguments = vec!["inspect".to_owned(), "--headless".to_owned()];
+            arguments.extend(server.arguments(settings));
+            arguments.push(server.endpoint.clone());
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let secret = settings.contains(&Setting::Secret).then_some(CLIENT.1);
+            sign_in_with_secret(data, &arguments, secret).await
+        };
+        let config = data.path().join("bridge.toml");
+        let config_path = config.to_str().expect("text");
+        for &missing in provider.settings {
+            let others = provider.settings.iter().copied();
+            let others: Vec<Setting> = others.filter(|setting| *setting != missing).collect();
+            let [_, option, key] = missing.names();
+            let other = tempfile::tempdir().expect("a folder");
+            let said = words(&inspect(&others, other.path()).await);
+            assert!(
+                said.contains(option),
+                "{} {missing:?}: {said}",
+                provider.name
+            );
+            // Nobody signs in at the gateway.
+            if missing.is_found_before_sign_in() {
+                std::fs::write(&config, server.gateway_file(&others)).expect("a file");
+                let output = run_program(other.path(), &["bridge", "--config", config_path]).await;
+                let said = words(&output);
+                let is_refused = said.contains(key) || said.contains("`client-id`");
+                assert!(is_refused, "{} {missing:?}: {said}", provider.name);
+            }
+        }
+        let output = inspect(provider.settings, data.path()).await;
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            provider.name,
+            words(&output)
+        );
+        std::fs::write(&config, server.gateway_file(provider.settings)).expect("a file");
+        let program = env!("CARGO_BIN_EXE_mcp-exact");
+        let call = [
+            "call",
+            "who",
+            "--",
+            program,
+            "bridge",
+            "--config",
+            config_path,
+        ];
+        let output = run_program(data.path(), &call).await;
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            provider.name,
+            words(&output)
+        );
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "ada");
+    }
 }
 
 /// Returns the contents of the fenced code blocks of a language in a Markdown text, with `url` in place of

@@ -4,6 +4,7 @@ mod choices;
 mod client;
 mod insecure;
 mod processes;
+mod provider_rows;
 mod refresh;
 mod resource;
 mod secrets;

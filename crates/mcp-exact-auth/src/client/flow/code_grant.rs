@@ -111,6 +111,7 @@ impl CodeGrant {
             redirect_uri: &self.redirect_uri,
             resource: self.resource.as_deref(),
             scopes: &self.flow.options.scopes,
+            others: &self.flow.options.authorization_parameters,
         };
         let (pending, url) =
             PendingAuthorization::begin_authorization(&self.server, params, SystemTime::now())?;

@@ -133,6 +133,7 @@ impl Flow {
             redirect_uri: &redirect_uri,
             resource,
             scopes,
+            others: &self.options.authorization_parameters,
         };
         if let Some(endpoint) = &server.authorization_endpoint {
             self.metadata_client
