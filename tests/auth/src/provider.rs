@@ -419,9 +419,10 @@ impl Setting {
 impl ProtectedServer {
     /// Returns the options of a client with these settings.
     pub fn oauth(&self, settings: &[Setting]) -> OAuth {
-        let mut oauth = match settings.contains(&Setting::ClientId) {
-            true => OAuth::registered(&self.issuer, CLIENT.0),
-            false => OAuth::new("test"),
+        let mut oauth = if settings.contains(&Setting::ClientId) {
+            OAuth::registered(&self.issuer, CLIENT.0)
+        } else {
+            OAuth::new("test")
         };
         for setting in settings {
             oauth = match setting {
