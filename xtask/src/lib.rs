@@ -13,6 +13,7 @@ pub mod examples;
 mod fuzz;
 pub mod interop;
 pub mod miri;
+mod mutants;
 pub mod nightly;
 mod oracle;
 pub mod package;
