@@ -20,7 +20,7 @@ use crate::{book, page};
 /// Target without an operating system, as in browsers.
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Compilation target of tests and of the executable on the page.
-const WASI_TARGET: &str = "wasm32-wasip1";
+pub(crate) const WASI_TARGET: &str = "wasm32-wasip1";
 /// Crates that must build for a target without an operating system.
 const PORTABLE_CRATES: [&str; 5] = [
     "mcp-exact-wire",
@@ -99,6 +99,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         test_page(root, arguments.pictures.as_deref())?;
     }
     Ok(())
+}
+
+/// Returns true if the standard library for the executable on the page is installed.
+pub(crate) fn has_target() -> bool {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", WASI_TARGET])
+        .output();
+    output.is_ok_and(|output| {
+        let folder = String::from_utf8_lossy(&output.stdout);
+        output.status.success() && Path::new(folder.trim()).is_dir()
+    })
 }
 
 /// Builds the executable for the page and returns its path.

@@ -1,4 +1,5 @@
 //! Tables, pages and links of the documentation, against the files that they describe.
 
+mod features;
 mod pages;
 mod table;

@@ -1,80 +1,53 @@
-//! Checks the pages of the documentation site: `SUMMARY.md` lists each page once, doc tests compile the Rust blocks,
-//! and each link target and each included file exists.
+//! Checks the pages of the documentation site, as the book shows them: `SUMMARY.md` lists each page once, doc tests compile
+//! the Rust blocks, and each link leads somewhere, in included files too.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Pages that `cargo xtask book` generates.
-const GENERATED_PAGES: &[&str] = &["revisions-page.html"];
+use xtask::book::pages::{self, Page};
+use xtask::workspace_root;
 
-/// Returns the folder of the pages.
-fn source_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
-}
+/// Names of the files in the folder that are no pages.
+const OTHER_FILES: [&str; 2] = ["SUMMARY.md", "llms.txt"];
 
-/// Returns the paths of the pages; folders, which contain the scripts of pages, are skipped.
-fn pages() -> Vec<PathBuf> {
-    let files = fs::read_dir(source_folder()).expect("the pages are there");
-    let files = files.map(|file| file.expect("a page").path());
-    files.filter(|path| path.is_file()).collect()
-}
-
-/// Returns the text of a page; panics with the path if the file cannot be read.
-fn read_page(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Returns the targets of the Markdown links in a text, in order.
-fn links(text: &str) -> Vec<&str> {
-    let links = text.split("](").skip(1);
-    links.filter_map(|rest| rest.split(')').next()).collect()
+/// Returns the pages with the files that they include.
+fn read_pages() -> Vec<Page> {
+    pages::read(&workspace_root()).expect("the pages")
 }
 
 /// `SUMMARY.md` links to exactly the pages in the folder.
 #[test]
 fn summary_lists_every_page() {
-    let summary = read_page(&source_folder().join("SUMMARY.md"));
-    let listed: BTreeSet<String> = links(&summary).into_iter().map(str::to_owned).collect();
-    let files = pages().into_iter().filter_map(|path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    });
-    let files: BTreeSet<String> = files.filter(|name| name != "SUMMARY.md").collect();
-    assert_eq!(listed, files);
+    let pages = read_pages();
+    let summary = pages.iter().find(|page| page.name == "SUMMARY.md");
+    let summary = &summary.expect("a summary").text;
+    let listed = summary.split("](").skip(1);
+    let listed: BTreeSet<&str> = listed.filter_map(|rest| rest.split(')').next()).collect();
+    let names = pages.iter().map(|page| page.name.as_str());
+    let names: BTreeSet<&str> = names.filter(|name| !OTHER_FILES.contains(name)).collect();
+    assert_eq!(listed, names);
 }
 
-/// Every page with a Rust block is included in `src/lib.rs`, whose doc tests compile the block.
+/// Every file with a Rust block that a page shows is included in `src/lib.rs`, whose doc tests compile the block.
 #[test]
 fn all_rust_blocks_are_compiled() {
-    let tested = read_page(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
-    for path in pages() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if read_page(&path).contains("```rust") {
-            assert!(
-                tested.contains(&format!("/{name}\")")),
-                "{name} is in src/lib.rs"
-            );
+    let root = workspace_root();
+    let tested = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    let tested = fs::read_to_string(tested).expect("the list of pages");
+    for file in read_pages().iter().flat_map(|page| &page.files) {
+        let text = fs::read_to_string(root.join(file)).expect("a page");
+        if text.lines().any(|line| line.starts_with("```rust")) {
+            let included = format!("/{}\")", file.display());
+            assert!(tested.contains(&included), "{included} is in src/lib.rs");
+            assert!(!text.contains("```rust,ignore"), "{}", file.display());
         }
     }
 }
 
-/// Every relative link and every included file of a page exists.
+/// Every link leads to a page and to a heading of the book, to a file of the repository, or to another site.
 #[test]
 fn links_and_includes_resolve() {
-    for path in pages() {
-        let text = read_page(&path);
-        let folder = path.parent().expect("it is in a folder");
-        for link in links(&text) {
-            let target = link.split('#').next().unwrap_or_default();
-            let is_elsewhere = target.contains("://") || GENERATED_PAGES.contains(&target);
-            if !is_elsewhere && !target.is_empty() {
-                assert!(folder.join(target).exists(), "{}: {link}", path.display());
-            }
-        }
-        for include in text.split("{{#include ").skip(1) {
-            let target = include.split("}}").next().unwrap_or_default();
-            assert!(folder.join(target).exists(), "{}: {target}", path.display());
-        }
-    }
+    let dead = pages::dead_links(&workspace_root(), &read_pages()).expect("the links");
+    assert!(dead.is_empty(), "links lead nowhere:\n{}", dead.join("\n"));
 }
