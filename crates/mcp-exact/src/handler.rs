@@ -21,7 +21,7 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// [`PromptResult`](crate::PromptResult) for prompts, [`Contents`](crate::Contents) for resources and
 /// [`Completions`](crate::Completions) for completions. `A` distinguishes the implementations and is inferred.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no handler that gives `{O}`",
+    message = "`{Self}` is not a handler that returns `{O}`",
     label = "no handler",
     note = "a handler is an async function or a closure with an async block; every argument is `Input<T>`, `State<S>`, `Cx` or another `FromCall`, types of closure arguments are written out",
     note = "its result is a `String`, `Json<T>`, `{O}` or a `Result` of one of these, and its future is `Send`"
