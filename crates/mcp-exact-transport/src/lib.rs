@@ -73,6 +73,7 @@
         feature = "opentelemetry",
         feature = "process",
         feature = "stdio",
+        feature = "tls",
         feature = "unix"
     )),
     allow(rustdoc::broken_intra_doc_links)

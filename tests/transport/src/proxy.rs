@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -65,26 +65,45 @@ impl CuttingProxy {
     }
 }
 
-/// HTTP proxy to one server (RFC 9112, section 3.2.2: clients send the absolute URI).
+/// HTTP proxy to one server, for URLs (RFC 9112, section 3.2.2: clients send the absolute URI) and for tunnels (`CONNECT`).
 ///
 /// Clients cannot resolve the server's name themselves.
 pub struct ForwardProxy {
     /// Address of the proxy.
     address: SocketAddr,
-    /// Request line and headers of the first request of each connection.
-    heads: Arc<Mutex<Vec<String>>>,
+    /// What the proxy has received.
+    heads: ReceivedHeads,
+}
+
+/// Request line and headers of the first request of each connection.
+pub type ReceivedHeads = Arc<Mutex<Vec<String>>>;
+
+/// What a proxy does with a request.
+#[derive(Clone)]
+pub enum ProxyReaction {
+    /// It forwards the request to a server, regardless of the server in the URI.
+    Forward(SocketAddr),
+    /// It answers with a status.
+    Refuse(&'static str),
+    /// It never answers.
+    Silence,
 }
 
 impl ForwardProxy {
     /// Starts a proxy that forwards all requests to `target`, regardless of the server in the URI.
     pub async fn start(target: SocketAddr) -> Self {
+        Self::start_with(ProxyReaction::Forward(target)).await
+    }
+
+    /// Starts a proxy that reacts to all requests in one way.
+    pub async fn start_with(reaction: ProxyReaction) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
-        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heads = ReceivedHeads::default();
         let seen = Arc::clone(&heads);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                tokio::spawn(forward(near, target, Arc::clone(&seen)));
+                tokio::spawn(react(near, reaction.clone(), Arc::clone(&seen)));
             }
         });
         Self { address, heads }
@@ -95,14 +114,23 @@ impl ForwardProxy {
         format!("http://{}", self.address)
     }
 
+    /// Returns the URL of the proxy with a user name and a password.
+    pub fn url_with_credentials(&self) -> String {
+        format!("http://user:s3cret@{}", self.address)
+    }
+
     /// Returns the request line and headers of the first request of each connection.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("not poisoned").clone()
     }
 }
 
-/// Forwards a connection to the server `target`; appends the request line and headers of its first request to `seen`.
-async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<String>>>) {
+/// Handles a connection of a proxy; appends the request line and headers of its first request to `seen`.
+pub async fn react(
+    mut near: impl AsyncRead + AsyncWrite + Unpin,
+    reaction: ProxyReaction,
+    seen: ReceivedHeads,
+) {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
         match near.read_buf(&mut bytes).await {
@@ -113,9 +141,23 @@ async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<St
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let head = text.split("\r\n\r\n").next().unwrap_or_default();
     seen.lock().expect("not poisoned").push(head.to_owned());
+    let target = match reaction {
+        ProxyReaction::Forward(target) => target,
+        ProxyReaction::Refuse(status) => {
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+            near.write_all(answer.as_bytes()).await.expect("written");
+            return;
+        }
+        ProxyReaction::Silence => return std::future::pending().await,
+    };
     let mut far = TcpStream::connect(target).await.expect("the server");
-    // Servers have to understand the form that is for proxies, so that it is passed on as it is.
-    far.write_all(&bytes).await.expect("written");
+    if head.starts_with("CONNECT ") {
+        let answer = b"HTTP/1.1 200 Connection established\r\n\r\n";
+        near.write_all(answer).await.expect("written");
+    } else {
+        // Servers have to understand the form that is for proxies, so that it is passed on as it is.
+        far.write_all(&bytes).await.expect("written");
+    }
     // The client or the server ends the connection.
     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
 }

@@ -12,6 +12,7 @@ mod http2;
 mod memory;
 mod peers;
 mod pings;
+mod proxies;
 #[cfg(unix)]
 mod renegotiation;
 mod shared;

@@ -1,15 +1,32 @@
 //! Clients over Streamable HTTP (2025-03-26 to 2026-07-28), with the fallback to HTTP+SSE of 2024-11-05.
 //!
 //! [`HttpEndpoint`] names a server and connects a client to it.
+//!
+//! # Proxies and certificates
+//!
+//! Requests take the proxies of the environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` ([`Proxy::from_env`]).
+//! The local machine is reached directly. [`HyperOptions::proxy`] sets another proxy, or none ([`Proxy::none`]).
+//! [`HyperOptions::trust_pem`] adds certificates to those that the system trusts, and
+//! [`HyperOptions::client_certificate_pem`] sets the certificate of the client for servers that ask for one (mutual TLS), which no
+//! proxy is shown. A request that fails at its proxy is a [`ProxyError`], which names the proxy and the variable.
+//!
+//! A proxy resolves names itself, so that a check of addresses in the client says nothing about where a request ends. URLs that
+//! somebody else has chosen are therefore requested with [`HyperOptions::only_addresses`]: the proxy then gets a checked address
+//! instead of a name.
 
+mod connector;
 mod exchange;
 mod legacy;
+mod options;
 mod post;
+mod proxy;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod send;
 mod streamable;
 mod target;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +42,13 @@ use tokio::task::JoinHandle;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::ReqwestClient;
+pub use connector::BlockedAddress;
+pub use options::HyperOptions;
+pub use proxy::{Proxy, ProxyError};
 pub use send::{HttpBody, HttpClient, HttpClientError, HttpFuture, HyperClient};
 pub use target::InvalidTarget;
+#[cfg(feature = "tls")]
+pub use tls::{CertificateFileError, CertificateFiles, InvalidCertificate};
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;
 
