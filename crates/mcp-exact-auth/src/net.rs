@@ -1,23 +1,14 @@
 //! HTTP connections to URLs from metadata: TLS with the system's root certificates, and no connections to disallowed
-//! addresses, even after name resolution.
+//! addresses, even after name resolution or through a proxy.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Uri};
-use http_body_util::{BodyExt, Full};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
-use hyper_util::rt::TokioExecutor;
-use mcp_exact_transport::http::client::{HttpBody, HttpClient, HttpClientError, HttpFuture};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
-use tower_service::Service;
+use http_body_util::BodyExt;
+use mcp_exact_transport::http::client::{
+    BlockedAddress, HttpBody, HttpClient, HttpClientError, HttpFuture, HyperClient, HyperOptions,
+};
 
 /// Maximum size of a response body in bytes.
 const MAX_BODY_BYTES: usize = 1 << 20;
@@ -42,6 +33,16 @@ impl AllowedAddresses {
         }
         let may_be_private = !address.is_unspecified() && !address.is_multicast();
         is_public(address) || (self.allows_private && may_be_private)
+    }
+
+    /// Returns true if connections to an address of a host are allowed. Ports on loopback are checked with the URL, whose host says
+    /// that it is on loopback: other names do not lead there.
+    fn is_allowed_for(self, host: &str, address: IpAddr) -> bool {
+        let is_hidden = !self.allows_private
+            && address.to_canonical().is_loopback()
+            && !is_localhost(host)
+            && host.parse::<IpAddr>().is_err();
+        self.is_allowed(address) && !is_hidden
     }
 
     /// Checks a URL before a request; the error is the rule that the URL violates. Host names are checked after name
@@ -121,11 +122,6 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Error for a name that resolves only to disallowed addresses.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` resolves to a private or reserved address")]
-struct BlockedName(String);
-
 /// Error for a URL that violates a rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -141,12 +137,25 @@ pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option
         if let Some(BlockedUrl(rule)) = cause.downcast_ref() {
             return Some(((*rule).to_owned(), *rule == PRIVATE_ADDRESS));
         }
-        if cause.is::<BlockedName>() {
-            return Some((cause.to_string(), true));
+        if let Some(blocked) = cause.downcast_ref::<BlockedAddress>() {
+            return Some((describe_blocked(blocked), true));
         }
         error = cause.source();
     }
     None
+}
+
+/// Describes why no connection is made to a host.
+fn describe_blocked(blocked: &BlockedAddress) -> String {
+    match blocked {
+        BlockedAddress::Host(host) => {
+            format!("`{host}` resolves to a private or reserved address")
+        }
+        BlockedAddress::ByProxy(host) => format!(
+            "`{host}` does not resolve here, and the proxy may resolve it to a private or reserved address"
+        ),
+        blocked => blocked.to_string(),
+    }
 }
 
 /// Formats an error and its causes as one string.
@@ -175,96 +184,33 @@ pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientErr
     Ok(whole.freeze())
 }
 
-/// Resolver that returns only the allowed addresses of a name, so that each connection uses an address that was
-/// checked.
-#[derive(Clone)]
-struct CheckedResolver {
-    /// Resolver of the system.
-    resolver: GaiResolver,
-    /// Allowed addresses.
-    addresses: AllowedAddresses,
-}
-
-impl Service<Name> for CheckedResolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = HttpClientError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.resolver.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let (addresses, host) = (self.addresses, name.as_str().to_owned());
-        let resolved = self.resolver.call(name);
-        Box::pin(async move {
-            let all: Vec<SocketAddr> = resolved.await?.collect();
-            let has_any = !all.is_empty();
-            // Ports on loopback are checked with the URL, whose name says that it is on loopback.
-            let is_hidden = |address: IpAddr| {
-                !addresses.allows_private
-                    && address.to_canonical().is_loopback()
-                    && !is_localhost(&host)
-            };
-            let allowed = all
-                .into_iter()
-                .filter(|address| addresses.is_allowed(address.ip()) && !is_hidden(address.ip()));
-            let allowed: Vec<SocketAddr> = allowed.collect();
-            if has_any && allowed.is_empty() {
-                Err(BlockedName(host).into())
-            } else {
-                Ok(allowed.into_iter())
-            }
-        })
-    }
-}
-
-/// Connector that resolves names to allowed addresses only.
-type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
-
-/// HTTP client whose connector enforces the address rules.
+/// HTTP client whose connections are made to allowed addresses only, through a proxy too.
+///
+/// A proxy gets a checked address instead of a name. If private addresses are allowed, it gets the name, because the application
+/// trusts the network: the proxy decides then.
 pub(crate) struct CheckedClient {
-    /// Client with the checked connector.
-    client: Client<Connector, Full<Bytes>>,
+    /// Client with the checked connections.
+    client: HyperClient,
     /// Allowed addresses.
     addresses: AllowedAddresses,
 }
 
 impl CheckedClient {
-    /// Creates a client.
-    pub(crate) fn new(addresses: AllowedAddresses) -> Self {
-        let mut http = HttpConnector::new_with_resolver(CheckedResolver {
-            resolver: GaiResolver::new(),
-            addresses,
-        });
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(Duration::from_secs(10)));
-        let builder = HttpsConnectorBuilder::new().with_tls_config(system_tls_config());
-        let connector = builder.https_or_http().enable_http1().wrap_connector(http);
+    /// Creates a client. A client certificate of `options` is not presented, because it is for the MCP server.
+    pub(crate) fn new(addresses: AllowedAddresses, options: HyperOptions) -> Self {
+        let options = options
+            .without_client_certificate()
+            .only_addresses(move |host, address| addresses.is_allowed_for(host, address));
+        let options = if addresses.allows_private {
+            options.proxy_resolves_names()
+        } else {
+            options
+        };
         Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client: options.build(),
             addresses,
         }
     }
-}
-
-/// Returns a TLS configuration that trusts the system's root certificates, which are loaded once. If the system has no
-/// root certificates, HTTPS connections fail. The cryptography provider is set explicitly, because an application may
-/// link several providers without a default.
-fn system_tls_config() -> ClientConfig {
-    /// Root certificates of the system.
-    static ROOT_CERTIFICATES: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Arc::new(roots)
-    });
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has suites of TLS 1.2 and 1.3")
-        .with_root_certificates(Arc::clone(&*ROOT_CERTIFICATES))
-        .with_no_client_auth()
 }
 
 impl HttpClient for CheckedClient {
@@ -274,18 +220,16 @@ impl HttpClient for CheckedClient {
             self.addresses
                 .check_url(request.uri())
                 .map_err(BlockedUrl)?;
-            let response = self.client.request(request.map(Full::new)).await?;
-            let boxed = |body: hyper::body::Incoming| {
-                body.map_err(|error| Box::new(error) as HttpClientError)
-                    .boxed_unsync()
-            };
-            Ok(response.map(boxed))
+            self.client.send(request).await
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use mcp_exact_transport::http::client::Proxy;
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
 
     /// Rules that allow public addresses only.
@@ -373,7 +317,7 @@ mod tests {
     /// The check uses the resolved address, not the name.
     #[tokio::test]
     async fn resolved_addresses_are_checked() {
-        let client = CheckedClient::new(PUBLIC_ONLY);
+        let client = CheckedClient::new(PUBLIC_ONLY, HyperOptions::default());
         let request = Request::get("https://localhost:9/").body(Bytes::new());
         let sent = client.send(request.expect("a request")).await;
         let error = sent.map(drop).expect_err("it is blocked");
@@ -382,5 +326,39 @@ mod tests {
             "{}",
             error_with_causes(&*error)
         );
+    }
+
+    /// A proxy is never asked for a private address, nor for a name that cannot be checked.
+    #[tokio::test]
+    async fn proxies_resolve_no_unchecked_names() {
+        let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let proxy = proxy.expect("bound");
+        let url = format!("http://{}", proxy.local_addr().expect("an address"));
+        let options = || HyperOptions::default().proxy(Proxy::new(&url).expect("a URL"));
+        for url in [
+            "https://localhost:9/",
+            "https://name.invalid/",
+            "https://10.0.0.1/",
+            "https://[::ffff:10.0.0.1]/",
+        ] {
+            let client = CheckedClient::new(PUBLIC_ONLY, options());
+            let request = Request::get(url).body(Bytes::new()).expect("a request");
+            let error = client.send(request).await.map(drop).expect_err(url);
+            let (reason, is_private) = blocking_rule(&*error).expect("it is blocked");
+            assert!(is_private, "{reason}");
+        }
+        // In a trusted network, the proxy gets the name.
+        let client = CheckedClient::new(ALLOW_ALL, options());
+        let request = Request::get("https://name.invalid/").body(Bytes::new());
+        let asked = async {
+            let (mut stream, _) = proxy.accept().await.expect("a connection");
+            let mut line = [0; 24];
+            stream.read_exact(&mut line).await.expect("bytes");
+            String::from_utf8_lossy(&line).into_owned()
+        };
+        let sent = client.send(request.expect("a request"));
+        let (line, sent) = tokio::join!(asked, sent);
+        assert!(line.starts_with("CONNECT name.invalid:443"), "{line}");
+        sent.map(drop).expect_err("the proxy closes");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
-use mcp_exact_transport::http::client::HttpClient;
+use mcp_exact_transport::http::client::{HttpClient, HyperOptions};
 use url::Url;
 
 use super::error::{OAuthError, OAuthRemedy};
@@ -44,11 +44,13 @@ impl MetadataClient {
     pub(crate) fn new(
         gate: UrlGate,
         client: Option<Arc<dyn HttpClient>>,
+        options: &HyperOptions,
         revision: Option<HeaderValue>,
         deadline: Duration,
     ) -> Self {
         Self {
-            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(gate.addresses))),
+            client: client
+                .unwrap_or_else(|| Arc::new(CheckedClient::new(gate.addresses, options.clone()))),
             gate,
             revision,
             deadline,

@@ -157,6 +157,7 @@ impl Flow {
             metadata_client: MetadataClient::new(
                 gate,
                 options.http.clone(),
+                &options.http_options,
                 revision,
                 options.timeout,
             ),

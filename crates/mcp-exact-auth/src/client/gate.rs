@@ -1,6 +1,7 @@
 //! URL filter that prevents server-side request forgery by metadata of a malicious server.
 //!
-//! URLs are checked before a request; addresses are checked in the connector, after name resolution.
+//! URLs are checked before a request; addresses are checked in the connector, after name resolution. A proxy gets a checked
+//! address instead of a name, because it would resolve the name a second time.
 
 use std::net::IpAddr;
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_transport::http::client::HttpClient;
+use mcp_exact_transport::http::client::{HttpClient, HyperOptions};
 
 use super::agent::{Browser, UserAgent};
 use super::key::SigningKey;
@@ -147,6 +147,8 @@ pub struct OAuth {
     pub(crate) agent: Arc<dyn UserAgent>,
     /// HTTP client for metadata and authorization servers; `None` for the default client.
     pub(crate) http: Option<Arc<dyn HttpClient>>,
+    /// Settings of the default client.
+    pub(crate) http_options: HyperOptions,
     /// Revision in the `MCP-Protocol-Version` header of requests for metadata.
     pub(crate) revision: Option<String>,
     /// Maximum duration of a request.
@@ -178,6 +180,7 @@ impl OAuth {
             account: String::new(),
             agent: Arc::new(Browser::default()),
             http: None,
+            http_options: HyperOptions::default(),
             revision: None,
             timeout: Duration::from_secs(30),
         }
@@ -412,8 +415,19 @@ impl OAuth {
         self
     }
 
-    /// Sets the HTTP client for metadata and authorization servers. The client must reject private addresses itself
-    /// after name resolution; URLs are checked before.
+    /// Sets proxies and trusted certificates for requests to metadata and authorization servers; by default the proxies of the
+    /// environment, and the certificates of the system. The rules about addresses hold with a proxy too: names are resolved and
+    /// checked here, and the proxy gets the address (`CONNECT`), so that it cannot resolve the name to another one. With
+    /// [`allow_private_addresses`](Self::allow_private_addresses) it gets the name. A client certificate is not presented:
+    /// it is for the MCP server, which has chosen these URLs.
+    pub fn http_options(mut self, options: HyperOptions) -> Self {
+        self.http_options = options;
+        self
+    }
+
+    /// Sets the HTTP client for metadata and authorization servers, instead of that of [`http_options`](Self::http_options). The
+    /// client must reject private addresses itself after name resolution, and not leave names to a proxy; URLs are checked
+    /// before.
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.http = Some(client);
         self

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use mcp_exact_transport::http::client::HttpClient;
+use mcp_exact_transport::http::client::{HttpClient, HyperOptions};
 
 use super::access::TokenError;
 use crate::metadata::{MetadataResponse, ServerMetadata, parse_metadata_response};
@@ -56,7 +56,9 @@ impl IssuerClient {
             allows_plain_http: false,
         };
         Self {
-            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(addresses))),
+            client: client.unwrap_or_else(|| {
+                Arc::new(CheckedClient::new(addresses, HyperOptions::default()))
+            }),
             addresses,
         }
     }
