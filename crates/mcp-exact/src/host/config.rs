@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -12,7 +13,9 @@ use serde::Deserialize;
 use crate::client::{Client, ClientError, Connect};
 use crate::decode;
 use crate::link::{Json, Revision};
-use crate::transport::http::client::{HttpEndpoint, HttpTransport};
+#[cfg(feature = "tls")]
+use crate::transport::http::client::CertificateFiles;
+use crate::transport::http::client::{HttpEndpoint, HttpTransport, HyperOptions};
 use crate::transport::http::is_protocol_header;
 use crate::transport::{INHERITED_ENV, ServerCommand};
 
@@ -64,6 +67,14 @@ pub struct ServerEntry {
     pub url: Option<String>,
     /// Headers of every HTTP request.
     pub headers: BTreeMap<String, String>,
+    /// File in PEM format with certificates that are trusted for the URL besides those of the system.
+    pub ca: Option<String>,
+    /// File in PEM format with the certificate that the client presents to the URL, and its intermediate certificates.
+    #[serde(rename = "client-cert", alias = "clientCert")]
+    pub client_cert: Option<String>,
+    /// File in PEM format with the private key of `client_cert`.
+    #[serde(rename = "client-key", alias = "clientKey")]
+    pub client_key: Option<String>,
     /// True if the server must not be connected.
     pub disabled: bool,
     /// The only revision that is offered to the server; all of them if it is missing.
@@ -133,6 +144,16 @@ impl ServerEntry {
         self.resolve_address(|name| std::env::var(name).ok())
     }
 
+    /// Returns the settings of connections to the URL: proxies of the environment, and certificates of `ca`, `client_cert` and
+    /// `client_key`, whose files are read once, here.
+    ///
+    /// # Errors
+    /// [`ClientError::Config`] for a file that cannot be read or used, for one of two files that belong together, and without the
+    /// feature `tls`.
+    pub fn http_options(&self) -> Result<HyperOptions, ClientError> {
+        self.resolve_http_options(&|name| std::env::var(name).ok())
+    }
+
     /// Creates the client builder for the server.
     pub(super) fn connect(&self) -> Result<Connect, ClientError> {
         let mut connect = match self.address()? {
@@ -196,6 +217,10 @@ impl ServerEntry {
     ) -> Result<ServerAddress, ClientError> {
         let expand = |text: &String| expand_with(text, &variable).map_err(ClientError::Config);
         match (&self.command, &self.url) {
+            (Some(_), None) if self.has_certificates() => {
+                let message = "`ca`, `client-cert` and `client-key` are for servers with a `url`";
+                Err(ClientError::Config(message.to_owned()))
+            }
             (Some(command), None) => {
                 let mut command = ServerCommand::new(expand(command)?);
                 for argument in &self.args {
@@ -229,6 +254,10 @@ impl ServerEntry {
                         .map_err(|error| invalid(error.to_string()))?;
                     endpoint = endpoint.header(header, value);
                 }
+                if self.has_certificates() {
+                    let options = self.resolve_http_options(&variable)?;
+                    endpoint = endpoint.client(Arc::new(options.build()));
+                }
                 let endpoint = endpoint.transport(self.transport()?);
                 Ok(ServerAddress::Http(endpoint))
             }
@@ -237,6 +266,47 @@ impl ServerEntry {
                 Err(ClientError::Config(message.to_owned()))
             }
         }
+    }
+
+    /// Returns true if the entry names files of certificates.
+    fn has_certificates(&self) -> bool {
+        let files = [&self.ca, &self.client_cert, &self.client_key];
+        files.into_iter().any(Option::is_some)
+    }
+
+    /// Returns the settings of connections; `variable` looks up environment variables.
+    #[cfg(feature = "tls")]
+    fn resolve_http_options(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<HyperOptions, ClientError> {
+        let path = |file: &Option<String>| match file {
+            Some(file) => expand_with(file, variable).map(|file| Some(file.into())),
+            None => Ok(None),
+        };
+        let files = || {
+            Ok(CertificateFiles {
+                ca: path(&self.ca)?,
+                client_cert: path(&self.client_cert)?,
+                client_key: path(&self.client_key)?,
+            })
+        };
+        let files = files().map_err(ClientError::Config)?;
+        let options = HyperOptions::default().certificate_files(&files);
+        options.map_err(|error| ClientError::Config(error.to_string()))
+    }
+
+    /// Returns the settings of connections; an error for certificates, which this build cannot use.
+    #[cfg(not(feature = "tls"))]
+    fn resolve_http_options(
+        &self,
+        _: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<HyperOptions, ClientError> {
+        if self.has_certificates() {
+            let message = "`ca`, `client-cert` and `client-key` need the feature `tls`";
+            return Err(ClientError::Config(message.to_owned()));
+        }
+        Ok(HyperOptions::default())
     }
 
     /// Returns the HTTP transport that the member `type` selects.
@@ -343,6 +413,32 @@ mod tests {
         for entry in ServerEntry::parse_all(file).expect("entries").values() {
             let shown = format!("{entry:?}");
             assert!(!shown.contains("s3cret"), "{shown}");
+        }
+    }
+
+    /// Files of certificates belong to a URL, and to each other.
+    #[test]
+    fn certificates_need_their_keys() {
+        let error = |members: &str| {
+            let file = format!(r#"{{"mcpServers":{{"a":{{{members}}}}}}}"#);
+            let servers = ServerEntry::parse_all(&file).expect("a configuration");
+            let entry = servers["a"].as_ref().expect("an entry");
+            entry.address().expect_err(members).to_string()
+        };
+        assert_eq!(
+            error(r#""command":"x","clientCert":"c.pem""#),
+            "`ca`, `client-cert` and `client-key` are for servers with a `url`"
+        );
+        if cfg!(feature = "tls") {
+            assert_eq!(
+                error(r#""url":"https://h/","client-cert":"c.pem""#),
+                "client-key: required besides `client-cert`"
+            );
+            let words = error(r#""url":"https://h/","ca":"${NO_SUCH:-/no/such}.pem""#);
+            assert!(
+                words.starts_with("ca \"/no/such.pem\": cannot read the file: "),
+                "{words}"
+            );
         }
     }
 

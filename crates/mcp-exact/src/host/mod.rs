@@ -458,7 +458,7 @@ impl HostBuilder {
     /// Adds the servers of a configuration file in the common format: an object `mcpServers` (or `servers`) whose
     /// entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and
     /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped. `revision`, `timeout` (in
-    /// seconds), `message-bytes` and `max-pages` are those of [`ServerEntry`].
+    /// seconds), `message-bytes`, `max-pages`, `ca`, `client-cert` and `client-key` are those of [`ServerEntry`].
     ///
     /// An invalid entry is a [failure](Host::failures) of the server that it describes, and does not affect other
     /// servers.
