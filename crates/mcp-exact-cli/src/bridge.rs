@@ -352,6 +352,14 @@ struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Combines the command line with the configuration file; the command line overrides the file.
     fn from_arguments(arguments: &'a Arguments) -> anyhow::Result<Self> {
+        if arguments.config.is_some()
+            && let Some(option) = arguments.settings.certificate_option()
+        {
+            let key = option.trim_start_matches('-');
+            bail!(
+                "{option} is for a server of the command line; write `{key}` into its entry in the file"
+            );
+        }
         let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
             None => Default::default(),

@@ -200,6 +200,14 @@ struct Server {
     url: Option<String>,
     /// HTTP headers of each request to the URL.
     headers: BTreeMap<String, String>,
+    /// File of certificates that are trusted for the URL besides those of the system.
+    ca: Option<String>,
+    /// File of the certificate that the gateway presents to the URL.
+    #[serde(rename = "client-cert")]
+    client_cert: Option<String>,
+    /// File of the private key of that certificate.
+    #[serde(rename = "client-key")]
+    client_key: Option<String>,
     /// Transport that the entry names, such as `stdio` or `http`.
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -250,6 +258,9 @@ impl From<Server> for ServerEntry {
         entry.cwd = server.cwd;
         entry.url = server.url;
         entry.headers = server.headers;
+        entry.ca = server.ca;
+        entry.client_cert = server.client_cert;
+        entry.client_key = server.client_key;
         entry.kind = server.kind;
         entry.disabled = server.disabled;
         entry.revision = server.revision;
@@ -536,6 +547,7 @@ fn with_credentials(
         bail!("`oauth` and the header Authorization exclude each other: remove one");
     }
     let oauth = oauth.oauth(|text| Ok(expand_variables(text)?))?;
+    let oauth = oauth.http_options(entry.http_options()?);
     with_oauth_client(endpoint, oauth, Names::Keys)
 }
 

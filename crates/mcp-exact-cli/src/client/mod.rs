@@ -7,6 +7,8 @@ mod answer;
 #[cfg(feature = "oauth")]
 pub mod authorization;
 pub mod call;
+#[cfg(feature = "oauth")]
+pub mod certificates;
 pub mod inspect;
 pub mod listen;
 pub mod memory;
@@ -16,6 +18,8 @@ pub mod session;
 mod tap;
 #[cfg(feature = "http")]
 mod trace;
+#[cfg(feature = "http")]
+mod url;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -26,8 +30,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use mcp_exact::transport::ServerCommand;
-#[cfg(feature = "http")]
-use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
+#[cfg(feature = "bridge")]
+use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{
     Client, ClientError, Connect, LogMessage, MessageBudget, NegotiationError, Repair, RepairRule,
     RepairedMessage, Revision, Tolerance,
@@ -99,6 +103,9 @@ pub struct Settings {
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: authorization::Authorization,
+    #[cfg(feature = "oauth")]
+    #[command(flatten)]
+    certificates: certificates::Certificates,
     /// Folder of the server's process: that of a configured server.
     #[arg(skip)]
     folder: Option<PathBuf>,
@@ -413,88 +420,12 @@ impl Settings {
         )
     }
 
-    /// Starts to build a connection to a URL.
-    #[cfg(feature = "http")]
-    fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
-        let connect = Client::http(self.create_endpoint(url)?);
-        #[cfg(feature = "oauth")]
-        if !self.has_credentials() {
-            return Ok(connect.oauth(self.authorization.oauth()?));
-        }
-        Ok(connect)
-    }
-
-    /// Creates the endpoint of a URL, with OAuth unless `--header` sets credentials.
-    #[cfg(all(feature = "bridge", feature = "oauth"))]
-    fn authorized_endpoint(&self, url: &str, has_input: bool) -> anyhow::Result<HttpEndpoint> {
-        let endpoint = self.create_endpoint(url)?;
-        if self.has_credentials() {
-            return Ok(endpoint);
-        }
-        let oauth = if has_input {
-            self.authorization.oauth()?
-        } else {
-            self.authorization.oauth_without_input()?
-        };
-        authorization::with_oauth_client(endpoint, oauth, authorization::Names::Options)
-    }
-
-    /// Creates the endpoint of a URL without OAuth, which this build does not support.
-    #[cfg(all(feature = "bridge", not(feature = "oauth")))]
-    fn authorized_endpoint(&self, url: &str, _: bool) -> anyhow::Result<HttpEndpoint> {
-        self.create_endpoint(url)
-    }
-
-    /// Returns true if `--header` sets an `Authorization` header, so that no OAuth flow is started.
-    #[cfg(feature = "oauth")]
-    fn has_credentials(&self) -> bool {
-        let mut names = self
-            .header
-            .iter()
-            .filter_map(|header| header.split(':').next());
-        names.any(|name| name.trim().eq_ignore_ascii_case("Authorization"))
-    }
-
-    /// Creates the endpoint of a URL, with the headers of the command line and, with `--trace`, an HTTP client that
-    /// prints messages.
-    #[cfg(feature = "http")]
-    fn create_endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
-        if url.starts_with("https:") && !cfg!(feature = "oauth") {
-            bail!("this program was built without HTTPS; install it with the feature `full`");
-        }
-        let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
-        for header in &self.header {
-            let (name, value) = header
-                .split_once(':')
-                .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
-            let name: http::HeaderName = name.trim().parse().context("no name of a header")?;
-            let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
-            if mcp_exact::transport::http::is_protocol_header(&name) {
-                bail!(
-                    "--header: the program sets the header `{name}` of the protocol itself; leave it out"
-                );
-            }
-            endpoint = endpoint.header(name, value);
-        }
-        // Unless the user allows more, a server that does not accept the connection is given up before the negotiation is.
-        let limit = self.given_timeout().unwrap_or(Duration::from_secs(10));
-        let client = trace::CountedClient {
-            client: HyperClient::new(limit),
-            _held: self.connections.add(),
-        };
-        endpoint = if self.trace || self.sent_lists.is_kept() {
-            let lists = self.sent_lists.clone();
-            endpoint.client(Arc::new(trace::TracingClient::new(
-                client, self.trace, lists,
-            )))
-        } else {
-            endpoint.client(Arc::new(client))
-        };
-        Ok(endpoint)
-    }
-
     /// Returns the command that starts the server; with `--trace`, its messages are printed.
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
+        #[cfg(feature = "oauth")]
+        if let Some(option) = self.certificates.first_option() {
+            bail!("a command gets no HTTP requests; leave `{option}` out");
+        }
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = ServerCommand::new(program).args(arguments);
         if self.trace || self.sent_lists.is_kept() {
@@ -582,7 +513,7 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ),
         ClientError::Negotiation(_) | ClientError::Connect(_) => {
             let words = error.to_string();
-            match remedy_of_scheme(&words) {
+            match remedy_of_connection(&words) {
                 Some(remedy) => anyhow!("{words}; {remedy}"),
                 None if matches!(error, ClientError::Connect(_)) => anyhow!(words),
                 None => anyhow!(
@@ -610,8 +541,9 @@ fn remedy_of_output(printed: &str) -> String {
     }
 }
 
-/// Returns what to write instead of the scheme of a URL, if the words of an error show that it is the wrong one.
-pub fn remedy_of_scheme(words: &str) -> Option<&'static str> {
+/// Returns what to write instead of the scheme of a URL, if the words of an error show that it is the wrong one, or the options that
+/// the server demands.
+pub fn remedy_of_connection(words: &str) -> Option<&'static str> {
     let is_plain = ["corrupt message", "InvalidContentType"];
     let is_tls = [
         "invalid HTTP version parsed",
@@ -622,6 +554,8 @@ pub fn remedy_of_scheme(words: &str) -> Option<&'static str> {
         Some("the port speaks no TLS: write http:// instead of https://")
     } else if is_tls.iter().any(|part| words.contains(part)) {
         Some("the port speaks TLS: write https:// instead of http://")
+    } else if words.contains("asks for a client certificate, and none is set") {
+        Some("give one by --client-cert and --client-key")
     } else {
         None
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
-use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
+use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperOptions};
 use mcp_exact::transport::sse::{Decoded, Decoder};
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Value, json};
@@ -111,8 +111,8 @@ impl Exchange {
 }
 
 impl Target {
-    /// Creates a target from a URL and headers of the form `Name: value`.
-    pub fn new(url: &str, headers: &[String]) -> anyhow::Result<Self> {
+    /// Creates a target from a URL, headers of the form `Name: value` and settings of connections.
+    pub fn new(url: &str, headers: &[String], options: HyperOptions) -> anyhow::Result<Self> {
         let mut map = HeaderMap::new();
         for header in headers {
             let (name, value) = header
@@ -128,7 +128,7 @@ impl Target {
         Ok(Self {
             url: url.to_owned(),
             headers: map,
-            client: Arc::new(HyperClient::default()),
+            client: Arc::new(options.build()),
             error: Mutex::new(None),
             runtime: Mutex::new(runtime),
         })
@@ -158,7 +158,7 @@ impl Target {
     pub fn fail(&self, error: &HttpClientError) -> anyhow::Error {
         let words = describe_authorization(error).unwrap_or_else(|| {
             let words = describe_chain(&**error);
-            let remedy = crate::client::remedy_of_scheme(&words);
+            let remedy = crate::client::remedy_of_connection(&words);
             let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
             format!("cannot reach {}: {words}{remedy}", self.url)
         });

@@ -78,6 +78,9 @@ pub struct Arguments {
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: crate::client::authorization::Authorization,
+    #[cfg(feature = "oauth")]
+    #[command(flatten)]
+    certificates: crate::client::certificates::Certificates,
     /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
@@ -152,14 +155,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     let named = crate::process::resolve(&arguments.server)?;
     let Some(url) = server_address::parse_url(&named.words)? else {
+        #[cfg(feature = "oauth")]
+        if let Some(option) = arguments.certificates.first_option() {
+            anyhow::bail!("a command gets no HTTP requests; leave `{option}` out");
+        }
         return Ok(Server::Command(named.words));
     };
     #[cfg(feature = "http")]
     {
         let headers = [named.headers.as_slice(), &arguments.header].concat();
-        let target = http::Target::new(url, &headers)?;
+        let options = mcp_exact::transport::http::client::HyperOptions::default();
         #[cfg(feature = "oauth")]
-        let target = target.authorize(arguments.authorization.oauth()?)?;
+        let options = arguments.certificates.read(options)?;
+        let target = http::Target::new(url, &headers, options.clone())?;
+        #[cfg(feature = "oauth")]
+        let target = target.authorize(arguments.authorization.oauth()?.http_options(options))?;
         let target = std::sync::Arc::new(target);
         let is_sse = sse::is_sse_url(url);
         Ok(if is_sse {

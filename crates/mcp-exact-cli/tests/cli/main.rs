@@ -13,6 +13,8 @@ mod bridge_processes;
 mod check;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+mod connections;
 mod convert;
 mod convert_jsonl;
 mod convert_message;
