@@ -9,4 +9,5 @@ mod refresh;
 mod resource;
 mod secrets;
 mod server;
+mod specification;
 mod third_party;

@@ -13,7 +13,48 @@ use toml::{Table, Value};
 /// Valid roles of a requirement.
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
 /// Valid levels of a requirement (RFC 2119).
-const LEVELS: [&str; 2] = ["MUST", "MUST NOT"];
+const LEVELS: [&str; 4] = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"];
+/// Those whose duty a requirement without a test can be: the beginning of its reason.
+const PARTIES: [&str; 9] = [
+    "host",
+    "client program",
+    "server program",
+    "program that runs the tasks",
+    "authorization server",
+    "operator",
+    "author of an OAuth proxy",
+    "author of an intermediary",
+    "author of a transport",
+];
+/// Prefixes of the names of tests, each with the folders that contain the tests.
+const TEST_FOLDERS: [(&str, &[&str]); 7] = [
+    ("session", &["tests/session/tests/session"]),
+    ("unit", &["crates/mcp-exact-session/src"]),
+    (
+        "transport",
+        &[
+            "tests/transport/tests/transport",
+            "crates/mcp-exact-transport/src",
+        ],
+    ),
+    ("auth", &["tests/auth/tests/auth", "crates/mcp-exact-auth/src"]),
+    (
+        "library",
+        &[
+            "crates/mcp-exact/tests/it",
+            "crates/mcp-exact/tests/features",
+            "crates/mcp-exact/src",
+        ],
+    ),
+    (
+        "bridge",
+        &["crates/mcp-exact-bridge/tests/bridge", "crates/mcp-exact-bridge/src"],
+    ),
+    (
+        "program",
+        &["crates/mcp-exact-cli/tests/cli", "crates/mcp-exact-cli/src"],
+    ),
+];
 /// Valid keys of a requirement in `docs/requirements.toml`.
 const COLUMNS: [&str; 9] = [
     "id",
@@ -45,7 +86,7 @@ struct Requirement {
     tests: Vec<String>,
     /// Entry points that the tests of the requirement use.
     entrances: Vec<String>,
-    /// Reason why no test proves the requirement; empty if there are tests.
+    /// Whose duty the requirement is, and why, if no test proves it; empty if there are tests.
     reason: String,
 }
 
@@ -115,6 +156,9 @@ fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> 
         match (row.tests.is_empty(), row.reason.trim().is_empty()) {
             (true, true) => fault("neither a test nor a reason".to_owned()),
             (false, false) => fault("a reason although a test proves it".to_owned()),
+            (true, false) if !names_a_party(&row.reason) => {
+                fault("the reason does not say whose duty it is".to_owned());
+            }
             _ => {}
         }
         for test in row.tests.iter().filter(|test| !known.contains(*test)) {
@@ -151,29 +195,30 @@ fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> 
     faults
 }
 
+/// Returns true if a reason begins with whose duty the requirement is, and goes on with an explanation.
+fn names_a_party(reason: &str) -> bool {
+    let party = reason.strip_prefix("duty of the ").unwrap_or_default();
+    PARTIES.iter().any(|known| {
+        let rest = party.strip_prefix(known);
+        rest.and_then(|rest| rest.strip_prefix(": "))
+            .is_some_and(|why| !why.trim().is_empty())
+    })
+}
+
 /// Prefix of the names of the tests in this executable.
 const TEST_PREFIX: &str = "session::";
 
-/// Returns the names of the tests that requirements can list: `session::module::name` of this package,
-/// `unit::module::tests::name` of the session crate, and `transport::module::name` of the package that tests
-/// transports.
+/// Returns the names of the tests that requirements can list: the prefix of a folder in [`TEST_FOLDERS`], the modules below
+/// the folder, and the function.
 fn known_tests() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
-    collect_tests(
-        &repository_root().join("tests/session/tests/session"),
-        "session",
-        &mut known,
-    );
-    collect_tests(
-        &repository_root().join("crates/mcp-exact-session/src"),
-        "unit",
-        &mut known,
-    );
-    collect_tests(
-        &repository_root().join("tests/transport/tests/transport"),
-        "transport",
-        &mut known,
-    );
+    for (prefix, folders) in TEST_FOLDERS {
+        let before = known.len();
+        for folder in folders {
+            collect_tests(&repository_root().join(folder), prefix, &mut known);
+        }
+        assert!(known.len() > before, "{prefix}: no tests in {folders:?}");
+    }
     known
 }
 
@@ -194,7 +239,9 @@ fn collect_tests(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = std::fs::read_to_string(&path).expect("a source");
             let tests = tests_in(&source).into_iter();
-            known.extend(tests.map(|test| format!("{inner}::{test}")));
+            for test in tests.map(|test| format!("{inner}::{test}")) {
+                assert!(known.insert(test.clone()), "{test} is there twice");
+            }
         }
     }
 }
@@ -237,7 +284,18 @@ fn every_requirement_is_proved_or_explained() {
     let (rows, known) = (requirements(), known_tests());
     assert!(rows.len() > 300, "{} rows", rows.len());
     assert!(known.contains("session::lifecycle::handshake::server_confirms_requested_revision"));
-    assert!(known.contains("unit::frame::tests::end_line_and_split_line_agree"));
+    for test in [
+        "unit::frame::tests::end_line_and_split_line_agree",
+        "transport::sse::tests::fields_cannot_be_injected",
+        "auth::client::attacks_fail_with_an_error",
+        "auth::client::flow::redirect::tests::redirect_uris_are_safe",
+        "library::tasks::scopes::all_requests_require_the_scope",
+        "bridge::headers::tokens_of_clients_stay_in_the_bridge",
+        "program::ends::records_are_private",
+    ] {
+        assert!(known.contains(test), "{test} is not found");
+    }
+    assert!(!known.contains("auth::client::attacks_fail"));
     let faults = ledger_errors(&rows, &known);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -372,7 +430,11 @@ fn invalid_requirements_are_detected() {
     let a = good("A.a");
     for (from, to, words) in [
         ("[\"session::a::b\"]", "[]", "neither"),
-        ("reason = \"\"", "reason = \"r\"", "although"),
+        (
+            "reason = \"\"",
+            "reason = \"duty of the host: r\"",
+            "although",
+        ),
         ("session::a::b", "session::a::c", "no such test"),
         (
             "\"session::a::b\"",
@@ -387,7 +449,7 @@ fn invalid_requirements_are_detected() {
         ),
         ("[\"2024-11-05\", \"2025-11-25\"]", "[]", "no revision"),
         ("\"both\"", "\"host\"", "unknown role"),
-        ("\"MUST\"", "\"SHOULD\"", "unknown level"),
+        ("\"MUST\"", "\"MAY\"", "unknown level"),
         ("\"t\"", "\"\"", "no text"),
         ("A.a", "a", "AREA.name"),
     ] {
@@ -396,6 +458,17 @@ fn invalid_requirements_are_detected() {
             found.len() == 1 && found[0].contains(words),
             "{words}: {found:?}"
         );
+    }
+    let without_tests = a.replace("[\"session::a::b\"]", "[]");
+    for (reason, is_valid) in [
+        ("duty of the host: it draws", true),
+        ("duty of the session: it draws", false),
+        ("duty of the host", false),
+        ("duty of the host: ", false),
+        ("the session does no HTTP", false),
+    ] {
+        let found = check(&without_tests.replace("\"\"", &format!("{reason:?}")));
+        assert_eq!(found.is_empty(), is_valid, "{reason}: {found:?}");
     }
     assert!(check(&(good("A.b") + &a))[0].contains("does not come after"));
     assert!(check(&(a.clone() + &a))[0].contains("does not come after"));

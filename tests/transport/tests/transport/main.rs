@@ -9,6 +9,7 @@ mod floods;
 mod hardening;
 mod http;
 mod http2;
+mod ids;
 mod memory;
 mod peers;
 mod pings;

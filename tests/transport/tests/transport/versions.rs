@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use mcp_exact_tests_transport::echo;
-use mcp_exact_tests_transport::http::{INITIALIZE, respond};
+use mcp_exact_tests_transport::http::{INITIALIZE, respond, stateless_call};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
 use serde_json::{Value, json};
 
@@ -201,4 +201,25 @@ async fn unsupported_version_header_is_refused() {
             }
         }
     }
+}
+
+/// A server that supports only 2026-07-28 "SHOULD respond as follows: HTTP GET or DELETE to the MCP endpoint: respond with
+/// `405 Method Not Allowed`. An `Mcp-Session-Id` header on a request: ignore it, and do not mint or echo session IDs. A
+/// `Last-Event-ID` header: ignore it" (2026-07-28, `basic/transports/streamable-http`, "Earlier Streamable HTTP Revisions").
+#[tokio::test]
+async fn modern_servers_ignore_older_traffic() {
+    let service = service(&MODERN);
+    let older = [("mcp-session-id", "s-1"), ("last-event-id", "1-0")];
+    for method in ["GET", "DELETE"] {
+        for headers in [&[][..], &older] {
+            let (status, answer) = send(&service, method, headers, "").await;
+            assert_eq!(status, 405, "{method} {headers:?}: {answer}");
+        }
+    }
+    let (headers, body) = stateless_call(7, "echo", "heard");
+    let headers = headers.iter().map(|(name, value)| (*name, &**value));
+    let headers: Vec<_> = headers.chain(older).collect();
+    let (status, answer) = send(&service, "POST", &headers, &body).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["result"]["content"][0]["text"], "heard");
 }
