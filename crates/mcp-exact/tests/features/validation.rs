@@ -114,3 +114,67 @@ fn invalid_output_schemas_are_named() {
         "{error}"
     );
 }
+
+/// Builds a server with one tool that has this input schema; returns the problem of the schema.
+fn problem_of(schema: &str) -> Option<String> {
+    let tool = Tool::new("x").input_schema(object(schema));
+    let built = Server::builder("test", "1").tool(tool, || async { "" });
+    built.build().err().map(|error| error.to_string())
+}
+
+/// "Implementations MUST support at least 2020-12", the default dialect, and "MUST validate schemas according to their
+/// declared or default dialect. They MUST handle unsupported dialects gracefully by returning an appropriate error"
+/// (`basic`, "JSON Schema Usage").
+#[tokio::test]
+async fn schemas_are_validated_by_their_dialect() {
+    let pair = |dialect: &str, keyword: &str| {
+        object(&format!(
+            r#"{{{dialect}"type":"object","properties":{{"p":{{"type":"array","{keyword}":[{{"type":"integer"}}]}}}}}}"#
+        ))
+    };
+    let draft_7 = r#""$schema":"http://json-schema.org/draft-07/schema#","#;
+    let newest = r#""$schema":"https://json-schema.org/draft/2020-12/schema","#;
+    for (dialect, keyword) in [
+        ("", "prefixItems"),
+        (newest, "prefixItems"),
+        (draft_7, "items"),
+    ] {
+        let tool = Tool::new("first").input_schema(pair(dialect, keyword));
+        let server = Server::builder("test", "1").tool(tool, || async { "called" });
+        let server = server.build().expect("a valid schema");
+        let client = Client::in_memory(&server).await.expect("connected");
+        for (arguments, expected) in [
+            (r#"{"p":[1]}"#, "called"),
+            (r#"{"p":["a"]}"#, "invalid arguments at \"/p/0\""),
+        ] {
+            let result = client.call_tool("first", &object(arguments)).await;
+            let text = result.expect("a result").text();
+            assert!(text.starts_with(expected), "{dialect} {keyword}: {text}");
+        }
+    }
+    // A list in `items` is valid in draft 7 alone.
+    let error = problem_of(&pair("", "items").to_string()).expect("another dialect");
+    assert!(error.contains("input schema"), "{error}");
+    let unknown = r#"{"$schema":"https://schemas.example/mine","type":"object"}"#;
+    let error = problem_of(unknown).expect("an unknown dialect");
+    assert!(error.contains("https://schemas.example/mine"), "{error}");
+}
+
+/// "Implementations MUST NOT automatically dereference `$ref` values that resolve to network URIs" (2026-07-28, `basic`,
+/// "`$ref` Resolution"): a schema with such a reference is refused, and nothing is fetched.
+#[tokio::test]
+async fn network_references_are_not_fetched() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    for member in ["$ref", "$dynamicRef"] {
+        let schema = format!(
+            r#"{{"type":"object","properties":{{"p":{{"{member}":"http://{address}/schema.json"}}}}}}"#
+        );
+        let error = problem_of(&schema).expect("it is not fetched");
+        assert!(error.contains(&address.to_string()), "{error}");
+    }
+    tokio::task::yield_now().await;
+    let accepted = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await;
+    assert!(accepted.is_err(), "nobody connected");
+}

@@ -1,5 +1,7 @@
 //! Authorization tests: clients and resource servers with malicious peers.
 
+#[cfg(target_os = "linux")]
+mod browser;
 mod choices;
 mod client;
 mod insecure;

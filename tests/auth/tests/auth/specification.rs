@@ -90,7 +90,10 @@ impl Documents {
             "/register" => match self.registration_error {
                 Some(error) => {
                     let description = "localhost is not allowed here";
-                    respond_json(400, &json!({"error": error, "error_description": description}))
+                    respond_json(
+                        400,
+                        &json!({"error": error, "error_description": description}),
+                    )
                 }
                 None => respond_json(201, &json!({"client_id": "c"})),
             },
@@ -103,7 +106,10 @@ impl Documents {
             "/token" => {
                 *token = (token.0 + 1, true);
                 let issued = format!("token-{}", token.0);
-                respond_json(200, &json!({"access_token": issued, "token_type": "Bearer"}))
+                respond_json(
+                    200,
+                    &json!({"access_token": issued, "token_type": "Bearer"}),
+                )
             }
             path if path == self.resource => {
                 let resource = at("/mcp").replacen("http", self.scheme, 1);
@@ -371,7 +377,8 @@ async fn issuers_are_compared_as_text() {
         let authority = Authority::start(deviations).await;
         let iss = encode(&spelling(&authority.server.url));
         let agent = ReplacedRedirect(Arc::new(move |query| {
-            let told = "error=leaked&error_description=leaked&error_uri=https%3A%2F%2Fleaked.example";
+            let told =
+                "error=leaked&error_description=leaked&error_uri=https%3A%2F%2Fleaked.example";
             match query.split_once("&state=") {
                 Some((_, state)) if is_error => format!("{told}&state={state}&iss={iss}"),
                 _ => format!("{query}&iss={iss}"),
