@@ -131,6 +131,11 @@ impl ClientHandler for EventHandler {
                 let reports = &events.handlers.repairs;
                 reports.report(&repaired.method, repaired.repairs);
             }
+            // "Clients SHOULD log a warning when rejecting a tool definition, including the tool name and the reason for rejection"
+            // (2026-07-28, `basic/transports/streamable-http`, "Schema Extension").
+            ClientEvent::Violation(violation @ session::Violation::Tool { .. }) => {
+                tracing::warn!("{violation}");
+            }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
