@@ -1,7 +1,7 @@
 //! Rules of the specification that can be checked by observing messages, each with the sentence that states the rule.
 //!
-//! The ids of MUST rules are those of `docs/requirements.toml`, which contains no SHOULD requirements. Sentences are
-//! quotations; `[…]` marks an omission.
+//! The ids of MUST rules are those of `docs/requirements.toml`, which contains SHOULD requirements of some pages only.
+//! Sentences are quotations; `[…]` marks an omission.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 

@@ -37,7 +37,10 @@ const TEST_FOLDERS: [(&str, &[&str]); 7] = [
             "crates/mcp-exact-transport/src",
         ],
     ),
-    ("auth", &["tests/auth/tests/auth", "crates/mcp-exact-auth/src"]),
+    (
+        "auth",
+        &["tests/auth/tests/auth", "crates/mcp-exact-auth/src"],
+    ),
     (
         "library",
         &[
@@ -48,7 +51,10 @@ const TEST_FOLDERS: [(&str, &[&str]); 7] = [
     ),
     (
         "bridge",
-        &["crates/mcp-exact-bridge/tests/bridge", "crates/mcp-exact-bridge/src"],
+        &[
+            "crates/mcp-exact-bridge/tests/bridge",
+            "crates/mcp-exact-bridge/src",
+        ],
     ),
     (
         "program",
@@ -164,6 +170,12 @@ fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> 
         for test in row.tests.iter().filter(|test| !known.contains(*test)) {
             fault(format!("no such test: {test}"));
         }
+        for name in references(&row.reason) {
+            let is_row = rows.iter().any(|row| row.id == name);
+            if !is_row && !known.iter().any(|test| test.starts_with(name)) {
+                fault(format!("the reason refers to nothing: {name}"));
+            }
+        }
         let named: BTreeSet<&String> = row.tests.iter().collect();
         if named.len() < row.tests.len() {
             fault("a test is named twice".to_owned());
@@ -193,6 +205,13 @@ fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> 
         }
     }
     faults
+}
+
+/// Returns what a reason refers to in brackets: tests, modules of tests, and rows.
+fn references(reason: &str) -> impl Iterator<Item = &str> {
+    let bracketed = reason.split('(').skip(1);
+    let bracketed = bracketed.filter_map(|rest| rest.split(')').next());
+    bracketed.filter(|name| name.contains(['.', ':']) && !name.contains(' '))
 }
 
 /// Returns true if a reason begins with whose duty the requirement is, and goes on with an explanation.
@@ -462,6 +481,10 @@ fn invalid_requirements_are_detected() {
     let without_tests = a.replace("[\"session::a::b\"]", "[]");
     for (reason, is_valid) in [
         ("duty of the host: it draws", true),
+        ("duty of the host: it draws (session::a)", true),
+        ("duty of the host: it draws (session::x)", false),
+        ("duty of the host: it draws (A.a)", true),
+        ("duty of the host: it draws (A.b)", false),
         ("duty of the session: it draws", false),
         ("duty of the host", false),
         ("duty of the host: ", false),
