@@ -16,4 +16,5 @@ pub(crate) mod options;
 pub(crate) mod repairs;
 pub(crate) mod resource_uri;
 pub(crate) mod rules;
+pub(crate) mod server_uris;
 pub(crate) mod target;

@@ -30,9 +30,11 @@
 //! # Many servers
 //!
 //! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Names of tools and prompts start with
-//! the name of their server, as in `files__read`; [`Prefix`] changes this. Resources keep their URIs: a request for a
-//! URI is sent first to the server that lists the URI or a template with a matching prefix, and then to the other
-//! servers in turn, until a server has the resource. Lists have one page, whose cache lifetime is the shortest of all
+//! the name of their server, as in `files__read`; [`Prefix`] changes this. Pages of MCP Apps (`ui://`) and Skills (`skill://`)
+//! belong to one server, whose name is the authority of their URIs: `ui://files/page.html` is `ui://page.html` of the server
+//! `files`. Other resources keep their URIs: a request for a URI is sent first to the server that lists the URI or a
+//! template with a matching prefix (of several, to the one that was named first), and then to the other servers in turn, until a
+//! server has the resource. Lists have one page, whose cache lifetime is the shortest of all
 //! servers; `_meta` of the servers' own lists is omitted. While a server cannot be reached, its tools, prompts and
 //! resources are not listed and calls of them fail; the other servers remain available, and the bridge retries the
 //! connection periodically.

@@ -12,6 +12,7 @@ use crate::around::access::{self, Item};
 use crate::around::names::Kind;
 use crate::around::resource_uri::ResourceUri;
 use crate::around::rules::Rules;
+use crate::around::server_uris::ServerUris;
 use crate::around::target::{Target, missing_member, renamed};
 
 /// Rules for one request: those that apply when it arrives, until it ends.
@@ -61,20 +62,24 @@ impl Gate {
     }
 
     /// Admits a request to a server. If a rule is for the server and the principal, the URI of a resource is replaced by
-    /// its normal form, which the rules have seen.
+    /// its normal form, which the rules have seen. `uris` is the form in which the client knows the URIs of the server; those
+    /// of the request are the server's own.
     pub(crate) fn admit(
         &self,
         server: Option<&str>,
+        uris: &ServerUris,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Admitted, PeerError> {
+        let admitted = |request| {
+            let uris = uris.clone();
+            Ok(Admitted { request, uris })
+        };
         if !self.has_rule(server) {
-            return Ok(Admitted(request));
+            return admitted(request);
         }
         match Target::of(request.method(), request.params()) {
             Target::Missing(name) => Err(missing_member(name)),
-            Target::Named(_, name) if self.shows(server, &Item::Name(&name)) => {
-                Ok(Admitted(request))
-            }
+            Target::Named(_, name) if self.shows(server, &Item::Name(&name)) => admitted(request),
             Target::Named(kind, name) => Err(unknown_item(kind, &name)),
             Target::Resource(uri) => {
                 let Some(normal) = ResourceUri::parse(&uri) else {
@@ -84,26 +89,34 @@ impl Gate {
                     return Err(unknown_resource(&uri, &request));
                 }
                 if normal.text() == uri {
-                    return Ok(Admitted(request));
+                    return admitted(request);
                 }
                 let params = request.params().cloned().unwrap_or_default();
                 let params = renamed(request.method(), &params, "uri", normal.text());
-                Ok(Admitted(request.with_call(request.method(), Some(params))))
+                admitted(request.with_call(request.method(), Some(params)))
             }
             // Whose task it is decides about it.
-            Target::Task(_) | Target::Nothing => Ok(Admitted(request)),
+            Target::Task(_) | Target::Nothing => admitted(request),
         }
     }
 }
 
 /// Request of a client that the rules have let through to a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Admitted(IncomingRequest<RequestContext>);
+pub(crate) struct Admitted {
+    request: IncomingRequest<RequestContext>,
+    uris: ServerUris,
+}
 
 impl Admitted {
     /// Returns the request, with the params that were admitted.
     pub(crate) fn request(&self) -> &IncomingRequest<RequestContext> {
-        &self.0
+        &self.request
+    }
+
+    /// Returns the form in which the client knows the URIs of the server.
+    pub(crate) fn uris(&self) -> &ServerUris {
+        &self.uris
     }
 }
 

@@ -166,9 +166,13 @@ pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Re
                  without `__` and without `_` at the end"
             ));
         }
-        if seen.contains(&name) {
+        // In URIs, names are hosts, whose case has no meaning.
+        if let Some(other) = seen
+            .iter()
+            .find(|other: &&&str| other.eq_ignore_ascii_case(name))
+        {
             return Err(format!(
-                "two servers are named {name:?}; give each its own name"
+                "two servers are named {other:?} and {name:?}; give each its own name, which differs in more than case"
             ));
         }
         seen.push(name);
@@ -259,5 +263,6 @@ mod tests {
             assert!(check(&[wrong]).is_err(), "{wrong:?}");
         }
         assert!(check(&["a", "a"]).is_err());
+        assert!(check(&["a", "A"]).is_err());
     }
 }

@@ -19,12 +19,12 @@ use crate::around::metrics::{Metrics, Usage};
 use crate::around::names::{Names, Prefix, check_server_names};
 use crate::around::options::{BridgeError, Options};
 use crate::around::repairs::CLIENTS;
+use crate::around::server_uris::ServerUris;
 use crate::clients::first_client::FirstClient;
 use crate::clients::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::clients::shared_state::{SharedState, reply};
 use crate::route::backends::{Backends, connect_all};
 use crate::route::server::Server;
-use crate::route::session::Session;
 use crate::route::stateless::SubscriptionRequest;
 use crate::route::uris::KnownUris;
 use crate::servers::upstream::Upstream;
@@ -282,7 +282,8 @@ impl ServerHandler for Bridge {
                 // The lock is held so that servers that are added meanwhile get sessions.
                 let backends = shared.backends.all();
                 let sessions = backends.iter();
-                let sessions = sessions.map(|backend| Session::new(handle, info.clone(), backend));
+                let sessions =
+                    sessions.map(|backend| shared.session_with(backend, handle, info.clone()));
                 state.sessions.insert(handle.number(), sessions.collect());
             }
             ServerEvent::Ready => {
@@ -319,6 +320,7 @@ impl ServerHandler for Bridge {
                     client: handle.clone(),
                     key: Some(key),
                     holder: Holder::of(&request),
+                    uris: ServerUris::unchanged(),
                 };
                 shared.start(handle, key, async move {
                     let ended = listening.listen(subscribing, filter, principal).await;

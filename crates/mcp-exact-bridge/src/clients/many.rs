@@ -1,10 +1,9 @@
 //! Routing of requests among many servers. The lists of all servers are joined in `lists.rs`.
 //!
-//! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts
-//! mention them: a request for a URI is sent first to the server that lists the URI or a template with a matching
-//! prefix, and then to the other servers in turn, until a server has the resource.
+//! Tools and prompts are found by their names, see [`Names`], and resources by their URIs, see `resources.rs`.
 
 mod lists;
+mod resources;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::around::gate::{self, Admitted, Gate};
 use crate::around::hooks::Call;
 use crate::around::metrics::CallTimer;
 use crate::around::names::Kind;
-use crate::around::resource_uri::ResourceUri;
+use crate::around::server_uris::is_of_one_server;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
@@ -56,7 +55,11 @@ impl SharedState {
             let server = server.ok_or_else(|| self.refuse(&request, tasks::unknown_task()))?;
             return self.relay_to(gate, server, client, request).await;
         }
-        match Target::of(request.method(), request.params()) {
+        let target = Target::of(request.method(), request.params());
+        if let Some(uri) = named_uri(&target, &request).filter(|uri| is_of_one_server(uri)) {
+            return self.relay_to_its_server(gate, &uri, client, request).await;
+        }
+        match target {
             Target::Named(kind, name) => {
                 let (server, own) = self.find(gate, kind, &name, client, &request).await?;
                 let params = request.params();
@@ -140,7 +143,8 @@ impl SharedState {
         backends.len() == 1 && !backends[0].is_one_of_many && gate.rules().access.is_empty()
     }
 
-    /// Admits a request to a server, relays it through the hooks, and counts it. What a hook has changed is admitted again.
+    /// Relays a request to a server, as [`relay_own`](Self::relay_own), and returns the answer with the URIs of the server in the
+    /// form for clients.
     async fn relay_to(
         self: &Arc<Self>,
         gate: &Gate,
@@ -148,13 +152,30 @@ impl SharedState {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
+        let uris = self.uris_of(&self.backends.get(server));
+        let answered = self.relay_own(gate, server, client, request).await;
+        answered
+            .map(|reply| uris.reply(reply))
+            .map_err(|error| uris.error(error))
+    }
+
+    /// Admits a request to a server, relays it through the hooks, and counts it. What a hook has changed is admitted again. The
+    /// URIs of request and answer are those of the server.
+    async fn relay_own(
+        self: &Arc<Self>,
+        gate: &Gate,
+        server: usize,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
         let backend = self.backends.get(server);
+        let uris = self.uris_of(&backend);
         let span = tracing::Span::current();
         span.record("server", &backend.name);
         let admitted = if is_defined_by_server_only(&backend, &request) {
             Err(PeerError::method_not_found(request.method()))
         } else {
-            gate.admit(backend.listed_name(), request.clone())
+            gate.admit(backend.listed_name(), &uris, request.clone())
         };
         let request = admitted.as_ref().map_or(&request, Admitted::request);
         let call = self
@@ -174,7 +195,7 @@ impl SharedState {
                     None => send(admitted.clone()).await,
                     params => {
                         let changed = request.with_call(request.method(), params);
-                        send(gate.admit(backend.listed_name(), changed)).await
+                        send(gate.admit(backend.listed_name(), &uris, changed)).await
                     }
                 };
                 self.options.hooks.run(call, relay).await
@@ -229,7 +250,7 @@ impl SharedState {
             // The client may have learned the name from another process.
             tracing::debug!(name, "an unknown name is looked for");
             let within = SERVER_ANSWER_TIMEOUT;
-            let read = self.entries_of_all(gate, *list, client, request, within);
+            let read = self.entries_of(gate, |_| true, *list, client, request, within);
             read.await;
             found = self.names.find(kind, name);
         }
@@ -253,77 +274,6 @@ impl SharedState {
             Some(session) => session.is_server_of_retry(request),
             None => backend.stateless.is_server_of_retry(request),
         })
-    }
-
-    /// Relays a request to one server after the other, until a server has the named item. Starts with the server whose
-    /// input requests the retry answers, or else with the server that is known to have the item.
-    async fn relay_to_first(
-        self: &Arc<Self>,
-        gate: &Gate,
-        target: Target,
-        client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
-    ) -> Result<Reply, PeerError> {
-        let reader = gate.principal();
-        let uri = target.uri();
-        let known = uri.as_deref().and_then(|uri| {
-            let answered = || self.uris.answered_by(reader, uri);
-            let of_retry = is_retry(request).then(answered).flatten();
-            of_retry.or_else(|| self.uris.server_of(reader, uri))
-        });
-        let first = self.server_of_retry(client, request).or(known);
-        let (mut last, mut subscribed) = (None, None);
-        // A resource that no server lists may belong to any server that accepts a subscription.
-        let is_for_all = uri.as_ref().is_some_and(|uri| {
-            let is_subscription = matches!(
-                request.method(),
-                "resources/subscribe" | "resources/unsubscribe"
-            );
-            is_subscription && self.uris.listed_by(uri, |_| true).is_none()
-        });
-        let normal = uri.as_deref().and_then(ResourceUri::parse);
-        let item = match &uri {
-            Some(_) => Item::Uri(normal.as_ref()),
-            None => Item::Name(request.method()),
-        };
-        let backends = self.backends.all();
-        let mut servers: Vec<_> = backends.iter().enumerate().collect();
-        servers.sort_by_key(|(server, _)| Some(*server) != first);
-        for (server, backend) in servers {
-            if !gate.shows(backend.listed_name(), &item) {
-                continue;
-            }
-            // The responses are for the server that has sent the input requests.
-            let is_last = is_retry(request) && first == Some(server);
-            match self.relay_to(gate, server, client, request.clone()).await {
-                Err(error) if is_unknown(&error) && !is_last => {
-                    last.get_or_insert(error);
-                }
-                // An unreachable server may have the item, but its error is returned only after all other servers were
-                // tried.
-                Err(error) if backend.is_unreachable() && !is_last => last = Some(error),
-                Ok(reply) if is_for_all => subscribed = Some(reply),
-                answered => {
-                    if let ("resources/read", Some(uri), Ok(_)) =
-                        (request.method(), &uri, &answered)
-                    {
-                        self.uris.record_answer(server, reader, uri);
-                    }
-                    return answered;
-                }
-            }
-        }
-        if let Some(reply) = subscribed {
-            return Ok(reply);
-        }
-        Err(last.unwrap_or_else(|| {
-            let error = match (&uri, &normal) {
-                (Some(_), None) => gate::ambiguous_uri(),
-                (Some(uri), Some(_)) => gate::unknown_resource(uri, request),
-                (None, _) => PeerError::method_not_found(request.method()),
-            };
-            self.refuse(request, error)
-        }))
     }
 }
 
@@ -357,4 +307,15 @@ fn is_defined_by_server_only(backend: &Server, request: &IncomingRequest<Request
 /// Returns true if the request contains responses to input requests of a server.
 fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
     request.state.is_some() || !request.responses.is_empty()
+}
+
+/// Returns the URI that a request names: by a member of its method or, if the method is of an extension, by its member `uri`.
+fn named_uri(target: &Target, request: &IncomingRequest<RequestContext>) -> Option<String> {
+    match target {
+        Target::Resource(uri) => Some(uri.clone()),
+        Target::Nothing if !is_defined(request.revision(), request.method()) => {
+            Some(request.param("uri")?.as_str()?.into_owned())
+        }
+        _ => None,
+    }
 }

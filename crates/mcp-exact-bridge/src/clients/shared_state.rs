@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome, ServerSettings,
+    IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome,
+    ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ use crate::around::live::LiveRules;
 use crate::around::metrics::Counters;
 use crate::around::names::Names;
 use crate::around::options::Options;
+use crate::around::server_uris::ServerUris;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
 use crate::route::session::Session;
@@ -61,6 +63,25 @@ pub(crate) struct State {
 }
 
 impl SharedState {
+    /// Returns the form in which clients know the URIs of a server.
+    pub(crate) fn uris_of(&self, server: &Server) -> ServerUris {
+        if server.is_one_of_many {
+            ServerUris::of_one(&server.name)
+        } else {
+            ServerUris::unchanged()
+        }
+    }
+
+    /// Creates the session of a client with a server.
+    pub(crate) fn session_with(
+        &self,
+        server: &Arc<Server>,
+        client: &ServerHandle,
+        info: SessionInfo,
+    ) -> Arc<Session> {
+        Session::new(client, info, server, self.uris_of(server))
+    }
+
     /// Starts a task that relays a request or a subscription until it ends or the client cancels it.
     pub(crate) fn start(
         self: &Arc<Self>,
@@ -201,7 +222,7 @@ impl SharedState {
         state.sessions.entry(client.number()).or_insert_with(|| {
             let info = request.client();
             let sessions = backends.iter();
-            let sessions = sessions.map(|backend| Session::new(client, info.clone(), backend));
+            let sessions = sessions.map(|backend| self.session_with(backend, client, info.clone()));
             sessions.collect()
         });
     }

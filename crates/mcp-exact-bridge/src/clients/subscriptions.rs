@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::around::gate::Gate;
+use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
 use crate::route::stateless::{OnEstablished, SubscriptionRequest};
@@ -35,8 +36,12 @@ impl SharedState {
         let may_listen =
             |backend: &Arc<Server>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
         let backends = self.backends.all();
-        let is_let = |uri: &String| backends.iter().any(|backend| may_listen(backend, uri));
-        accepted.uris.retain(is_let);
+        accepted.uris.retain(|uri| {
+            let mut own = backends
+                .iter()
+                .filter_map(|backend| Some((backend, self.own_uri(backend, uri)?)));
+            own.any(|(backend, uri)| may_listen(backend, &uri))
+        });
         let is_there = |backend: &&Arc<Server>| !backend.is_removed();
         let count = self.backends.all().iter().filter(is_there).count();
         let has_many = self.backends.all().iter().any(|one| one.is_one_of_many);
@@ -69,20 +74,35 @@ impl SharedState {
                     continue;
                 }
                 let mut filter = filter.clone();
-                // A resource that no server lists may belong to any server.
-                filter.uris.retain(|uri| {
-                    let is_let = |server| may_listen(&self.backends.get(server), uri);
-                    let of = self.uris.listed_by(uri, is_let);
-                    of.is_none_or(|of| of == server) && is_let(server)
+                filter.uris.retain_mut(|uri| {
+                    let Some(own) = self.own_uri(backend, uri) else {
+                        return false;
+                    };
+                    let is_let = |server: &usize| may_listen(&self.backends.get(*server), &own);
+                    // A resource that no server lists may belong to any server.
+                    let is_its = is_of_one_server(uri) || {
+                        let servers = self.present_servers().filter(is_let);
+                        let of = self.uris.listed_by(&own, servers);
+                        of.is_none_or(|of| of == server)
+                    };
+                    *uri = own;
+                    is_its && may_listen(backend, uri)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
                 let is_acknowledged = Arc::clone(&is_acknowledged);
                 let honoured = Arc::clone(&honoured);
+                let uris_of = self.uris_of(backend);
+                let request = SubscriptionRequest {
+                    uris: uris_of.clone(),
+                    ..request.clone()
+                };
                 // The subscription is acknowledged after all servers have answered, or those that are ready in time.
                 let established: OnEstablished = Arc::new(move |uris| {
                     match (&mut *honoured.lock(), uris) {
-                        (Some(honoured), Some(uris)) => honoured.extend(uris.iter().cloned()),
+                        (Some(honoured), Some(uris)) => {
+                            honoured.extend(uris.iter().map(|uri| uris_of.uri(uri)));
+                        }
                         (honoured, _) => *honoured = None,
                     }
                     if counted.swap(true, Ordering::AcqRel) {
@@ -95,7 +115,7 @@ impl SharedState {
                         acknowledge();
                     }
                 });
-                let (backend, request) = (Arc::clone(backend), request.clone());
+                let backend = Arc::clone(backend);
                 let principal = principal.clone();
                 listening.spawn(async move {
                     let listening = listen_to(&backend, &request, &filter, principal, established);

@@ -8,7 +8,6 @@ use crate::around::rules::Rules;
 use crate::clients::bridge::Bridge;
 use crate::route::backends::connect_all;
 use crate::route::server::Server;
-use crate::route::session::Session;
 use crate::servers::upstream::Upstream;
 
 /// State of a named server after an [`Update`].
@@ -127,7 +126,8 @@ impl Bridge {
         shared.backends.add(Arc::clone(&backend));
         for sessions in state.sessions.values_mut() {
             if let Some(session) = sessions.first() {
-                let session = Session::new(session.client(), session.info().clone(), &backend);
+                let info = session.info().clone();
+                let session = shared.session_with(&backend, session.client(), info);
                 session.connect_in_background();
                 sessions.push(session);
             }

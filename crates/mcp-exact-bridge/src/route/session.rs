@@ -26,6 +26,7 @@ use tokio::task::AbortHandle;
 use crate::around::gate::Admitted;
 use crate::around::hooks::{MessageHooks, MessageKind};
 use crate::around::limits::{Holder, Place};
+use crate::around::server_uris::ServerUris;
 use crate::route::call::RelayedCall;
 use crate::route::calls::SharedCalls;
 use crate::route::relay::{self, InputRequired, ProgressReceiver};
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     info: SessionInfo,
     /// Server of the session.
     backend: Arc<Server>,
+    /// Form in which the client knows the URIs of the server.
+    uris: ServerUris,
     /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     /// Calls in progress on the connection of the session.
@@ -82,12 +85,14 @@ impl Session {
         client: &ServerHandle,
         info: SessionInfo,
         backend: &Arc<Server>,
+        uris: ServerUris,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             client: client.clone(),
             info,
             backend: Arc::clone(backend),
+            uris,
             opening: tokio::sync::Mutex::default(),
             calls: SharedCalls::of_session(),
             subscribed: OnceLock::new(),

@@ -119,7 +119,7 @@ impl Stateless {
         // The bridge has created the `requestState` of a waiting call; the server does not define it.
         if let Some(state) = state.filter(|state| self.waiting.is_stored(state)) {
             let waiting = self.waiting.take(state, request)?;
-            return self.resume(client, request, waiting).await;
+            return self.resume(client, admitted, waiting).await;
         }
         let negotiation = self.backend.profile().await?.negotiation;
         let has_sessions = negotiation.lifecycle == Lifecycle::Initialize;
@@ -131,7 +131,7 @@ impl Stateless {
         loop {
             let relayed = if needs_lease {
                 let lease = self.connections.lease(owner.clone(), &holder);
-                self.call_on_leased_connection(client, request, lease.await?)
+                self.call_on_leased_connection(client, admitted, lease.await?)
                     .await
             } else {
                 let binding = self.binding(owner.principal.as_deref())?;

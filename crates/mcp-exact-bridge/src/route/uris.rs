@@ -1,13 +1,15 @@
 //! Table of the servers of resources: the servers that have listed a resource or a template, and the servers that have
 //! answered a read request of a principal.
 //!
-//! A complete list replaces the earlier URIs of its server, so that a resource can move to another server. The lists
-//! contain all entries of a server, including the entries that rules hide from a principal. The size of the table is
-//! limited.
+//! Several servers can claim a URI: the first server of the configuration has precedence, whoever lists it first. A complete
+//! list replaces the earlier URIs of its server, so that a resource can move to another server. The lists contain all
+//! entries of a server, including the entries that rules hide from a principal. The size of the table is limited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::around::resource_uri::ResourceUri;
 
@@ -21,6 +23,9 @@ const MAX_URI_BYTES: usize = 2 << 10;
 /// Estimated memory of a remembered URI, without the memory of its text, in bytes.
 const OVERHEAD: usize = 64;
 
+/// Time for which a server that has not given its lists is not asked for them again.
+const RETRY_DELAY: Duration = Duration::from_secs(60);
+
 /// URIs by the index of their server.
 #[derive(Debug, Default)]
 pub(crate) struct KnownUris(Mutex<State>);
@@ -29,39 +34,69 @@ pub(crate) struct KnownUris(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     /// Listed URIs, by the index of the server.
-    servers: BTreeMap<usize, ServerUris>,
+    servers: BTreeMap<usize, ListedUris>,
     /// Servers that have answered read requests.
     answered: AnsweredUris,
 }
 
 /// URIs of one server.
 #[derive(Debug, Default)]
-struct ServerUris {
-    /// URIs of the listed resources.
-    listed: HashSet<String>,
-    /// Literal prefixes of the templates, before their first expressions.
-    templates: BTreeSet<String>,
+struct ListedUris {
+    /// URIs of the listed resources; `None` before the first list.
+    resources: Option<HashSet<String>>,
+    /// Literal prefixes of the templates, before their first expressions; `None` before the first list.
+    templates: Option<BTreeSet<String>>,
+    /// Time before which the server is not asked for its lists, because it has not given them.
+    until: Option<Instant>,
+}
+
+/// URI that two servers list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RepeatedUri {
+    /// The URI, or the literal prefix of a template.
+    pub(crate) uri: String,
+    /// Index of the other server.
+    pub(crate) server: usize,
+    /// Number of all URIs of the list that another server lists.
+    pub(crate) count: usize,
+}
+
+impl ListedUris {
+    /// Returns true if the server lists a resource.
+    fn has(&self, uri: &str) -> bool {
+        let resources = self.resources.as_ref();
+        resources.is_some_and(|resources| resources.contains(uri))
+    }
+
+    /// Returns true if the server lists a resource, or a template with a matching prefix.
+    fn claims(&self, uri: &str) -> bool {
+        // Completions refer to a template by its text, so the text is also looked up.
+        let begin = literal(uri);
+        let mut templates = self.templates.iter().flatten();
+        self.has(uri) || templates.any(|template| begin.starts_with(template.as_str()))
+    }
 }
 
 /// Servers that have answered a read request, by principal and URI. The requests of one principal never affect the
 /// routing of others.
 #[derive(Debug, Default)]
 struct AnsweredUris {
-    /// Index of the server, by principal and URI.
-    by_principal: HashMap<Option<String>, HashMap<String, usize>>,
+    /// Index of the server, and true if no server with precedence has it, by principal and URI.
+    by_principal: HashMap<Option<String>, HashMap<String, (usize, bool)>>,
     /// Estimated memory of all entries, in bytes.
     bytes: usize,
 }
 
 impl AnsweredUris {
-    /// Returns the server that has answered a read request of a principal for a URI.
-    fn find(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+    /// Returns the server that has answered a read request of a principal for a URI, and true if no server with precedence
+    /// has it.
+    fn find(&self, principal: Option<&str>, uri: &str) -> Option<(usize, bool)> {
         let of_principal = self.by_principal.get(&principal.map(str::to_owned))?;
         of_principal.get(uri).copied()
     }
 
     /// Records that a server has answered a read request; removes all earlier entries if the limit is exceeded.
-    fn record(&mut self, principal: Option<&str>, uri: &str, server: usize) {
+    fn record(&mut self, principal: Option<&str>, uri: &str, server: (usize, bool)) {
         if uri.len() > MAX_URI_BYTES {
             return;
         }
@@ -77,57 +112,66 @@ impl AnsweredUris {
     }
 }
 
-impl State {
-    /// Returns the first server that lists a URI and satisfies the predicate.
-    fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
-        let listing = self
-            .servers
-            .iter()
-            .filter(|(_, of)| of.listed.contains(uri));
-        let mut listing = listing.map(|(server, _)| *server);
-        listing.find(|server| is_right(*server))
-    }
-
-    /// Returns the server that has the template with the longest matching prefix.
-    fn templated_by(&self, uri: &str) -> Option<usize> {
-        // Completions refer to a template by its text, so the text is also looked up.
-        let uri = literal(uri);
-        let matching = |of_server: &ServerUris| {
-            let begins = of_server.templates.iter();
-            let begins = begins.filter(|begin| uri.starts_with(begin.as_str()));
-            begins.map(String::len).max()
-        };
-        let lengths = self.servers.iter();
-        let lengths = lengths.filter_map(|(server, of)| Some((matching(of)?, *server)));
-        // If several prefixes have the same length, the first server is selected.
-        let best = lengths.max_by_key(|(length, server)| (*length, std::cmp::Reverse(*server)));
-        best.map(|(_, server)| server)
-    }
-}
-
 impl KnownUris {
-    /// Replaces the resources of a server by the resources of a complete list.
-    pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) {
+    /// Replaces the resources of a server by the resources of a complete list. Returns a new URI that another server lists,
+    /// too.
+    pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) -> Option<RepeatedUri> {
         let uris = limit_uris(uris.into_iter().map(|uri| key(&uri))).collect();
-        self.0.lock().servers.entry(server).or_default().listed = uris;
+        let mut state = self.0.lock();
+        let before = state.servers.entry(server).or_default().resources.take();
+        let is_new = |uri: &String| before.as_ref().is_none_or(|before| !before.contains(uri));
+        let repeated = repeated(&state.servers, &uris, is_new, |of, uri| of.has(uri));
+        state.servers.entry(server).or_default().resources = Some(uris);
+        repeated
     }
 
     /// Replaces the templates of a server by the templates of a complete list. A template that begins with an
-    /// expression is ignored, because it matches every URI.
-    pub(crate) fn set_templates(&self, server: usize, templates: &[String]) {
+    /// expression is ignored, because it matches every URI. Returns a new template that another server lists, too.
+    pub(crate) fn set_templates(&self, server: usize, templates: &[String]) -> Option<RepeatedUri> {
         let literals = templates
             .iter()
             .map(|template| literal(&key(template)).to_owned());
         let literals = limit_uris(literals.filter(|literal| !literal.is_empty())).collect();
-        self.0.lock().servers.entry(server).or_default().templates = literals;
+        let mut state = self.0.lock();
+        let before = state.servers.entry(server).or_default().templates.take();
+        let is_new = |uri: &String| before.as_ref().is_none_or(|before| !before.contains(uri));
+        let has = |of: &ListedUris, uri: &str| {
+            let templates = of.templates.as_ref();
+            templates.is_some_and(|templates| templates.contains(uri))
+        };
+        let repeated = repeated(&state.servers, &literals, is_new, has);
+        state.servers.entry(server).or_default().templates = Some(literals);
+        repeated
     }
 
-    /// Records that a server has answered a request of a principal that reads a URI.
-    pub(crate) fn record_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
+    /// Records that a server has not given its lists, so that it is not asked again for some time.
+    pub(crate) fn set_unlisted(&self, server: usize) {
+        let until = Some(Instant::now() + RETRY_DELAY);
+        self.0.lock().servers.entry(server).or_default().until = until;
+    }
+
+    /// Returns true if a server has given its lists, or has not given them lately.
+    pub(crate) fn is_known(&self, server: usize) -> bool {
+        let state = self.0.lock();
+        state.servers.get(&server).is_some_and(|of| {
+            let is_listed = of.resources.is_some() && of.templates.is_some();
+            is_listed || of.until.is_some_and(|until| Instant::now() < until)
+        })
+    }
+
+    /// Records that a server has answered a request of a principal that reads a URI. `is_sure` is true if no server with
+    /// precedence has the resource.
+    pub(crate) fn record_answer(
+        &self,
+        server: usize,
+        principal: Option<&str>,
+        uri: &str,
+        is_sure: bool,
+    ) {
         let uri = key(uri);
         let mut state = self.0.lock();
-        if state.listed_by(&uri, |by| by == server).is_none() {
-            state.answered.record(principal, &uri, server);
+        if !state.servers.get(&server).is_some_and(|of| of.has(&uri)) {
+            state.answered.record(principal, &uri, (server, is_sure));
         }
     }
 
@@ -139,26 +183,60 @@ impl KnownUris {
         state.answered = AnsweredUris::default();
     }
 
-    /// Returns the first server that lists a URI and satisfies the predicate.
-    pub(crate) fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
-        self.0.lock().listed_by(&key(uri), is_right)
+    /// Returns the first of these servers that lists a URI; `None` if an earlier one has not given its list.
+    pub(crate) fn listed_by(
+        &self,
+        uri: &str,
+        mut servers: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
+        let (uri, state) = (key(uri), self.0.lock());
+        let of = |server: &usize| state.servers.get(server);
+        let has_no_list = |server: &usize| of(server).is_none_or(|of| of.resources.is_none());
+        let lists = |server: &usize| of(server).is_some_and(|of| of.has(&uri));
+        let found = servers.find(|server| has_no_list(server) || lists(server));
+        found.filter(lists)
     }
 
-    /// Returns the server that has answered an earlier request of a principal that reads a URI.
-    pub(crate) fn answered_by(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+    /// Returns the first of these servers that lists a URI, or a template with a matching prefix.
+    pub(crate) fn claimed_by(
+        &self,
+        uri: &str,
+        mut servers: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
+        let (uri, state) = (key(uri), self.0.lock());
+        servers.find(|server| {
+            let of_server = state.servers.get(server);
+            of_server.is_some_and(|of| of.claims(&uri))
+        })
+    }
+
+    /// Returns the server that has answered an earlier request of a principal that reads a URI, and true if no server with
+    /// precedence has the resource.
+    pub(crate) fn answered_by(&self, principal: Option<&str>, uri: &str) -> Option<(usize, bool)> {
         self.0.lock().answered.find(principal, &key(uri))
     }
+}
 
-    /// Returns the server of a URI for a principal: the first server that lists the URI, or else the server that has
-    /// the template with the longest matching prefix, or else the server that has answered the principal.
-    pub(crate) fn server_of(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
-        let uri = key(uri);
-        let state = self.0.lock();
-        state
-            .listed_by(&uri, |_| true)
-            .or_else(|| state.templated_by(&uri))
-            .or_else(|| state.answered.find(principal, &uri))
+/// Returns the first new URI that another server has, and the number of all.
+fn repeated<'u>(
+    servers: &BTreeMap<usize, ListedUris>,
+    uris: impl IntoIterator<Item = &'u String>,
+    is_new: impl Fn(&String) -> bool,
+    has: impl Fn(&ListedUris, &str) -> bool,
+) -> Option<RepeatedUri> {
+    let mut found: Option<RepeatedUri> = None;
+    for uri in uris.into_iter().filter(|uri| is_new(uri)) {
+        let Some((server, _)) = servers.iter().find(|(_, of)| has(of, uri)) else {
+            continue;
+        };
+        let repeated = found.get_or_insert_with(|| RepeatedUri {
+            uri: uri.clone(),
+            server: *server,
+            count: 0,
+        });
+        repeated.count += 1;
     }
+    found
 }
 
 /// Removes URIs that are too long, and all URIs after the limit in bytes is reached.
@@ -172,7 +250,7 @@ fn limit_uris(uris: impl Iterator<Item = String>) -> impl Iterator<Item = String
 }
 
 /// Returns the text by which spellings of a URI or template are compared.
-fn key(uri: &str) -> String {
+pub(crate) fn key(uri: &str) -> String {
     match ResourceUri::parse(uri) {
         Some(normal) => normal.folded().to_owned(),
         None => uri.to_owned(),
@@ -194,50 +272,85 @@ mod tests {
         all.iter().map(|text| (*text).to_owned()).collect()
     }
 
+    /// Returns the first of two servers that claims a URI.
+    fn claimer(uris: &KnownUris, uri: &str) -> Option<usize> {
+        uris.claimed_by(uri, 0..2)
+    }
+
     /// A resource belongs to the next server that lists it once its first server does not list it any more.
     #[test]
     fn resources_move_to_other_servers() {
         let uris = KnownUris::default();
-        uris.set_resources(0, strings(&["doc://x", "doc://y"]));
         uris.set_resources(1, strings(&["doc://x"]));
-        assert_eq!(uris.server_of(None, "doc://x"), Some(0), "the first one");
+        assert_eq!(
+            uris.listed_by("doc://x", 0..2),
+            None,
+            "the first is not known"
+        );
+        assert_eq!(claimer(&uris, "doc://x"), Some(1));
+        uris.set_resources(0, strings(&["doc://x", "doc://y"]));
+        assert_eq!(claimer(&uris, "doc://x"), Some(0), "the first one");
+        assert_eq!(uris.listed_by("doc://x", 0..2), Some(0));
         uris.set_resources(0, strings(&["doc://y"]));
-        let of = uris.server_of(None, "doc://x");
-        assert_eq!(of, Some(1), "the list was replaced");
+        assert_eq!(claimer(&uris, "doc://x"), Some(1), "the list was replaced");
         uris.forget(1);
-        let of = uris.server_of(None, "doc://x");
-        assert_eq!(of, None, "the server was removed");
-        assert_eq!(uris.server_of(None, "doc://y"), Some(0));
+        assert_eq!(claimer(&uris, "doc://x"), None, "the server was removed");
+        assert_eq!(claimer(&uris, "doc://y"), Some(0));
     }
 
-    /// The template with the longest matching literal prefix determines the server of a URI.
+    /// The first server of the configuration gets a URI that several servers list or have a template of.
     #[test]
-    fn longest_prefix_of_a_template_decides() {
+    fn first_server_has_precedence() {
         let uris = KnownUris::default();
         uris.set_templates(0, &strings(&["{scheme}://all", "doc://{+page}"]));
-        uris.set_templates(1, &strings(&["doc://b/{page}"]));
-        let of = |uri| uris.server_of(None, uri);
-        assert_eq!(of("doc://b/1"), Some(1));
-        assert_eq!(of("doc://c"), Some(0));
-        assert_eq!(of("doc://{+page}"), Some(0));
-        assert_eq!(of("web://x"), None, "no template names it");
+        uris.set_templates(1, &strings(&["doc://b/{page}", "web://{page}"]));
+        uris.set_resources(1, strings(&["doc://c"]));
+        for uri in ["doc://b/1", "doc://c", "doc://{+page}"] {
+            assert_eq!(claimer(&uris, uri), Some(0), "{uri}");
+        }
+        assert_eq!(claimer(&uris, "web://x"), Some(1));
+        assert_eq!(claimer(&uris, "other://x"), None, "no template names it");
+    }
+
+    /// A URI that two servers list is reported once, until one of them lists it anew.
+    #[test]
+    fn repeated_uris_are_reported() {
+        let uris = KnownUris::default();
+        let both = strings(&["doc://x", "doc://y"]);
+        assert_eq!(uris.set_resources(1, both.clone()), None);
+        let repeated = uris.set_resources(0, both.clone()).expect("repeated");
+        assert_eq!((repeated.server, repeated.count), (1, 2));
+        assert_eq!(uris.set_resources(0, both.clone()), None);
+        assert_eq!(uris.set_resources(1, both), None);
+        uris.set_templates(0, &strings(&["doc://{x}"]));
+        let repeated = uris.set_templates(1, &strings(&["doc://{y}"]));
+        assert_eq!(repeated.expect("repeated").uri, "doc://");
+    }
+
+    /// A server that has not given its lists counts as known for some time.
+    #[tokio::test(start_paused = true)]
+    async fn servers_without_lists_are_asked_again() {
+        let uris = KnownUris::default();
+        assert!(!uris.is_known(0));
+        uris.set_unlisted(0);
+        assert!(uris.is_known(0));
+        tokio::time::advance(RETRY_DELAY).await;
+        assert!(!uris.is_known(0));
+        uris.set_resources(0, Vec::new());
+        uris.set_templates(0, &[]);
+        assert!(uris.is_known(0));
     }
 
     /// An answered read request affects the routing only of later requests of the same principal.
     #[test]
     fn answers_route_one_principal_only() {
         let uris = KnownUris::default();
-        uris.set_templates(0, &strings(&["doc://{+page}"]));
-        for uri in ["doc://x", "web://x"] {
-            uris.record_answer(1, Some("red"), uri);
-        }
-        assert_eq!(uris.server_of(Some("red"), "web://x"), Some(1));
-        assert_eq!(uris.server_of(Some("blue"), "web://x"), None);
-        assert_eq!(uris.server_of(None, "web://x"), None);
-        let of = uris.server_of(Some("red"), "doc://x");
-        assert_eq!(of, Some(0), "a template counts before an answer");
+        uris.record_answer(1, Some("red"), "web://x", true);
+        assert_eq!(uris.answered_by(Some("red"), "web://x"), Some((1, true)));
+        assert_eq!(uris.answered_by(Some("blue"), "web://x"), None);
+        assert_eq!(uris.answered_by(None, "web://x"), None);
         uris.forget(1);
-        assert_eq!(uris.server_of(Some("red"), "web://x"), None);
+        assert_eq!(uris.answered_by(Some("red"), "web://x"), None);
     }
 
     /// Listed and answered URIs are limited in bytes, and URIs that are too long are not stored.
@@ -245,19 +358,21 @@ mod tests {
     fn stored_bytes_are_limited() {
         let uris = KnownUris::default();
         let long = format!("doc://{}", "x".repeat(MAX_URI_BYTES));
-        uris.record_answer(0, None, &long);
+        uris.record_answer(0, None, &long, true);
         uris.set_resources(1, vec![long.clone()]);
-        assert_eq!(uris.server_of(None, &long), None, "it is too long");
+        assert_eq!(uris.answered_by(None, &long), None, "it is too long");
+        assert_eq!(claimer(&uris, &long), None, "it is too long");
         let uri = |number: usize| format!("doc://{number:0>1000}");
         let most = 2 * MAX_BYTES / 1000;
         uris.set_resources(1, (0..most).map(uri).collect());
         for number in most..2 * most {
-            uris.record_answer(0, Some("red"), &uri(number));
+            uris.record_answer(0, Some("red"), &uri(number), true);
             assert!(uris.0.lock().answered.bytes <= MAX_BYTES);
         }
         let state = uris.0.lock();
         let answered: usize = state.answered.by_principal.values().map(HashMap::len).sum();
-        for kept in [answered, state.servers[&1].listed.len()] {
+        let listed = state.servers[&1].resources.as_ref().map(HashSet::len);
+        for kept in [answered, listed.unwrap_or_default()] {
             assert!(kept * 1000 <= MAX_BYTES, "{kept} URIs are kept");
         }
     }

@@ -18,9 +18,11 @@ use crate::around::gate::Gate;
 use crate::around::losses::{self, Losses};
 use crate::around::names::Kind;
 use crate::around::resource_uri::ResourceUri;
+use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
 use crate::route::translate::Translation;
+use crate::route::uris;
 use crate::servers::errors;
 use crate::servers::tasks;
 
@@ -120,8 +122,9 @@ impl SharedState {
             return Err(PeerError::invalid_params(words));
         }
         let within = self.options.list_within;
-        let read = self.entries_of_all(gate, list, client, request, within);
-        let (listed, is_complete) = read.await;
+        let read = self.entries_of(gate, |_| true, list, client, request, within);
+        let (mut listed, is_complete) = read.await;
+        leave_out_repeated(list, &mut listed);
         let mut result = empty(list, request)?;
         if let Some(lifetime) = lifetime(gate, &listed)
             && is_complete
@@ -155,11 +158,12 @@ impl SharedState {
             })
     }
 
-    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The returned flag is
+    /// Reads a list of the wanted servers concurrently and returns the lists in the order of the servers. The returned flag is
     /// false if a server did not answer within the time `within`; the client is notified when its list is there.
-    pub(super) async fn entries_of_all(
+    pub(super) async fn entries_of(
         self: &Arc<Self>,
         gate: &Gate,
+        is_wanted: impl Fn(usize) -> bool,
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
@@ -171,7 +175,7 @@ impl SharedState {
         let longest = SERVER_ANSWER_TIMEOUT.max(self.options.connect_timeout);
         let backends = self.backends.all();
         for (server, backend) in backends.iter().enumerate() {
-            if backend.is_removed() {
+            if backend.is_removed() || !is_wanted(server) {
                 continue;
             }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
@@ -190,7 +194,7 @@ impl SharedState {
         }
         let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
         let mut missing: BTreeSet<usize> = (0..backends.len())
-            .filter(|server| !backends[*server].is_removed())
+            .filter(|server| !backends[*server].is_removed() && is_wanted(*server))
             .collect();
         let leave_out = |server: usize, error: &str| {
             backends[server].set_missed();
@@ -203,8 +207,12 @@ impl SharedState {
                 Ok((server, read)) => {
                     missing.remove(&server);
                     match read {
-                        Ok(listed) => all[server] = listed,
+                        Ok(Some(listed)) => all[server] = Some(listed),
+                        Ok(None) => self.set_uris(list, server, Vec::new()),
                         Err(error) => {
+                            if error.code() == Some(-32601) {
+                                self.set_uris(list, server, Vec::new());
+                            }
                             is_complete = false;
                             leave_out(server, error.message());
                         }
@@ -263,13 +271,13 @@ impl SharedState {
             }
             let params = (!params.is_empty()).then_some(params);
             let request = request.with_call(list.method, params);
-            let mut page = self.relay_to(gate, server, client, request.clone()).await;
+            let mut page = self.relay_own(gate, server, client, request.clone()).await;
             if page
                 .as_ref()
                 .is_err_and(|error| *error == errors::missing_answer_error(&Outcome::Lost, None))
             {
                 // Repeating a list request is safe.
-                page = self.relay_to(gate, server, client, request).await;
+                page = self.relay_own(gate, server, client, request).await;
             }
             let page = match page? {
                 Reply::Result(page) => page.into_object(),
@@ -322,6 +330,7 @@ impl SharedState {
     fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList) {
         let server = listed.server;
         let backend = self.backends.get(server);
+        let form = self.uris_of(&backend);
         let mut uris = Vec::new();
         listed.entries.retain_mut(|entry| {
             let key = entry.view().find(list.entries.key());
@@ -334,9 +343,11 @@ impl SharedState {
                 Entries::Tasks => return true,
                 Entries::Resources | Entries::Templates => {
                     let normal = ResourceUri::parse(&key);
+                    let is_shown = gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
+                    *entry = form.object(std::mem::take(entry));
                     // The resources of a server do not depend on the principal.
                     uris.push(key);
-                    return gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
+                    return is_shown;
                 }
             };
             if !gate.shows(backend.listed_name(), &Item::Name(&key)) {
@@ -345,16 +356,52 @@ impl SharedState {
             let Some(name) = self.names.assign(kind, server, &key) else {
                 return false;
             };
+            *entry = form.object(std::mem::take(entry));
             if name != key {
                 entry.insert("name", Json::string(&name));
             }
             true
         });
-        match list.entries {
-            Entries::Named(_) | Entries::Tasks => {}
+        self.set_uris(list, server, uris);
+    }
+
+    /// Records the URIs of a complete list of a server, and warns if another server has listed one of them: the first server of
+    /// the configuration gets the requests for it.
+    fn set_uris(&self, list: List, server: usize, mut uris: Vec<String>) {
+        // The others name their server.
+        uris.retain(|uri| !is_of_one_server(uri));
+        let repeated = match list.entries {
+            Entries::Named(_) | Entries::Tasks => return,
             Entries::Resources => self.uris.set_resources(server, uris),
             Entries::Templates => self.uris.set_templates(server, &uris),
-        }
+        };
+        let Some(repeated) = repeated else { return };
+        let name = |server: usize| self.backends.get(server).name.clone();
+        tracing::warn!(
+            uri = repeated.uri,
+            further = repeated.count - 1,
+            server = name(server.min(repeated.server)),
+            other = name(server.max(repeated.server)),
+            "two servers have the same URI: the first one gets all requests for it"
+        );
+    }
+}
+
+/// Removes the resources and templates that an earlier server lists, too: requests for them reach that server.
+fn leave_out_repeated(list: List, listed: &mut [ServerList]) {
+    if !matches!(list.entries, Entries::Resources | Entries::Templates) {
+        return;
+    }
+    let mut known = HashSet::new();
+    for of_server in listed {
+        let key_of = |entry: &JsonObject| {
+            let key = entry.view().find(list.entries.key());
+            key.and_then(|key| Some(uris::key(&key.as_str()?)))
+        };
+        of_server
+            .entries
+            .retain(|entry| key_of(entry).is_none_or(|key| !known.contains(&key)));
+        known.extend(of_server.entries.iter().filter_map(key_of));
     }
 }
 

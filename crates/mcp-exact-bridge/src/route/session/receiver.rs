@@ -52,6 +52,7 @@ impl Session {
         let messages = self.messages();
         let ask = self.task_input_request(connection, input_request.clone())?;
         let ask = messages.input_request(back.input_request(&ask)?)?;
+        let ask = self.uris.input_request(ask);
         let scope = self.scope_of(server_request.during);
         let options = CallOptions::default();
         let pending = self
@@ -125,7 +126,7 @@ impl Receiver for SessionReceiver {
             }
         }
         if let Some(change) = session.messages().change(change) {
-            session.client.publish(&change);
+            session.client.publish(&session.uris.change(change));
         }
     }
 
@@ -152,6 +153,7 @@ impl Receiver for SessionReceiver {
         let kind = MessageKind::ServerNotification;
         let params = params.and_then(|params| session.messages().pass(kind, method, params));
         relay::notify(method, params, |params| {
+            let params = session.uris.params(params);
             session.client.notify(Scope::Peer, method, params)
         });
     }

@@ -57,6 +57,7 @@ impl Session {
             client: self.client.clone(),
             key: None,
             holder,
+            uris: self.uris.clone(),
         };
         let (server, wanted) = (Arc::clone(&self.backend), self.subscribed().subscribe());
         let listening = keep_listening(server, request, principal, wanted);
@@ -111,7 +112,7 @@ async fn keep_listening(
             if std::mem::take(&mut has_gap) {
                 let resources = uris.into_iter().map(Change::Resource);
                 for change in EVERY_LIST.into_iter().chain(resources) {
-                    request.client.publish(&change);
+                    request.publish(change);
                 }
             }
         }

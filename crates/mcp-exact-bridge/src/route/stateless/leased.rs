@@ -14,6 +14,7 @@ use super::input::{input_request_key, may_require_input};
 use super::receivers::CallReceiver;
 use super::waiting::{RunningCall, WaitingCall};
 use super::{Stateless, options_of};
+use crate::around::gate::Admitted;
 use crate::route::relay::{self, ProgressReceiver};
 use crate::route::translate::Translation;
 use crate::route::undeclared::UndeclaredCapabilities;
@@ -30,9 +31,10 @@ impl Stateless {
     pub(super) async fn call_on_leased_connection(
         &self,
         client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
+        admitted: &Admitted,
         mut lease: Lease,
     ) -> Result<Reply, RelayError> {
+        let request = admitted.request();
         let connection = lease.connection()?;
         let sent = self.call(request, &connection);
         let (sender, mut server_requests) = mpsc::unbounded_channel();
@@ -48,6 +50,7 @@ impl Stateless {
             undeclared: Arc::clone(&undeclared),
             back: sent.translation.reversed(),
             messages: sent.messages.clone(),
+            uris: admitted.uris().clone(),
         })));
         let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions does not use `requestState`; it sends requests to the client instead.
@@ -129,9 +132,10 @@ impl Stateless {
     pub(super) async fn resume(
         &self,
         client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
+        admitted: &Admitted,
         waiting: WaitingCall,
     ) -> Result<Reply, PeerError> {
+        let request = admitted.request();
         let translation = Translation {
             from: request.revision(),
             to: waiting.call.translation.to,
@@ -180,6 +184,7 @@ impl Stateless {
             undeclared: Arc::clone(&call.undeclared),
             back: translation.reversed(),
             messages: messages.clone(),
+            uris: admitted.uris().clone(),
         })));
         call.progress.replace(client, request.key);
         for (server_request, answer) in server_requests.into_iter().zip(answers) {

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use super::connections::Connections;
 use crate::around::hooks::{MessageHooks, MessageKind};
 use crate::around::limits::Holder;
+use crate::around::server_uris::ServerUris;
 use crate::route::translate::newest;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
@@ -79,6 +80,8 @@ pub(crate) struct SubscriptionRequest {
     pub(crate) key: Option<RequestKey>,
     /// Client whose share the connection counts towards, if the subscription is the first of its kind.
     pub(crate) holder: Holder,
+    /// Form in which the client knows the URIs of the server.
+    pub(crate) uris: ServerUris,
 }
 
 impl SubscriptionRequest {
@@ -87,6 +90,11 @@ impl SubscriptionRequest {
         if let Some(key) = self.key {
             self.client.acknowledge_part(key, accepted);
         }
+    }
+
+    /// Sends a change of the server to the client.
+    pub(crate) fn publish(&self, change: Change) {
+        self.client.publish(&self.uris.change(change));
     }
 }
 
@@ -193,14 +201,17 @@ impl Subscription {
     /// Sends a change to all subscribers.
     fn publish(&self, change: &Change) {
         for request in self.requests() {
-            request.client.publish(change);
+            request.publish(change.clone());
         }
     }
 
     /// Sends a notification to all subscribers.
     fn notify(&self, method: &str, params: &JsonObject) {
-        for SubscriptionRequest { client, key, .. } in self.requests() {
-            let params = Some(params.clone());
+        for SubscriptionRequest {
+            client, key, uris, ..
+        } in self.requests()
+        {
+            let params = Some(uris.object(params.clone()));
             let scope = key.map_or(Scope::Peer, Scope::During);
             if let Err(error) = client.notify(scope, method, params) {
                 tracing::debug!(%error, method, "a notification was not handed on");

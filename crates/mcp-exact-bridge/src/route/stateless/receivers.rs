@@ -8,6 +8,7 @@ use mcp_exact_transport::ServerHandle;
 use tokio::sync::mpsc;
 
 use crate::around::hooks::{MessageHooks, MessageKind};
+use crate::around::server_uris::ServerUris;
 use crate::route::calls::SharedCalls;
 use crate::route::relay;
 use crate::route::translate::Translation;
@@ -28,6 +29,8 @@ pub(super) struct CallReceiver {
     pub(super) back: Translation,
     /// Hooks for the messages during the call.
     pub(super) messages: MessageHooks,
+    /// Form in which the client knows the URIs of the server.
+    pub(super) uris: ServerUris,
 }
 
 impl Receiver for CallReceiver {
@@ -53,6 +56,7 @@ impl Receiver for CallReceiver {
         let kind = MessageKind::ServerNotification;
         let params = params.and_then(|params| self.messages.pass(kind, method, params));
         relay::notify(method, params, |params| {
+            let params = self.uris.params(params);
             self.client.notify(Scope::During(self.key), method, params)
         });
     }
