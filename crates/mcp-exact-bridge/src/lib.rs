@@ -39,6 +39,9 @@
 //! resources are not listed and calls of them fail; the other servers remain available, and the bridge retries the
 //! connection periodically.
 //!
+//! Each server has an endpoint of its own, too, which serves it as a bridge in front of it alone does:
+//! [`Bridge::endpoint_of`], and over HTTP `/mcp/NAME`.
+//!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!
 //! # Losses

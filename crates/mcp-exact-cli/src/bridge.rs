@@ -4,6 +4,8 @@
 //! clients of each revision.
 
 mod audit;
+#[cfg(feature = "oauth")]
+mod auth;
 mod config;
 mod explain;
 mod limits;
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -194,17 +196,19 @@ async fn serve(
         setup.options.on_repair = Some(repairs);
         *audit = Some(log);
     }
+    let created = Arc::new(OnceLock::new());
     let clients = setup
         .config
         .auth
         .as_ref()
-        .map(create_authenticator)
+        .map(|auth| create_authenticator(auth, &created))
         .transpose()?;
     let mut transport = match &setup.listen {
         None => Some(stdio(setup.options.limits.message_bytes)?),
         Some(_) => None,
     };
     let bridge = setup.connect(first_client(transport.as_mut())).await?;
+    let _ = created.set(bridge.clone());
     let watching = setup
         .reload(&bridge, stderr)
         .map(ConfigReloader::watch)
@@ -299,16 +303,19 @@ async fn serve_http(
 
 /// Creates the authenticator of clients, which accepts tokens of the configured authorization server.
 #[cfg(feature = "oauth")]
-fn create_authenticator(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
-    use mcp_exact::auth::server::ResourceServer;
-    let server = ResourceServer::jwks(&auth.issuer, &auth.resource);
-    let server = server.context("[auth] resource: write the public URL of the bridge")?;
-    Ok(Arc::new(server.scopes(&auth.scopes)))
+fn create_authenticator(
+    auth: &config::Auth,
+    bridge: &Arc<OnceLock<Bridge>>,
+) -> anyhow::Result<Arc<dyn Authenticate>> {
+    Ok(Arc::new(auth::Clients::new(auth, Arc::clone(bridge))?))
 }
 
 /// Returns an error, because this build cannot authenticate clients.
 #[cfg(not(feature = "oauth"))]
-fn create_authenticator(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
+fn create_authenticator(
+    _: &config::Auth,
+    _: &Arc<OnceLock<Bridge>>,
+) -> anyhow::Result<Arc<dyn Authenticate>> {
     bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 

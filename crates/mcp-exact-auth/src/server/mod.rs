@@ -3,6 +3,7 @@
 //! [`ResourceServer`] authenticates the requests of an HTTP service. Handlers receive [`Access`], never the token.
 
 mod access;
+mod credentials;
 mod dpop;
 mod fetch;
 mod jose;

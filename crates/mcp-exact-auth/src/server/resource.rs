@@ -6,15 +6,16 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName,
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use mcp_exact_transport::http::server::{
-    AuthError, AuthFuture, Authenticate, Authenticated, TokenExpiry,
+    AuthError, AuthFuture, Authenticate, Authenticated, EndpointName, TokenExpiry,
 };
 
 use super::access::{Access, TokenError};
+use super::credentials::{parse_credentials, take_header_values};
 use super::dpop::{self, NonceGenerator, ProofRejection, ProofUse, UsedProofs};
 use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
@@ -81,6 +82,8 @@ pub struct ResourceServer {
     metadata_paths: Vec<String>,
     /// URLs of the endpoint and of the additional HTTP+SSE paths, as used by clients.
     urls: Vec<String>,
+    /// Name of the endpoint that the resource is; `None` for the endpoint of the service itself.
+    endpoint: Option<String>,
     /// Scopes that every request requires.
     required_scopes: Scopes,
     /// Function that decides whether granted scopes cover a required scope.
@@ -145,6 +148,7 @@ impl ResourceServer {
                 format!("{origin}{directory}/sse"),
                 format!("{origin}{directory}/messages"),
             ],
+            endpoint: None,
             required_scopes: Scopes::default(),
             scope_hierarchy: Arc::new(Scopes::contains),
             binding: TokenBinding::default(),
@@ -209,6 +213,18 @@ impl ResourceServer {
         self
     }
 
+    /// Sets which named endpoint of the service the resource is
+    /// ([`NamedEndpoints`](mcp_exact_transport::http::server::NamedEndpoints)). Without a name, it is the endpoint of the service
+    /// itself. Requests for other endpoints are not authorized: their tokens are for other resources.
+    #[must_use]
+    pub fn endpoint(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let url = &self.urls[0];
+        self.urls = vec![url.clone(), format!("{url}/sse"), format!("{url}/messages")];
+        self.endpoint = Some(name);
+        self.share_origin()
+    }
+
     /// Serves the metadata only at the URL with the path of the resource, for an origin with several resources.
     #[must_use]
     pub fn share_origin(mut self) -> Self {
@@ -269,6 +285,10 @@ impl ResourceServer {
 
     /// Verifies the credentials of a request and removes them from its headers.
     async fn check_request(&self, request: &mut Parts) -> Result<Access, AuthError> {
+        let endpoint = request.extensions.get::<EndpointName>();
+        if endpoint.map(|EndpointName(name)| name) != self.endpoint.as_ref() {
+            return Err(self.unauthorized_error(self.challenge_scheme(), None));
+        }
         // Code after this function does not see the token.
         let headers: Vec<HeaderValue> = take_header_values(&mut request.headers, &AUTHORIZATION);
         let proofs: Vec<HeaderValue> = take_header_values(&mut request.headers, &DPOP_HEADER);
@@ -470,22 +490,6 @@ impl Authenticate for ResourceServer {
         }
         Some(response)
     }
-}
-
-/// Removes a header and returns its values.
-fn take_header_values(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
-    let values = headers.get_all(name).iter().cloned().collect();
-    headers.remove(name);
-    values
-}
-
-/// Parses scheme and token (RFC 6750, section 2.1).
-fn parse_credentials(header: &HeaderValue) -> Option<(&str, &str)> {
-    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
-    let token = token.trim_matches(' ');
-    let is_token = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
-    let is_basic = !scheme.eq_ignore_ascii_case("Bearer") && !scheme.eq_ignore_ascii_case("DPoP");
-    (is_basic || (!token.is_empty() && token.chars().all(is_token))).then_some((scheme, token))
 }
 
 impl std::fmt::Debug for ResourceServer {

@@ -124,6 +124,20 @@ impl Jwks {
         }
     }
 
+    /// Returns a verifier with the same issuer, settings and cached keys whose audience is another resource alone.
+    #[must_use]
+    pub fn for_resource(&self, resource: impl Into<String>) -> Self {
+        Self {
+            rules: ClaimRules {
+                audiences: accepted_audiences(resource.into()),
+                ..self.rules.clone()
+            },
+            accepted_types: self.accepted_types.clone(),
+            key_source: self.key_source.clone(),
+            cache: Arc::clone(&self.cache),
+        }
+    }
+
     /// Accepts an additional audience, for authorization servers that do not use the resource as the audience (Entra
     /// ID, Keycloak).
     #[must_use]

@@ -31,7 +31,8 @@ pub struct Call {
     pub revision: Revision,
     /// Method of the request.
     pub method: String,
-    /// Params in the revision of the client, with the name of the tool or prompt as the server defines it.
+    /// Params in the revision of the client, with the name of the tool or prompt, and the URI of the resource, as the server
+    /// defines it.
     pub params: Option<JsonObject>,
 }
 

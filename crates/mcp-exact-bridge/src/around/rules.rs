@@ -19,7 +19,7 @@ pub struct Rules {
     /// Patterns of methods outside of the specification that are relayed, such as methods of extensions; `*` matches
     /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
     /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
-    /// in front of a single server without rules, and only for clients without a principal.
+    /// to a single server without rules, also at its own endpoint, and only for clients without a principal.
     pub extension_methods: Vec<String>,
     /// Limits of each principal; `None` for no limits.
     pub limits: Option<PrincipalLimits>,

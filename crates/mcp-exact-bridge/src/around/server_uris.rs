@@ -40,6 +40,11 @@ impl ServerUris {
         Self(None)
     }
 
+    /// Returns true if clients see many servers, of which this is one.
+    pub(crate) fn is_of_one(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns a URI or a template of the server in the form for clients.
     pub(crate) fn uri(&self, uri: &str) -> String {
         match (&self.0, own_part(uri)) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo};
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -21,6 +21,8 @@ use crate::around::options::{BridgeError, Options};
 use crate::around::repairs::CLIENTS;
 use crate::around::server_uris::ServerUris;
 use crate::clients::first_client::FirstClient;
+#[cfg(feature = "http-server")]
+use crate::clients::own_endpoints::OwnEndpoints;
 use crate::clients::server_config::{MultiServerToolHeaders, config, config_of_many};
 use crate::clients::shared_state::{SharedState, reply};
 use crate::route::backends::{Backends, connect_all};
@@ -134,7 +136,9 @@ impl Bridge {
         });
         let settings = config.build();
         let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
+        let is_joint = backends.all().iter().any(|backend| backend.is_one_of_many);
         let shared = Arc::new(SharedState {
+            is_joint,
             backends,
             options,
             names,
@@ -144,7 +148,8 @@ impl Bridge {
             principals: Arc::default(),
             updating: tokio::sync::Mutex::default(),
             updates: watch::channel(0).0,
-            settings,
+            settings: RwLock::new((0, settings)),
+            of_servers: Mutex::default(),
             state: Mutex::default(),
         });
         for backend in shared.backends.all().iter() {
@@ -166,16 +171,25 @@ impl Bridge {
 
     /// Returns the settings and the event handler that transports require.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
-        (Arc::clone(&self.0.settings), Arc::new(self.clone()))
+        let settings = Arc::clone(&self.0.settings.read().1);
+        (settings, Arc::new(self.clone()))
     }
 
     /// Returns the number of clients with sessions, of requests that are being relayed, and of calls that wait for the answer
     /// of a client without a session.
     pub fn usage(&self) -> Usage {
-        let state = self.0.state.lock();
+        let (mut sessions, mut requests) = {
+            let state = self.0.state.lock();
+            (state.sessions.len(), state.running.len())
+        };
+        for bridge in self.0.bridges_of_servers() {
+            let state = bridge.0.state.lock();
+            sessions += state.sessions.len();
+            requests += state.running.len();
+        }
         Usage {
-            sessions: state.sessions.len(),
-            requests: state.running.len(),
+            sessions,
+            requests,
             waiting_calls: self
                 .0
                 .backends
@@ -199,19 +213,10 @@ impl Bridge {
     /// Ends all calls, sessions and connections to servers, and waits until the connections and the processes of the servers
     /// have ended. Without this function, processes are killed at the end of the program.
     pub async fn shutdown(&self) {
-        let (sessions, running) = {
-            let mut state = self.0.state.lock();
-            (
-                std::mem::take(&mut state.sessions),
-                std::mem::take(&mut state.running),
-            )
-        };
-        running.into_values().for_each(|task| task.abort());
-        sessions
-            .values()
-            .flatten()
-            .for_each(|session| session.close());
-        drop(sessions);
+        self.0.end_clients();
+        for bridge in self.0.bridges_of_servers() {
+            bridge.0.end_clients();
+        }
         let backends = self.0.backends.all();
         let ending = backends.iter().cloned();
         let ending = ending.map(|backend| async move { backend.shut_down().await });
@@ -229,7 +234,8 @@ impl Bridge {
     }
 
     /// Returns the HTTP service, which supports Streamable HTTP and HTTP+SSE. Without another path in the options, the endpoint
-    /// is `/mcp`.
+    /// is `/mcp`. In front of many servers, each has an endpoint of its own below it, such as `/mcp/files`, as
+    /// [`endpoint_of`](Self::endpoint_of) describes.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
@@ -237,6 +243,10 @@ impl Bridge {
     ) -> mcp_exact_transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
         options.path.get_or_insert_with(|| "/mcp".to_owned());
+        if self.0.is_joint {
+            let endpoints = OwnEndpoints(self.clone());
+            options.endpoints.get_or_insert_with(|| Arc::new(endpoints));
+        }
         options.response_headers |= self.0.options.losses_in_header;
         let shared = Arc::clone(&self.0);
         options.admit_session.get_or_insert_with(|| {

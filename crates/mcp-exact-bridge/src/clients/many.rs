@@ -137,10 +137,9 @@ impl SharedState {
         found.map(|(server, _)| server)
     }
 
-    /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
+    /// Returns true if clients see one server and there is no rule, so that requests are relayed without inspection.
     fn relays_without_inspection(&self, gate: &Gate) -> bool {
-        let backends = self.backends.all();
-        backends.len() == 1 && !backends[0].is_one_of_many && gate.rules().access.is_empty()
+        !self.is_joint && gate.rules().access.is_empty()
     }
 
     /// Relays a request to a server, as [`relay_own`](Self::relay_own), and returns the answer with the URIs of the server in the

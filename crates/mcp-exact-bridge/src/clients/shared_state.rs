@@ -1,6 +1,6 @@
 //! State that all clones of a bridge share: servers, rules, and the sessions and requests of clients.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use mcp_exact_session::{
     ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -21,6 +21,7 @@ use crate::around::metrics::Counters;
 use crate::around::names::Names;
 use crate::around::options::Options;
 use crate::around::server_uris::ServerUris;
+use crate::clients::bridge::Bridge;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
 use crate::route::session::Session;
@@ -29,6 +30,8 @@ use crate::servers::connection::publish_every_list;
 
 /// State that all clones of a bridge share.
 pub(crate) struct SharedState {
+    /// True if clients see many servers, whose items have the names of their servers.
+    pub(crate) is_joint: bool,
     /// Servers behind the bridge.
     pub(crate) backends: Arc<Backends>,
     /// Settings of the bridge.
@@ -47,8 +50,11 @@ pub(crate) struct SharedState {
     pub(crate) updating: tokio::sync::Mutex<()>,
     /// Number of updates of servers and rules; open subscriptions are renewed when this number changes.
     pub(crate) updates: watch::Sender<u64>,
-    /// Settings of the endpoints that serve clients.
-    pub(crate) settings: Arc<ServerSettings>,
+    /// Settings of the endpoints that serve clients, and the generation of the server that they are of, see
+    /// [`Backend::generation`](crate::servers::backend::Backend::generation); 0 for many servers.
+    pub(crate) settings: RwLock<(u64, Arc<ServerSettings>)>,
+    /// Bridges in front of one of many servers each, by its name; they share servers, rules, limits and counters.
+    pub(crate) of_servers: Mutex<BTreeMap<String, Bridge>>,
     /// Upstream sessions of the clients, and requests that are being relayed.
     pub(crate) state: Mutex<State>,
 }
@@ -65,7 +71,7 @@ pub(crate) struct State {
 impl SharedState {
     /// Returns the form in which clients know the URIs of a server.
     pub(crate) fn uris_of(&self, server: &Server) -> ServerUris {
-        if server.is_one_of_many {
+        if self.is_joint {
             ServerUris::of_one(&server.name)
         } else {
             ServerUris::unchanged()
@@ -170,6 +176,25 @@ impl SharedState {
     pub(crate) fn announce(&self) {
         self.clients().iter().for_each(publish_every_list);
         self.updates.send_modify(|updates| *updates += 1);
+        for bridge in self.bridges_of_servers() {
+            bridge.0.announce();
+        }
+    }
+
+    /// Ends all sessions and requests of clients.
+    pub(crate) fn end_clients(&self) {
+        let (sessions, running) = {
+            let mut state = self.state.lock();
+            (
+                std::mem::take(&mut state.sessions),
+                std::mem::take(&mut state.running),
+            )
+        };
+        running.into_values().for_each(|task| task.abort());
+        sessions
+            .values()
+            .flatten()
+            .for_each(|session| session.close());
     }
 
     /// Notifies all clients when a server is ready whose lists they have missed.
@@ -182,10 +207,21 @@ impl SharedState {
         });
     }
 
-    /// Returns all sessions of all clients.
+    /// Returns all sessions of all clients, of the endpoints of single servers, too.
     pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
-        let state = self.state.lock();
-        state.sessions.values().flatten().cloned().collect()
+        let mut all: Vec<Arc<Session>> = {
+            let state = self.state.lock();
+            state.sessions.values().flatten().cloned().collect()
+        };
+        for bridge in self.bridges_of_servers() {
+            all.extend(bridge.0.all_sessions());
+        }
+        all
+    }
+
+    /// Returns the bridges of the endpoints of single servers.
+    pub(crate) fn bridges_of_servers(&self) -> Vec<Bridge> {
+        self.of_servers.lock().values().cloned().collect()
     }
 
     /// Returns all clients with sessions.

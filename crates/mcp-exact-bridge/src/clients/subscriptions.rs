@@ -73,21 +73,7 @@ impl SharedState {
                 if backend.is_removed() || !listened.insert(server) {
                     continue;
                 }
-                let mut filter = filter.clone();
-                filter.uris.retain_mut(|uri| {
-                    let Some(own) = self.own_uri(backend, uri) else {
-                        return false;
-                    };
-                    let is_let = |server: &usize| may_listen(&self.backends.get(*server), &own);
-                    // A resource that no server lists may belong to any server.
-                    let is_its = is_of_one_server(uri) || {
-                        let servers = self.present_servers().filter(is_let);
-                        let of = self.uris.listed_by(&own, servers);
-                        of.is_none_or(|of| of == server)
-                    };
-                    *uri = own;
-                    is_its && may_listen(backend, uri)
-                });
+                let filter = self.filter_of(&gate, server, &filter);
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
                 let is_acknowledged = Arc::clone(&is_acknowledged);
@@ -136,6 +122,30 @@ impl SharedState {
                 }
             }
         }
+    }
+
+    /// Returns the part of a filter that is for a server, with the server's own URIs.
+    fn filter_of(&self, gate: &Gate, server: usize, filter: &Filter) -> Filter {
+        let backend = self.backends.get(server);
+        let may_listen = |server: usize, uri: &str| {
+            gate.lets_listen(self.backends.get(server).listed_name(), uri)
+        };
+        let mut filter = filter.clone();
+        filter.uris.retain_mut(|uri| {
+            let Some(own) = self.own_uri(&backend, uri) else {
+                return false;
+            };
+            // A resource that no server lists may belong to any server.
+            let is_its = is_of_one_server(uri) || {
+                let servers = self.present_servers();
+                let servers = servers.filter(|server| may_listen(*server, &own));
+                let of = self.uris.listed_by(&own, servers);
+                of.is_none_or(|of| of == server)
+            };
+            *uri = own;
+            is_its && may_listen(server, uri)
+        });
+        filter
     }
 
     /// Returns the task ids in a subscription filter whose tasks belong to the principal, as clients know these ids.

@@ -16,6 +16,7 @@ mod leaving;
 mod load;
 mod many;
 mod matrix;
+mod own_endpoints;
 mod own_uris;
 mod peers;
 mod redeploy;

@@ -38,7 +38,7 @@ pub struct Path {
 
 /// Creates a server whose tool, prompt and resources have the same URIs as those of every other server of this function. Every
 /// content is the name of the server.
-fn server_with_pages(name: &'static str, of_server: Revision) -> Server {
+pub fn server_with_pages(name: &'static str, of_server: Revision) -> Server {
     let page = || Resource::new("ui://page").mime_type("text/html;profile=mcp-app");
     let ui = || object(r#"{"resourceUri":"ui://page","visibility":["app"]}"#);
     Server::builder(name, "1.0.0")
@@ -116,7 +116,7 @@ pub async fn read(client: &ClientHandle, uri: &str) -> Result<(String, String), 
 }
 
 /// Returns the URIs of the page that the tools name, by the tool.
-async fn pages_of_tools(client: &ClientHandle) -> Vec<(String, String)> {
+pub async fn pages_of_tools(client: &ClientHandle) -> Vec<(String, String)> {
     let listed = send(client, "tools/list", "").await.expect("tools");
     let tools = listed.get("tools").expect("tools");
     let tools: Vec<JsonObject> = tools.decode_as().expect("an array");

@@ -420,6 +420,82 @@ async fn clients_need_tokens_for_the_gateway() {
     }
 }
 
+/// Each endpoint of the gateway is a resource of its own: it has its own metadata, and takes only the tokens that are for it.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_for_one_endpoint() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let issuer = Issuer::start().await;
+    let endpoint = start_server(&issuer).await;
+    let joint = "https://gateway.example/mcp";
+    let of_server = "https://gateway.example/mcp/web";
+    let data = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n\
+         [auth]\nissuer = \"{}\"\nresource = \"{joint}\"\nscopes = [\"use\"]\n\
+         [servers.web]\nurl = \"{endpoint}\"\n\
+         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
+        issuer.site.url
+    );
+    let (_gateway, url) = start_gateway(data.path(), &text).await;
+    for (path, resource, is_accepted) in [
+        ("", joint, true),
+        ("/web", of_server, true),
+        ("", of_server, false),
+        ("/web", joint, false),
+        ("/web", "https://gateway.example/mcp/other", false),
+        ("/other", "https://gateway.example/mcp/other", false),
+    ] {
+        let token = issuer.token(resource, "ada", "use");
+        let (header, url) = (
+            format!("Authorization: Bearer {token}"),
+            format!("{url}{path}"),
+        );
+        let arguments = ["call", "--header", &header, "who", "--", &url];
+        let output = run_program(data.path(), &arguments).await;
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.success(),
+            is_accepted,
+            "{path}, {resource}: {err}"
+        );
+    }
+    let address = url.strip_prefix("http://").expect("a URL");
+    let address = address.strip_suffix("/mcp").expect("a path");
+    let get = async |path: &str| {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("open");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAccept: text/event-stream\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        answer
+    };
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    for (path, expected) in [
+        (metadata.to_owned(), format!("\"resource\":\"{joint}\"")),
+        (
+            format!("{metadata}/web"),
+            format!("\"resource\":\"{of_server}\""),
+        ),
+        (format!("{metadata}/other"), "404".to_owned()),
+        (
+            "/mcp/web".to_owned(),
+            format!("resource_metadata=\"https://gateway.example{metadata}/web\""),
+        ),
+        (
+            "/mcp".to_owned(),
+            format!("resource_metadata=\"https://gateway.example{metadata}\""),
+        ),
+        ("/mcp/other".to_owned(), "404".to_owned()),
+    ] {
+        let answer = get(&path).await;
+        assert!(answer.contains(&expected), "{path}: {answer}");
+    }
+}
+
 /// The server receives the credentials of the gateway, and never those of the gateway's client.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -25,7 +25,7 @@ use crate::route::server::Server;
 impl SharedState {
     /// Returns the URI that a server knows, of a URI that a client has; `None` if it is the URI of another server.
     pub(crate) fn own_uri(&self, server: &Server, uri: &str) -> Option<String> {
-        if !server.is_one_of_many || !is_of_one_server(uri) {
+        if !self.is_joint || !is_of_one_server(uri) {
             return Some(uri.to_owned());
         }
         let (name, own) = split(uri)?;
@@ -76,7 +76,8 @@ impl SharedState {
         let found = self.uris.claimed_by(uri, shown())?;
         let is_unknown = |server: usize| server < found && !self.uris.is_known(server);
         let unknown: Vec<usize> = shown().filter(|server| is_unknown(*server)).collect();
-        if unknown.is_empty() {
+        // A retry has answers for one server, which its state names.
+        if unknown.is_empty() || is_retry(request) {
             return Some(found);
         }
         for list in LISTS {

@@ -64,7 +64,7 @@ impl Session {
 
     /// Returns the server's id of a task; `None` if the task cannot belong to the server.
     fn original_id(&self, id: &str) -> Option<String> {
-        if !self.backend.is_one_of_many {
+        if !self.uris.is_of_one() {
             return Some(id.to_owned());
         }
         let rest = id.strip_prefix(&self.backend.name)?;
@@ -99,7 +99,7 @@ impl Session {
         let principal = request.context().principal.as_ref();
         let method = request.method();
         let creates = method == "tools/call" && request.param("task").is_some();
-        if !creates && method != "tasks/list" && !self.backend.is_one_of_many {
+        if !creates && method != "tasks/list" && !self.uris.is_of_one() {
             return result;
         }
         let mut object = result.into_object();
@@ -116,7 +116,7 @@ impl Session {
 
     /// Replaces the server's ids of the client's tasks by the ids for the client.
     fn with_client_ids(&self, object: JsonObject, principal: Option<&Principal>) -> JsonObject {
-        if !self.backend.is_one_of_many {
+        if !self.uris.is_of_one() {
             return object;
         }
         tasks::rename_ids(object, |id| {
@@ -127,7 +127,7 @@ impl Session {
 
     /// Replaces the ids for the client by the server's ids.
     fn with_original_ids(&self, object: JsonObject) -> JsonObject {
-        if !self.backend.is_one_of_many {
+        if !self.uris.is_of_one() {
             return object;
         }
         tasks::rename_ids(object, |id| self.original_id(id))

@@ -17,10 +17,10 @@ use crate::endpoint::{
 /// Creates the shared endpoint of a session, or of a request without a session.
 pub(super) fn share(
     inner: &Inner,
+    hooks: &Arc<Hooks>,
     endpoint: ServerEndpoint,
     session_id: Option<Arc<str>>,
 ) -> Arc<Shared<ServerEndpoint>> {
-    let hooks = inner.hooks();
     if hooks.runtime.get().is_none()
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
     {

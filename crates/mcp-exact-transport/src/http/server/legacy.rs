@@ -36,12 +36,13 @@ pub(super) async fn open(
         return Err(unavailable("the server shuts down; try again later"));
     }
     let failed = |message: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, message);
-    let id = new_id(None, None).map_err(failed)?;
+    let face = &request.face;
+    let id = face.session_id(new_id(None, None).map_err(failed)?);
     let holder = Holder::of(request);
     inner.admit_new(&id, &holder)?;
-    let settings = Arc::clone(inner.settings());
+    let settings = Arc::clone(&face.settings);
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let shared = super::endpoints::share(inner, &face.hooks, endpoint, Some(Arc::clone(&id)));
     let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
     let stream = opened.map_err(|error| failed(&error.to_string()))?;
     let session = Session::new(Arc::clone(&id), shared, request.principal.clone(), holder);
@@ -66,7 +67,7 @@ pub(super) async fn open(
     }
     let attachment = Attachment::new(Arc::clone(session.shared()), stream);
     let mut body = EventStream::new(Some(attachment), inner.options().keep_alive);
-    let messages = format!("{}?sessionId={id}", inner.messages_path());
+    let messages = format!("{}?sessionId={id}", inner.messages_path(face));
     sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
     let (drained, answering) = (inner.drained(), Arc::clone(&session));
     let expired = wait_for_expiry(&request.parts);

@@ -13,6 +13,7 @@ mod get;
 mod legacy;
 mod listen;
 mod metrics;
+mod named;
 mod options;
 mod patience;
 mod post;
@@ -26,6 +27,7 @@ mod shares;
 pub use bus::Announcer;
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};
 pub use metrics::HttpMetrics;
+pub use named::{EndpointName, NamedEndpoint, NamedEndpointFuture, NamedEndpoints};
 pub(crate) use options::ResponseHeaders;
 pub use options::{
     Allowed, AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions, RequiredScopes,

@@ -15,6 +15,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_exact_session::{Principal, Seal};
 
+use super::named::NamedEndpoints;
 use crate::event_log::{EventLog, MemoryEventLog};
 use crate::store::{ChangeBus, SessionStore};
 
@@ -183,6 +184,8 @@ pub struct HttpServerOptions {
     /// Path of the endpoint; requests to other paths get status 404. `None` accepts every path, for a service that is
     /// mounted in an application.
     pub path: Option<String>,
+    /// Further endpoints with settings and handlers of their own, at the paths `PATH/NAME` below `path`; `None` for none.
+    pub endpoints: Option<Arc<dyn NamedEndpoints>>,
     /// Path at which the service is mounted, as seen by clients; it precedes the paths in the event `endpoint` of
     /// HTTP+SSE.
     pub path_prefix: String,
@@ -248,6 +251,7 @@ impl Default for HttpServerOptions {
             origins: Allowed::Loopback,
             source_settings: ["hosts", "origins"],
             path: None,
+            endpoints: None,
             path_prefix: String::new(),
             http_sse: true,
             response_headers: false,

@@ -21,6 +21,7 @@ use mcp_exact_session::{
 use super::attachment::{Attachment, NextOutput, Output};
 use super::body::EventStream;
 use super::listen::RemoteAddress;
+use super::named::Face;
 use super::patience::within;
 use super::response::{
     Refusal, ResponseBody, empty, error, events, json, name_request, refuse, too_many, unavailable,
@@ -86,8 +87,8 @@ async fn take(
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
-        RequestTarget::Stateless => stateless(inner, &request.parts, read, context).await,
-        RequestTarget::Initialize => initialize(inner, Holder::of(request), read, context).await,
+        RequestTarget::Stateless => stateless(inner, request, read, context).await,
+        RequestTarget::Initialize => initialize(inner, request, read, context).await,
         RequestTarget::Session(id) => {
             let principal = request.principal.as_ref();
             let own = match &inner.options().change_bus {
@@ -234,20 +235,21 @@ where
 /// Serves a message that belongs to no session by a new endpoint.
 async fn stateless(
     inner: &Arc<Inner>,
-    parts: &Parts,
+    request: &CheckedRequest,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if let Some(http) = &context.http {
         observe::request_of(http.header("mcp-protocol-version"), None);
     }
-    let shared = super::endpoints::share(inner, new_endpoint(inner), None);
+    let face = &request.face;
+    let shared = super::endpoints::share(inner, &face.hooks, new_endpoint(face), None);
     let stream = open_post(&shared)?;
     let attachment = Attachment::new(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
     let guard = Listener(Arc::clone(inner), Arc::clone(&shared));
     let responded = answer(inner, attachment, None, guard).await;
-    responded.map(|response| until_expiry(response, parts, shared))
+    responded.map(|response| until_expiry(response, &request.parts, shared))
 }
 
 /// Makes the subscriptions of a request end when the access token of the request expires.
@@ -279,9 +281,9 @@ impl Drop for Listener {
     }
 }
 
-/// Creates an endpoint without a session.
-fn new_endpoint(inner: &Inner) -> ServerEndpoint {
-    let settings = Arc::clone(inner.settings());
+/// Creates an endpoint, without a session so far.
+fn new_endpoint(face: &Face) -> ServerEndpoint {
+    let settings = Arc::clone(&face.settings);
     ServerEndpoint::new(settings, Binding::StreamableHttp, clock::now())
 }
 
@@ -319,15 +321,17 @@ pub(super) fn receive(
 /// Handles `initialize`: creates a session if the endpoint accepts the request.
 async fn initialize(
     inner: &Arc<Inner>,
-    holder: Holder,
+    request: &CheckedRequest,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let seal = inner.options().session_ids.as_deref();
+    let (face, holder) = (&request.face, Holder::of(request));
     let id = new_id(seal, context.principal.as_ref()).map_err(unavailable)?;
+    let id = face.session_id(id);
     inner.admit_new(&id, &holder)?;
-    let endpoint = new_endpoint(inner);
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let endpoint = new_endpoint(face);
+    let shared = super::endpoints::share(inner, &face.hooks, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
     let session = Session::new(id, shared, principal, holder);
     let shared = session.shared();

@@ -43,12 +43,13 @@ pub(super) async fn find(
     let (record, ids_after) = take_block(inner, id, principal).await?;
     // A log that keeps last wills reports requests that are lost, as soon as their process is dead. It may be alive.
     let reports_lost = !keeps_last_wills(inner);
-    let resumed = resume_server(inner.settings(), &record.snapshot, ids_after, reports_lost);
+    let face = inner.face_of_session(id).await.ok_or_else(unknown)?;
+    let resumed = resume_server(&face.settings, &record.snapshot, ids_after, reports_lost);
     let (endpoint, lost) = resumed.map_err(|_| unknown())?;
     let id: Arc<str> = id.into();
     let holder = Holder::of_principal(principal);
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let shared = super::endpoints::share(inner, &face.hooks, endpoint, Some(Arc::clone(&id)));
     let session = Session::new(Arc::clone(&id), shared, principal.cloned(), holder);
     session.set_used();
     session.set_lineage(record.lineage);

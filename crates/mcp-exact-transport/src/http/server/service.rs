@@ -26,6 +26,7 @@ use super::body::EventStream;
 use super::bus::{self, Announcer};
 use super::endpoints::Hooks;
 use super::metrics::{Counters, HttpMetrics};
+use super::named::{EndpointName, Face, Route};
 use super::options::{AuthError, Authenticated, HttpServerOptions, ResponseHeaders, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse, too_many, unavailable};
 use super::session::Sessions;
@@ -48,10 +49,8 @@ pub struct HttpService {
 
 /// State that all clones of a service share.
 pub(super) struct Inner {
-    /// Configuration of the server.
-    settings: Arc<ServerSettings>,
-    /// Event receiver and driver notification of all endpoints.
-    hooks: Arc<Hooks>,
+    /// Endpoint at the path of the service.
+    face: Arc<Face>,
     /// Options of the HTTP server.
     options: HttpServerOptions,
     /// Path of the directory that contains the endpoint, without a trailing slash.
@@ -82,16 +81,8 @@ pub(super) struct CheckedRequest {
     pub(super) parts: Arc<Parts>,
     /// Authenticated principal; `None` for an anonymous client.
     pub(super) principal: Option<Principal>,
-}
-
-/// Resource of the service that the path of a request identifies.
-enum Route {
-    /// The endpoint of Streamable HTTP.
-    Endpoint,
-    /// The event stream of HTTP+SSE.
-    Sse,
-    /// The URL for POSTs of HTTP+SSE.
-    Messages,
+    /// Endpoint that the request is for.
+    pub(super) face: Arc<Face>,
 }
 
 impl HttpService {
@@ -106,8 +97,11 @@ impl HttpService {
         let directory = directory.to_owned();
         Self {
             inner: Arc::new_cyclic(|inner| Inner {
-                settings,
-                hooks: Hooks::new(handler, inner),
+                face: Arc::new(Face {
+                    settings,
+                    hooks: Hooks::new(handler, inner),
+                    name: None,
+                }),
                 options,
                 directory,
                 sessions: Sessions::default(),
@@ -328,11 +322,16 @@ impl std::fmt::Debug for HttpService {
 
 impl Inner {
     pub(super) fn settings(&self) -> &Arc<ServerSettings> {
-        &self.settings
+        &self.face.settings
     }
 
-    pub(super) fn hooks(&self) -> &Arc<Hooks> {
-        &self.hooks
+    /// Returns the path of the directory that contains the endpoint, without a trailing slash.
+    pub(super) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    pub(super) fn own_face(&self) -> &Arc<Face> {
+        &self.face
     }
 
     pub(super) fn options(&self) -> &HttpServerOptions {
@@ -382,7 +381,14 @@ impl Inner {
                 "no endpoint of this server has this path",
             )
         };
-        let route = self.route(parts.uri.path()).ok_or_else(not_found)?;
+        let (route, name) = self.route(parts.uri.path()).ok_or_else(not_found)?;
+        let named = match name {
+            Some(name) => {
+                let endpoint = self.find_named(&name).ok_or_else(not_found)?;
+                Some((name, endpoint))
+            }
+            None => None,
+        };
         let (allowed, names): (&[Method], _) = match route {
             Route::Endpoint => (
                 &[Method::POST, Method::GET, Method::DELETE],
@@ -394,12 +400,23 @@ impl Inner {
         if !allowed.contains(&parts.method) {
             return Err(method_not_allowed(names));
         }
+        let name = named.as_ref().map(|(name, _)| name.as_str());
+        if let Some(name) = name {
+            let name = EndpointName(name.to_owned());
+            Arc::make_mut(&mut parts).extensions.insert(name);
+        }
         let principal = self.authenticate(&mut parts).await?;
+        self.check_session_name(name, &parts)?;
+        let face = self.face(named).await?;
         let headers = self.options.response_headers.then(ResponseHeaders::default);
         if let Some(headers) = &headers {
             Arc::make_mut(&mut parts).extensions.insert(headers.clone());
         }
-        let checked = CheckedRequest { parts, principal };
+        let checked = CheckedRequest {
+            parts,
+            principal,
+            face,
+        };
         let mut response = match (route, &checked.parts.method) {
             (Route::Endpoint, &Method::POST) => post::respond(self, checked, body).await,
             (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
@@ -411,24 +428,6 @@ impl Inner {
             headers.add_to(response.headers_mut());
         }
         Ok(response)
-    }
-
-    /// Returns the resource that a path identifies; `None` for an unknown path.
-    fn route(&self, path: &str) -> Option<Route> {
-        let name = path.strip_prefix(self.directory.as_str());
-        match name {
-            Some("/sse") if self.options.http_sse => Some(Route::Sse),
-            Some("/messages") if self.options.http_sse => Some(Route::Messages),
-            _ => match &self.options.path {
-                Some(endpoint) if endpoint != path => None,
-                _ => Some(Route::Endpoint),
-            },
-        }
-    }
-
-    /// Returns the path to which clients of HTTP+SSE post messages.
-    pub(super) fn messages_path(&self) -> String {
-        format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
 
     /// Returns the principal of a request, or the response that rejects the request.
@@ -544,7 +543,10 @@ impl Inner {
 
     /// Returns the limits in bytes of the bodies of all clients, and of one client.
     pub(super) fn body_limits(&self) -> (usize, usize) {
-        let (all, message) = (self.options.body_bytes, self.settings.limits.message_bytes);
+        let (all, message) = (
+            self.options.body_bytes,
+            self.settings().limits.message_bytes,
+        );
         (all.max(message), (all / 4).max(message))
     }
 }

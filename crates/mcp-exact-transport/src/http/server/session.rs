@@ -17,6 +17,7 @@ use crate::event_log::LogStream;
 use crate::observe::{self, SessionSpan};
 use crate::store::Lineage;
 
+use super::named::without_name;
 use super::shares::{Held, Holder};
 
 /// Interval at which a shutdown checks for unsent responses.
@@ -623,7 +624,11 @@ pub(super) fn new_id(
 
 /// Returns true if the seal opens the session id for the principal, or session ids are not sealed.
 pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Principal>) -> bool {
-    seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
+    let Some(seal) = seal else {
+        return true;
+    };
+    let opens = |id: &str| seal.open(id, &seal_context(principal)).is_some();
+    opens(id) || without_name(id).is_some_and(opens)
 }
 
 /// Returns the context in which a session id is sealed: the name of the principal, if any.
