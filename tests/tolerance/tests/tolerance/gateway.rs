@@ -88,7 +88,8 @@ async fn in_front_of_two_servers() {
         let own = match case.method {
             "tools/list" => "echo",
             "prompts/list" => "greet",
-            "resources/list" => "a",
+            // A resource that the first server lists, too, is left out.
+            "resources/list" if case.delivers != "a" => "a",
             _ => "",
         };
         let expected = [case.delivers, own].into_iter();
