@@ -57,7 +57,7 @@ pub struct Authorization {
     ignore_issuer_slash: Vec<String>,
     /// The resource that tokens are requested for, if the server's metadata names another than the URL of the server.
     #[arg(long, value_name = "URL", help_heading = "Authorization")]
-    resource: Option<String>,
+    auth_resource: Option<String>,
     /// Allow authorization servers at private addresses, and plain HTTP to them if the server has an `http` URL: others in the network can read the token.
     #[arg(long, help_heading = "Authorization")]
     allow_private_addresses: bool,
@@ -171,7 +171,7 @@ impl Names {
             Some(OAuthRemedy::Resource(resource)) => {
                 format!(
                     "; if you trust it, write {resource} for {}",
-                    name("resource")
+                    name("auth-resource")
                 )
             }
             Some(OAuthRemedy::NoResourceIndicator) => {
@@ -252,7 +252,7 @@ impl Authorization {
     /// Adds the scopes of the command line, and the token store unless `--forget` is given.
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let relaxed = Relaxed {
-            resource: self.resource.as_deref(),
+            resource: self.auth_resource.as_deref(),
             assume_pkce: &self.assume_pkce,
             auth_parameter: &self.auth_parameter,
             ignore_issuer_slash: &self.ignore_issuer_slash,
@@ -354,7 +354,7 @@ pub struct ServerOAuth {
     /// Further parameters of the authorization request, as `NAME=VALUE`.
     auth_parameter: Vec<String>,
     /// Resource that tokens are requested for, instead of the server's URL.
-    resource: Option<String>,
+    auth_resource: Option<String>,
     /// True if authorization servers may be at private addresses.
     allow_private_addresses: bool,
     /// True if a server of this machine may name authorization servers at other ports of it.
@@ -426,7 +426,7 @@ impl ServerOAuth {
 
     fn relaxed(&self) -> Relaxed<'_> {
         Relaxed {
-            resource: self.resource.as_deref(),
+            resource: self.auth_resource.as_deref(),
             assume_pkce: &self.assume_pkce,
             auth_parameter: &self.auth_parameter,
             ignore_issuer_slash: &self.ignore_issuer_slash,

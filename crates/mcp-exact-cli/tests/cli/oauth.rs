@@ -435,7 +435,7 @@ async fn tokens_are_for_one_endpoint() {
         "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n\
          [auth]\nissuer = \"{}\"\nresource = \"{joint}\"\nscopes = [\"use\"]\n\
          [servers.web]\nurl = \"{endpoint}\"\n\
-         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
+         oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
         issuer.site.url
     );
     let (_gateway, url) = start_gateway(data.path(), &text).await;
