@@ -213,15 +213,13 @@ impl ResourceServer {
         self
     }
 
-    /// Sets which named endpoint of the service the resource is
-    /// ([`NamedEndpoints`](mcp_exact_transport::http::server::NamedEndpoints)). Without a name, it is the endpoint of the service
-    /// itself. Requests for other endpoints are not authorized: their tokens are for other resources.
+    /// Sets which of the [`NamedEndpoints`](mcp_exact_transport::http::server::NamedEndpoints) the resource is; by default that of
+    /// the service itself. Requests for other endpoints are not authorized: their tokens are for other resources.
     #[must_use]
     pub fn endpoint(mut self, name: impl Into<String>) -> Self {
-        let name = name.into();
         let url = &self.urls[0];
         self.urls = vec![url.clone(), format!("{url}/sse"), format!("{url}/messages")];
-        self.endpoint = Some(name);
+        self.endpoint = Some(name.into());
         self.share_origin()
     }
 
