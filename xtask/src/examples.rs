@@ -56,7 +56,11 @@ fn run_cargo(root: &Path, package: &str, targets: &[&str]) -> anyhow::Result<Str
 }
 
 /// Returns the executable of an example from the messages of cargo.
-fn find_executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn find_executable(
+    messages: &str,
+    package: &str,
+    example: &str,
+) -> anyhow::Result<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())

@@ -9,6 +9,7 @@ pub mod book;
 pub mod codegen;
 pub mod conformance;
 pub mod diff;
+pub mod dist;
 pub mod examples;
 mod fuzz;
 pub mod interop;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, book, codegen, conformance, diff, interop, miri, nightly, package, page, providers,
-    quickstart, redis, schema, test, transcripts, wasm, workspace_root,
+    bench, book, codegen, conformance, diff, dist, interop, miri, nightly, package, page,
+    providers, quickstart, redis, schema, test, transcripts, wasm, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -38,6 +38,8 @@ enum Task {
     Providers,
     /// List the changes between two revisions, or write one page with all revisions.
     Diff(diff::Arguments),
+    /// Pack the program for people without Rust: the archive of a release, npm packages and a wheel.
+    Dist(dist::Arguments),
     /// Run the stdio examples against the official SDKs, in both directions.
     Interop(interop::Arguments),
     /// Interpret the tests of unsafe code with Miri, which finds undefined behaviour; needs the nightly toolchain.
@@ -83,6 +85,7 @@ fn run_task(task: Task) -> anyhow::Result<()> {
         Task::Conformance(arguments) => conformance::run(&root, &arguments),
         Task::Providers => providers::run(&root),
         Task::Diff(arguments) => diff::run(&root, &arguments),
+        Task::Dist(arguments) => dist::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),
         Task::Nightly(arguments) => nightly::run(&root, &arguments),

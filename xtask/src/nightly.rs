@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::{
-    conformance, examples, fuzz, interop, miri, mutants, oracle, quickstart, redis, rehearsal,
+    conformance, dist, examples, fuzz, interop, miri, mutants, oracle, quickstart, redis, rehearsal,
 };
 
 /// Number of seeds of the property tests; a normal test run has 80.
@@ -65,6 +65,8 @@ pub enum Part {
     Miri,
     /// Setup steps of the README for a new user.
     Quickstart,
+    /// npm packages, wheel and archive of the program, installed where there is no Rust.
+    Dist,
     /// Invented revisions, an extension and historic drafts, added and removed in a copy of the workspace.
     Rehearsal,
     /// Comparison of conversions with the earlier typed implementation, which is built from its commit.
@@ -97,6 +99,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
+    }
+    if wants(Part::Dist) {
+        dist::run(root, &dist::Arguments::checked())?;
     }
     if wants(Part::Rehearsal) {
         rehearsal::run(root, arguments.clone.as_deref())?;
