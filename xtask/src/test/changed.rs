@@ -16,6 +16,7 @@ use super::build::cargo;
 /// every package.
 const READERS: &[(&str, &[&str])] = &[
     (".cargo/", &[]),
+    (".github/", &["xtask"]),
     ("Cargo.lock", &[]),
     ("Cargo.toml", &[]),
     ("schema/", &[]),
