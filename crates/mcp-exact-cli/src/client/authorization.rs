@@ -2,8 +2,6 @@
 //!
 //! Opens the system browser, or prints the URL and reads the URL of the redirect. Requires the feature `oauth`.
 
-#[cfg(unix)]
-use std::path::PathBuf;
 #[cfg(feature = "bridge")]
 use std::sync::Arc;
 
@@ -264,7 +262,7 @@ impl Authorization {
         if self.forget {
             Ok(oauth)
         } else {
-            with_store(oauth)
+            Ok(with_store(oauth))
         }
     }
 }
@@ -421,7 +419,7 @@ impl ServerOAuth {
         let oauth = self
             .relaxed()
             .apply(oauth.scopes(&self.scopes), Names::Keys)?;
-        with_store(oauth.user_agent(create_browser()))
+        Ok(with_store(oauth.user_agent(create_browser())))
     }
 
     fn relaxed(&self) -> Relaxed<'_> {
@@ -445,22 +443,18 @@ impl ServerOAuth {
     }
 }
 
-/// Adds the store of tokens in the user's data folder.
+/// Adds the store of tokens in the user's data folder. Without such a folder (no variable HOME), tokens are kept for this command
+/// alone: servers that need no token are used all the same.
 #[cfg(unix)]
-fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
-    Ok(oauth.store(FileStore::new(token_folder()?)))
+fn with_store(oauth: OAuth) -> OAuth {
+    match super::data_folder() {
+        Some(data) => oauth.store(FileStore::new(data.join("tokens"))),
+        None => oauth,
+    }
 }
 
 /// Adds no store, because this system has no files that only their owner can read.
 #[cfg(not(unix))]
-fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
-    Ok(oauth)
-}
-
-/// Returns the folder for stored tokens.
-#[cfg(unix)]
-fn token_folder() -> anyhow::Result<PathBuf> {
-    let data = super::data_folder();
-    let data = data.context("the variable HOME is not set; add --forget to keep no token")?;
-    Ok(data.join("tokens"))
+fn with_store(oauth: OAuth) -> OAuth {
+    oauth
 }

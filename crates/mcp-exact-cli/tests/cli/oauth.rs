@@ -24,10 +24,17 @@ async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
 
 /// As [`sign_in`], with the secret of the client.
 async fn sign_in_with_secret(data: &Path, arguments: &[&str], secret: Option<&str>) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
+    command
         .args(arguments)
         .envs(secret.map(|secret| ("MCP_EXACT_CLIENT_SECRET", secret)))
-        .env("XDG_DATA_HOME", data)
+        .env("XDG_DATA_HOME", data);
+    paste_redirect(command).await
+}
+
+/// Runs the program; if it prints a URL, opens the URL and enters the redirect URL.
+async fn paste_redirect(mut command: Command) -> Output {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -95,6 +102,24 @@ async fn sign_in_is_needed_once() {
     let output = inspect(&endpoint, data.path(), &["--header", &header]).await;
     assert_eq!(output.status.code(), Some(2), "{}", words(&output));
     assert_eq!(issuer.site.count("/authorize"), 2);
+}
+
+/// Where a user has no home directory, as in a container, servers are used and tokens are not kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_home_directory_is_needed() {
+    let issuer = Issuer::start().await;
+    let endpoint = start_server(&issuer).await;
+    for sign_ins in [1, 2] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
+        command
+            .args(["inspect", "--headless", "--allow-other-ports", &endpoint])
+            .env_remove("XDG_DATA_HOME")
+            .env_remove("HOME");
+        let output = paste_redirect(command).await;
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}");
+        assert_eq!(issuer.site.count("/authorize"), sign_ins);
+    }
 }
 
 /// What an authorization server lacks is allowed by an option, or by a key of the gateway's file, which the error names.
