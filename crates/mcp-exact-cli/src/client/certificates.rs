@@ -44,6 +44,11 @@ impl Certificates {
         read.map_err(|error| anyhow!("--{error}"))
     }
 
+    /// Returns true if a certificate is to be presented.
+    pub const fn has_client_cert(&self) -> bool {
+        self.client_cert.is_some()
+    }
+
     /// Returns the first option that is given.
     pub fn first_option(&self) -> Option<&'static str> {
         let options = [

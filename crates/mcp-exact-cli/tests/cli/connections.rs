@@ -265,9 +265,14 @@ async fn certificates_are_options_and_keys() {
         err.contains("server \"a\"") && err.contains(&expected),
         "{err}"
     );
+    let plain = [&["inspect"][..], &options, &["http://localhost:1/mcp"]].concat();
     for (arguments, expected) in [
         (
-            &["call", "--ca", &ca, "x", "--", "sh"][..],
+            &plain[..],
+            "--client-cert: http://localhost:1/mcp is not https; a certificate is presented over TLS alone",
+        ),
+        (
+            &["call", "--ca", &ca, "x", "--", "sh"],
             "a command gets no HTTP requests; leave `--ca` out",
         ),
         (

@@ -239,7 +239,12 @@ impl ServerEntry {
             }
             (None, Some(url)) => {
                 let invalid = |error: String| ClientError::Config(error);
-                let endpoint = HttpEndpoint::new(&expand(url)?);
+                let url = expand(url)?;
+                if self.client_cert.is_some() && is_plain_http(&url) {
+                    let message = "`client-cert` needs a `url` with https: a certificate is presented over TLS alone";
+                    return Err(invalid(message.to_owned()));
+                }
+                let endpoint = HttpEndpoint::new(&url);
                 let mut endpoint = endpoint.map_err(|error| invalid(error.to_string()))?;
                 for (name, value) in &self.headers {
                     let header = HeaderName::try_from(name.as_str())
@@ -358,6 +363,12 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
     Ok(out)
 }
 
+/// Returns true if a URL is one of HTTP without TLS.
+fn is_plain_http(url: &str) -> bool {
+    let scheme = url.trim_start().split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,6 +439,10 @@ mod tests {
         assert_eq!(
             error(r#""command":"x","clientCert":"c.pem""#),
             "`ca`, `client-cert` and `client-key` are for servers with a `url`"
+        );
+        assert_eq!(
+            error(r#""url":"HTTP://h/","client-cert":"c.pem","client-key":"k.pem""#),
+            "`client-cert` needs a `url` with https: a certificate is presented over TLS alone"
         );
         if cfg!(feature = "tls") {
             assert_eq!(
