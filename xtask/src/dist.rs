@@ -257,7 +257,7 @@ fn pack_program(
 ) -> anyhow::Result<PathBuf> {
     let folder = dist.join("npm").join(format!("cli-{os}-{cpu}"));
     let readme = format!(
-        "# @mcp-exact/cli-{os}-{cpu}\n\nThe program of the package [mcp-exact](https://www.npmjs.com/package/mcp-exact) for {os}-{cpu}. Install that package.\n"
+        "# @mcp-exact/cli-{os}-{cpu}\n\nThe program of the package `mcp-exact` for {os}-{cpu}. Install that package.\n"
     );
     start_package(root, &folder, &readme)?;
     fs::create_dir_all(folder.join("bin"))?;
