@@ -5,6 +5,7 @@ mod browser;
 mod choices;
 mod client;
 mod insecure;
+mod issuers;
 mod processes;
 mod provider_rows;
 mod refresh;
