@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::ChildStderr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -34,6 +34,10 @@ const MAX_LINE_BYTES: u64 = 16 << 10;
 /// Time to wait for the end of standard error of a server that has exited: a descendant may keep it open.
 const END_WAIT: Duration = Duration::from_millis(200);
 
+/// Maximum time to wait until the lines of a server that has ended are shown: a descendant that has left its process group may keep
+/// standard error open.
+const SHOWN_WAIT: Duration = Duration::from_secs(1);
+
 /// Lines that a server wrote last.
 #[derive(Debug, Clone, Default)]
 pub struct LastWords(Arc<(Mutex<State>, Condvar)>);
@@ -43,13 +47,18 @@ struct State {
     lines: VecDeque<String>,
     /// True while a thread reads.
     is_reading: bool,
+    /// True if the lines are shown.
+    is_shown: bool,
 }
 
 impl LastWords {
     /// Reads standard error of a server in another thread; shows each line if `is_shown` is true.
     pub fn read(&self, stderr: ChildStderr, is_shown: bool) {
         let words = self.clone();
-        words.change(|state| state.is_reading = true);
+        words.change(|state| {
+            state.is_reading = true;
+            state.is_shown = is_shown;
+        });
         thread::spawn(move || {
             let mut stderr = BufReader::new(stderr);
             let mut line = Vec::new();
@@ -83,10 +92,22 @@ impl LastWords {
 
     /// Returns the last lines of a server that has exited, the oldest first.
     pub fn lines(&self) -> Vec<String> {
+        let state = self.ended(END_WAIT);
+        state.lines.iter().cloned().collect()
+    }
+
+    /// Waits until all lines of a server that has ended are shown, if they are shown at all.
+    pub fn wait_until_shown(&self) {
+        if self.ended(Duration::ZERO).is_shown {
+            drop(self.ended(SHOWN_WAIT));
+        }
+    }
+
+    /// Returns the state once standard error has ended, or after `limit`.
+    fn ended(&self, limit: Duration) -> MutexGuard<'_, State> {
         let (state, ended) = &*self.0;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = ended.wait_timeout_while(state, END_WAIT, |state| state.is_reading);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.lines.iter().cloned().collect()
+        let waited = ended.wait_timeout_while(state, limit, |state| state.is_reading);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -228,7 +228,8 @@ impl RunningServer {
     }
 
     /// Ends the server: closes its input, waits for its exit for at most `limit`, asks it to exit, and kills what is left.
-    /// Returns `None` if the server did not exit before it was killed.
+    /// Returns `None` if the server did not exit before it was killed. What it wrote to standard error is shown before the function
+    /// returns.
     pub fn end(&self, limit: Duration) -> Option<ExitStatus> {
         self.close_input();
         let mut status = self.wait(limit);
@@ -237,6 +238,7 @@ impl RunningServer {
             status = self.wait(TERMINATE_WAIT);
         }
         self.kill();
+        self.words.wait_until_shown();
         status
     }
 }
@@ -246,6 +248,7 @@ impl Drop for RunningServer {
         self.close_input();
         self.kill();
         let _ = lock(&self.child).wait();
+        self.words.wait_until_shown();
     }
 }
 

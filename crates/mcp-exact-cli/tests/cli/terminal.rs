@@ -254,6 +254,21 @@ const WORKER_COUNT: usize = 16;
 /// Commands of the program that get nothing of others, or that need a Redis.
 const EXEMPT: [&str; 4] = ["completions", "man", "sessions", "help"];
 
+/// What a server wrote to standard error before it exited is shown whole.
+#[test]
+fn last_words_are_shown() {
+    let folder = TempDir::new().expect("a folder");
+    write_files(folder.path());
+    for command in [&["proxy"][..], &["replay", "call.jsonl"]] {
+        let arguments = [command, &["--", "sh", "-c", "seq 5000 >&2"]].concat();
+        let text = at_terminal(folder.path(), &arguments);
+        let lines = text
+            .lines()
+            .filter(|line| line.trim().parse::<u32>().is_ok());
+        assert_eq!(lines.count(), 5000, "{command:?}: {text}");
+    }
+}
+
 /// No command passes control characters of others to a terminal, or lines that look like its own.
 #[test]
 fn commands_change_no_terminal() {
