@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use mcp_exact::transport::http::client::{CertificateFiles, HyperOptions};
 
@@ -44,9 +44,12 @@ impl Certificates {
         read.map_err(|error| anyhow!("--{error}"))
     }
 
-    /// Returns true if a certificate is to be presented.
-    pub const fn has_client_cert(&self) -> bool {
-        self.client_cert.is_some()
+    /// Checks that a certificate can be presented to the server at a URL, if there is one.
+    pub fn check_url(&self, url: &str) -> anyhow::Result<()> {
+        if self.client_cert.is_some() && url.to_ascii_lowercase().starts_with("http:") {
+            bail!("--client-cert: {url} is not https; a certificate is presented over TLS alone");
+        }
+        Ok(())
     }
 
     /// Returns the first option that is given.

@@ -87,9 +87,7 @@ impl Settings {
             bail!("this program was built without HTTPS; install it with the feature `full`");
         }
         #[cfg(feature = "oauth")]
-        if self.certificates.has_client_cert() && url.to_ascii_lowercase().starts_with("http:") {
-            bail!("--client-cert: {url} is not https; a certificate is presented over TLS alone");
-        }
+        self.certificates.check_url(url)?;
         let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
         for header in &self.header {
             let (name, value) = header

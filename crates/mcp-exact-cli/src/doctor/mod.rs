@@ -166,7 +166,10 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
         let headers = [named.headers.as_slice(), &arguments.header].concat();
         let options = mcp_exact::transport::http::client::HyperOptions::default();
         #[cfg(feature = "oauth")]
-        let options = arguments.certificates.read(options)?;
+        let options = {
+            arguments.certificates.check_url(url)?;
+            arguments.certificates.read(options)?
+        };
         let target = http::Target::new(url, &headers, options.clone())?;
         #[cfg(feature = "oauth")]
         let target = target.authorize(arguments.authorization.oauth()?.http_options(options))?;

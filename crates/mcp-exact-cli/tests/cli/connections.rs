@@ -266,9 +266,14 @@ async fn certificates_are_options_and_keys() {
         "{err}"
     );
     let plain = [&["inspect"][..], &options, &["http://localhost:1/mcp"]].concat();
+    let plain_doctor = [&["doctor"][..], &options, &["http://localhost:1/mcp"]].concat();
     for (arguments, expected) in [
         (
             &plain[..],
+            "--client-cert: http://localhost:1/mcp is not https; a certificate is presented over TLS alone",
+        ),
+        (
+            &plain_doctor,
             "--client-cert: http://localhost:1/mcp is not https; a certificate is presented over TLS alone",
         ),
         (
