@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// A run of one set replaces its section and keeps the other.
+    /// A run for one set of mutants replaces the section of this set in the page, and keeps the sections of the others.
     #[test]
     fn page_has_a_section_for_each_set() {
         let count = Counts {

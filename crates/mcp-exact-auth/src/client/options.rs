@@ -127,7 +127,7 @@ pub struct OAuth {
     pub(crate) ignores_slash_of: Vec<String>,
     /// Identifier of the resource, instead of the endpoint's.
     pub(crate) resource: Option<String>,
-    /// Further parameters of authorization requests.
+    /// Parameters of authorization requests besides those of the protocol, as name and value.
     pub(crate) authorization_parameters: Vec<(String, String)>,
     /// True if servers without resource metadata are treated as 2025-03-26 servers.
     pub(crate) has_fallback: bool,

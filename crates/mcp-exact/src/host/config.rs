@@ -363,7 +363,7 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
     Ok(out)
 }
 
-/// Returns true if a URL is one of HTTP without TLS.
+/// Returns true if the scheme of a URL is `http`, so that connections to it have no TLS.
 fn is_plain_http(url: &str) -> bool {
     let scheme = url.trim_start().split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("http")

@@ -23,7 +23,7 @@ use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
 
 impl SharedState {
-    /// Returns the URI that a server knows, of a URI that a client has; `None` if it is the URI of another server.
+    /// Translates a URI that a client sent into the one that the server itself uses; `None` if it belongs to another server.
     pub(crate) fn own_uri(&self, server: &Server, uri: &str) -> Option<String> {
         if !self.is_joint || !is_of_one_server(uri) {
             return Some(uri.to_owned());
