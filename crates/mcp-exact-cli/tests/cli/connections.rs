@@ -265,19 +265,9 @@ async fn certificates_are_options_and_keys() {
         err.contains("server \"a\"") && err.contains(&expected),
         "{err}"
     );
-    let plain = [&["inspect"][..], &options, &["http://localhost:1/mcp"]].concat();
-    let plain_doctor = [&["doctor"][..], &options, &["http://localhost:1/mcp"]].concat();
     for (arguments, expected) in [
         (
-            &plain[..],
-            "--client-cert: http://localhost:1/mcp is not https; a certificate is presented over TLS alone",
-        ),
-        (
-            &plain_doctor,
-            "--client-cert: http://localhost:1/mcp is not https; a certificate is presented over TLS alone",
-        ),
-        (
-            &["call", "--ca", &ca, "x", "--", "sh"],
+            &["call", "--ca", &ca, "x", "--", "sh"][..],
             "a command gets no HTTP requests; leave `--ca` out",
         ),
         (
@@ -296,5 +286,22 @@ async fn certificates_are_options_and_keys() {
         let (code, _, err) = run(arguments, &[]).await;
         assert_eq!(code, 2, "{err}");
         assert!(err.contains(expected), "{err}");
+    }
+}
+
+/// A certificate of the client is presented over TLS alone: for another URL, it is refused and not ignored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_certificates_need_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    certificates(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (cert, key) = (file("client.pem"), file("client.key"));
+    let options = ["--client-cert", &cert, "--client-key", &key];
+    for command in ["inspect", "doctor"] {
+        let arguments = [&[command][..], &options, &["http://localhost:1/mcp"]].concat();
+        let (code, _, err) = run(&arguments, &[]).await;
+        assert_eq!(code, 2, "{err}");
+        let expected = "--client-cert: http://localhost:1/mcp is not https;";
+        assert!(err.contains(expected), "{command}: {err}");
     }
 }
