@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     /// Moves to the next member of an open object; returns the offset of its name, or `None` after the closing brace.
     /// Outside semantic versioning.
     #[doc(hidden)]
-    #[inline]
+    #[inline(always)]
     pub fn next_member(&mut self, first: &mut bool) -> ReadResult<Option<usize>> {
         match self.peek() {
             Some(b'"') if *first => {}
@@ -224,7 +224,7 @@ impl ObjectReader {
                 Err(DecodeFailed) => return Self::FAILED,
             }
         }
-        match self.next(r) {
+        match self.advance(r) {
             Ok(Some(index)) => index,
             Ok(None) => Self::END,
             Err(DecodeFailed) => Self::FAILED,
@@ -259,8 +259,14 @@ impl ObjectReader {
 
     /// Moves to the value of the next known member and returns the index of the member; `None` at the end of the
     /// object, after the check for missing and duplicate members. Unknown members are kept.
-    #[inline]
+    #[inline(never)]
     pub fn next(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
+        self.advance(r)
+    }
+
+    /// [`next`](Self::next) as a part of each of its two callers.
+    #[inline(always)]
+    fn advance(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         loop {
             let Some(name_at) = r.next_member(&mut self.first)? else {
                 if self.layout.required & !self.seen != 0 {
@@ -346,7 +352,7 @@ impl<M: KnownMembers> ObjectReader<M> {
     }
 
     /// Reads the name at `name_at` if the name is known and spelled without escape sequences.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
         let Some((key, length)) = key_at(bytes, name_at + 1) else {

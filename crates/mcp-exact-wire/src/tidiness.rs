@@ -4,6 +4,10 @@
 //! The test may suspect a text in which nothing is wrong, but never misses what is. It reads the text once, a block at a
 //! time, and does not allocate. Names are compared by a hash of their object, their length and their last bytes.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::scan::skip_space;
 use crate::simd::{BLOCK, bracket_marks, colon_marks, escaped_mask, string_mask};
 use crate::skip::block_at;
@@ -25,14 +29,15 @@ impl Tidiness {
         let (before, after) = around(object, opaque);
         let mut names = Names::new();
         let mut found = Found::default();
-        let may_repeat =
-            found.read(before.as_bytes(), &mut names) || found.read(after.as_bytes(), &mut names);
+        // Most senders write the opaque value last.
+        let may_repeat = found.read(before.as_bytes(), &mut names)
+            || after != "}" && found.read(after.as_bytes(), &mut names);
         let opaque = opaque.map(JsonRef::text).unwrap_or_default();
         let may_be_untidy = may_repeat
             || found.is_untidy
             || found.has_array && [before, after].iter().any(|part| may_have_nulls(part))
-            || (found.has_escape || memchr::memchr(b'\\', opaque.as_bytes()).is_some())
-                && may_have_surrogates(object.text());
+            || found.has_escape && [before, after].iter().any(|part| may_have_surrogates(part))
+            || may_have_surrogates(opaque);
         Self {
             may_repeat,
             may_be_untidy,
@@ -65,8 +70,10 @@ fn may_have_nulls(text: &str) -> bool {
 
 /// Returns true if a text has an escape sequence of a surrogate.
 fn may_have_surrogates(text: &str) -> bool {
+    /// Made once, because a call is short.
+    static ESCAPES: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\\u"));
     let text = text.as_bytes();
-    let mut escapes = memchr::memmem::find_iter(text, b"\\u");
+    let mut escapes = ESCAPES.find_iter(text);
     escapes.any(|at| matches!(text.get(at + 2), Some(b'd' | b'D')))
 }
 
