@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::message::{self, Direction, MessageContext, Part};
 use crate::output::{Painter, Style, is_standard_stream};
+use crate::recording;
 use crate::registry::{Entry, Registry};
 use crate::subject::SubjectOptions;
 use crate::terminal::{print_to_stderr, stdout};
@@ -115,6 +116,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return log::run(arguments);
     }
     let Some(id) = &arguments.subject.revision else {
+        refuse_recordings(&arguments.files)?;
         bail!("which revision? say it with --revision, such as --revision 2025-06-18");
     };
     let entry = registry.revision(id)?;
@@ -172,10 +174,15 @@ fn check_file(
     let bytes = match read_file(file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            print_unreadable(arguments, &name, &error)?;
+            let words = format!("cannot read {name}: {error}");
+            print_failure(arguments, &name, &words)?;
             return Ok(Outcome::Unreadable);
         }
     };
+    if let (Subject::Message(_), Some(advice)) = (subject, recording::advise(&name, &bytes)) {
+        print_failure(arguments, &name, &advice)?;
+        return Ok(Outcome::Unreadable);
+    }
     let checker = Checker {
         entry,
         wants_unknown: arguments.unknown,
@@ -200,14 +207,25 @@ fn check_file(
     })
 }
 
-/// Prints the error for a file that cannot be read, as text or JSON.
-fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io::Result<()> {
-    let words = format!("cannot read {name}: {error}");
+/// Returns an error for the first file that is a recording; standard input is not read.
+pub fn refuse_recordings(files: &[PathBuf]) -> anyhow::Result<()> {
+    for file in files.iter().filter(|file| !is_standard_stream(file)) {
+        let advice = fs::read(file)
+            .ok()
+            .and_then(|bytes| recording::advise(&file.to_string_lossy(), &bytes));
+        if let Some(advice) = advice {
+            bail!(advice);
+        }
+    }
+    Ok(())
+}
+
+/// Prints the error for a file that cannot be read as a document, as text or JSON.
+fn print_failure(arguments: &Arguments, name: &str, error: &str) -> io::Result<()> {
     if arguments.json {
-        let error = &words;
         print_line(&ErrorLine { file: name, error })
     } else {
-        print_error(&text!("{}", Untrusted(&words)));
+        print_error(&text!("{}", Untrusted(error)));
         Ok(())
     }
 }

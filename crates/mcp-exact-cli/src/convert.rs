@@ -19,7 +19,7 @@ use mcp_exact_convert::Loss;
 use mcp_exact_wire::{Decode, JsonObject, RequestId, from_str};
 use serde::Serialize;
 
-use crate::check::{check_standard_input_once, print_line, read_file};
+use crate::check::{check_standard_input_once, print_line, read_file, refuse_recordings};
 use crate::jsonl::decode_utf8;
 use crate::subject::{OptionNames, SubjectOptions};
 use crate::terminal::{print_to_stderr, stdout};
@@ -35,7 +35,9 @@ notification, a result or an error object; otherwise whole JSON-RPC messages, fo
 responses among them answer. --direction is only needed where both sides send a method and the revisions differ in it.
 
 A recording of --log has a message on each line, as `mcp-exact check --log` reads it; each message that can be converted is \
-printed as a line of the same form, and the handshake names the new revision.
+printed as a line of the same form, and the handshake names the new revision. What the new revision has no message for is refused: \
+`initialize`, `ping` and requests of servers for 2026-07-28, whose requests get the capabilities and the name of the client that the \
+recording states. What was lost is listed, and counted at the end; --json has every change.
 
 Exit code: 0 all converted, 1 something was refused, 2 wrong usage or a file that cannot be read.
 
@@ -69,7 +71,7 @@ pub struct Arguments {
     /// The URI of the resources/read request, for its responses.
     #[arg(long)]
     uri: Option<String>,
-    /// Print one JSON object for each file, with the converted document, the losses and the error.
+    /// Print one JSON object for each file, or message of a recording, with the converted document, the changes and the error.
     #[arg(long)]
     json: bool,
     /// Convert lines from standard input, each with its revisions, a type and a document.
@@ -99,6 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return recording::run(arguments);
     }
     let Some(revision) = &arguments.subject.revision else {
+        refuse_recordings(&arguments.files)?;
         bail!("from which revision? say it with --revision, such as --revision 2025-06-18");
     };
     let job = arguments.job(revision)?;
@@ -149,6 +152,17 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     let name = file.to_string_lossy();
     let (answer, outcome) = match read_file(file) {
         Ok(bytes) => {
+            let advice = match job.is_message() {
+                true => crate::recording::advise(&name, &bytes),
+                false => None,
+            };
+            if let Some(advice) = advice {
+                if !arguments.json {
+                    print_error(&text!("{}", Untrusted(&advice)));
+                    return Ok(Outcome::Unreadable);
+                }
+                return print_json(&name, &Answer::failed(advice)).map(|()| Outcome::Unreadable);
+            }
             let answer = match decode_utf8(&bytes) {
                 // White space around a document is not part of its text.
                 Ok(text) => job.convert_text(text.trim_matches([' ', '\t', '\r', '\n'])),
@@ -170,12 +184,16 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
         }
     };
     if arguments.json {
-        let (file, answer) = (&*name, &answer);
-        print_line(&Line { file, answer })?;
+        print_json(&name, &answer)?;
     } else {
         print_answer(&name, &answer)?;
     }
     Ok(outcome)
+}
+
+/// Prints the result for a file as one JSON object.
+fn print_json(file: &str, answer: &Answer) -> io::Result<()> {
+    print_line(&Line { file, answer })
 }
 
 /// Prints the losses and the error to standard error.

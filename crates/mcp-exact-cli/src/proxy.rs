@@ -39,7 +39,8 @@ What is wrong goes to standard error, or to the file of --report.
 Exit code: that of the server, and 128 with the number of the signal that ended it; 1 with --fail if a message was wrong; \
 2 wrong usage or a command that does not start.")]
 pub struct Arguments {
-    /// Record all messages in a file, a line each; `-` is standard error here, for standard output is the client's.
+    /// Record all messages in a file, a line each, and replace the file of an earlier start; `-` is standard error, because standard
+    /// output is the client's.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write violations to a file instead of standard error.

@@ -63,6 +63,25 @@ impl Entry {
     }
 }
 
+/// Returns what to do with a file that is a recording and was taken for one document: its lines are messages by themselves, or
+/// state their senders; `None` for any other file.
+pub fn advise(name: &str, bytes: &[u8]) -> Option<String> {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut lines = lines.by_ref().filter(|line| !line.is_empty());
+    let (first, second) = (lines.next()?, lines.next());
+    let is_object = |line: &[u8]| {
+        let raw = serde_json::from_slice::<&RawValue>(line);
+        raw.is_ok_and(|raw| raw.get().starts_with('{'))
+    };
+    let is_recording = match second {
+        Some(second) => is_object(first) && second.starts_with(b"{"),
+        None => Entry::read(first).from.is_some(),
+    };
+    is_recording.then(|| {
+        format!("{name} looks like a recording, which has a message on each line; read it with --log {name}")
+    })
+}
+
 /// Writes a message and its sender as one line.
 pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result<()> {
     // A raw value keeps white space including line breaks, which would end the line.
@@ -85,6 +104,19 @@ pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lines of messages are a recording; a document of one or many lines is none.
+    #[test]
+    fn recordings_are_recognised() {
+        let message = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let stated = format!(r#"{{"from":"client","message":{message}}}"#);
+        for recording in [format!("{message}\n\n{message}\n"), format!("{stated}\n")] {
+            assert!(advise("a", recording.as_bytes()).is_some(), "{recording}");
+        }
+        for document in [message, "{\n\"a\": 1\n}\n", "", "[1]\n[2]\n", "x\n{}"] {
+            assert_eq!(advise("a", document.as_bytes()), None, "{document}");
+        }
+    }
 
     /// Reading a written line returns the same sender and text, even if the text is not JSON or contains line breaks.
     #[test]

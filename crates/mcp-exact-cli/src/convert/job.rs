@@ -198,6 +198,16 @@ impl<'a> JobOptions<'a> {
 }
 
 impl Job<'_> {
+    /// Returns true if the documents are complete messages.
+    pub fn is_message(&self) -> bool {
+        matches!(self.subject, Subject::Message(..))
+    }
+
+    /// Provides members of `_meta` that requests of 2026-07-28 need.
+    pub fn set_request_meta(&mut self, meta: JsonObject) {
+        self.context = self.context.clone().request_meta(meta);
+    }
+
     /// Converts a document.
     pub fn convert_text(&self, text: &str) -> Answer {
         if let Err(error) = MessageHead::parse(text) {
@@ -297,11 +307,34 @@ impl Job<'_> {
     /// Returns true if both revisions define the method of a part for its sender.
     pub fn has_method(&self, part: Part<'_>) -> bool {
         let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
-        let side = match (self.sender(part), is_answer) {
-            (Role::Client, false) | (Role::Server, true) => Role::Client,
-            (Role::Server, false) | (Role::Client, true) => Role::Server,
-        };
+        let sender = self.sender(part);
+        let side = if is_answer { sender.peer() } else { sender };
         self.both_revisions().all(|end| is_sent_by(end, part, side))
+    }
+
+    /// Returns the reason why no message of the target revision has this part: up to 2025-11-25 servers send requests whose
+    /// params are part of a result since 2026-07-28.
+    pub fn reason_without_message(&self, part: Part<'_>) -> Option<String> {
+        let sender = self.sender(part);
+        let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
+        let side = if is_answer { sender.peer() } else { sender };
+        if !is_sent_by(self.from, part, side) || is_sent_by(self.to, part, side) {
+            return None;
+        }
+        let side = match side {
+            Role::Client => "client",
+            Role::Server => "server",
+        };
+        let method = truncate_name(part.method);
+        let answers = if is_answer {
+            ", so that nothing answers it"
+        } else {
+            ""
+        };
+        Some(format!(
+            "in {} no {side} sends `{method}`{answers}",
+            self.to
+        ))
     }
 
     /// Returns the source and the target revision.

@@ -119,6 +119,10 @@ impl Envelope<'_> {
         let converted = match method.or(answered.as_deref()) {
             Some(method) => {
                 let part_of = self.message_part(kind, method);
+                if let Some(reason) = self.job.reason_without_message(part_of) {
+                    let pointer = if head.method.is_some() { "/method" } else { "" };
+                    return Err(new_problem(pointer, reason));
+                }
                 let converted = self.job.convert_part(part_of, part, &mut remarks_here);
                 converted.map_err(|problem| {
                     self.at_part(problem, part_of, head.method.is_some(), name)

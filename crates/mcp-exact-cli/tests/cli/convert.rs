@@ -484,11 +484,8 @@ fn recordings_are_converted() {
         out: {"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}}
         out: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
         out: {"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"annotations":{"title":"A"}}]}}}
-        err: log.jsonl:1: rewritten at "/params/protocolVersion": initialize names the revision of the message
-        err: log.jsonl:2: rewritten at "/result/protocolVersion": initialize names the revision of the message
-        err: log.jsonl:4: rewritten at "/result/tools/0/title" (tool `a`): the title moves to annotations.title
-        err: log.jsonl:4: rewritten at "/result/tools/0/annotations/title" (tool `a`): the title moves to annotations.title
         err: log.jsonl:5: refused at "/result": the recording has no request that this result answers
+        err: log.jsonl: 5 messages: 4 converted, 1 refused; 4 rewritten
     "#]]
     .assert_eq(&ended.transcript());
     fs::write(folder.path().join("new.jsonl"), &ended.out).expect("a file");
@@ -511,4 +508,74 @@ fn recordings_are_converted() {
         "{}",
         nothing.err
     );
+}
+
+/// What a revision has no message for is refused, by the side that would send it, with the answers; requests of 2026-07-28 say of
+/// their client what its `initialize` said, and a client that offered a newer revision offers the one that counts.
+#[test]
+fn recordings_lose_nothing_silently() {
+    let folder = TempDir::new().expect("a folder");
+    let lines = [
+        r#"{"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}}"#,
+        r#"{"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}}"#,
+        r#"{"from":"client","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}}"#,
+        r#"{"from":"server","message":{"jsonrpc":"2.0","id":1,"method":"roots/list"}}"#,
+        r#"{"from":"client","message":{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}}"#,
+        r#"{"from":"server","message":{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}}"#,
+        r#"{"from":"client","message":{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}}"#,
+    ];
+    fs::write(folder.path().join("log.jsonl"), lines.join("\n")).expect("a file");
+    let convert = |to: &str| {
+        let ended = run(
+            folder.path(),
+            &["convert", "--to", to, "--log", "log.jsonl"],
+            b"",
+        );
+        ended.transcript()
+    };
+    expect![[r#"
+        exit 1
+        out: {"from":"client","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}
+        err: log.jsonl:1: refused at "/method": in 2026-07-28 no client sends `initialize`
+        err: log.jsonl:2: refused at "": in 2026-07-28 no client sends `initialize`, so that nothing answers it
+        err: log.jsonl:3: defaulted at "/params/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): since 2026-07-28, each request carries its revision
+        err: log.jsonl:4: refused at "/method": in 2026-07-28 no server sends `roots/list`
+        err: log.jsonl:5: refused at "": in 2026-07-28 no server sends `roots/list`, so that nothing answers it
+        err: log.jsonl:6: refused at "/method": in 2026-07-28 no server sends `elicitation/create`
+        err: log.jsonl:7: refused at "": in 2026-07-28 no server sends `elicitation/create`, so that nothing answers it
+        err: log.jsonl: 7 messages: 1 converted, 6 refused; 3 rewritten, 1 defaulted
+    "#]].assert_eq(&convert("2026-07-28"));
+    expect![[r#"
+        exit 1
+        out: {"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}}
+        out: {"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}}
+        out: {"from":"client","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}}
+        out: {"from":"server","message":{"jsonrpc":"2.0","id":1,"method":"roots/list"}}
+        out: {"from":"client","message":{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}}
+        err: log.jsonl:6: refused at "/method": in 2024-11-05 no server sends `elicitation/create`
+        err: log.jsonl:7: refused at "": in 2024-11-05 no server sends `elicitation/create`, so that nothing answers it
+        err: log.jsonl: 7 messages: 5 converted, 2 refused; 2 rewritten
+    "#]].assert_eq(&convert("2024-11-05"));
+}
+
+/// A recording that is taken for one document is recognised, and the option for it is named.
+#[test]
+fn recordings_are_not_documents() {
+    let folder = TempDir::new().expect("a folder");
+    let line = r#"{"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"ping"}}"#;
+    fs::write(folder.path().join("log.jsonl"), line).expect("a file");
+    for words in [
+        "convert --to 2025-03-26 log.jsonl",
+        "convert -r 2025-06-18 --to 2025-03-26 log.jsonl",
+        "check log.jsonl",
+        "check -r 2025-06-18 log.jsonl",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let ended = run(folder.path(), &words, b"");
+        assert_eq!(ended.code, 2, "{words:?}");
+        assert_eq!(
+            ended.err.trim(),
+            "error: log.jsonl looks like a recording, which has a message on each line; read it with --log log.jsonl"
+        );
+    }
 }

@@ -201,7 +201,7 @@ fn undefined_methods_are_refused() {
         r#"{"jsonrpc":"2.0","id":1,"result":{"tasks":[]}}"#,
         expect![[r#"
             exit 1
-            err: -: refused at "": in 2025-06-18 no client sends `tasks/list`
+            err: -: refused at "": in 2025-06-18 no client sends `tasks/list`, so that nothing answers it
         "#]],
     );
 }
