@@ -1,4 +1,7 @@
-//! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the responses.
+//! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the responses; with `--serve`, plays the
+//! server of the recording.
+
+mod serve;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -14,7 +17,7 @@ use crate::check::{log_words, read_file};
 use crate::conversation::{Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
-use crate::output::{Painter, Style};
+use crate::output::{Painter, Style, is_standard_stream};
 use crate::process::{self, Process, ServerOutput, ServerStderr};
 use crate::recording::Entry;
 use crate::terminal::stdout;
@@ -27,6 +30,11 @@ use crate::value::Value;
 Requests are sent in the order of the recording, each once the responses before it have come. Answers of the client to \
 questions of the server get the ids that the server uses now. Notifications of the server are not compared.
 
+With --serve, the program is the server of the recording, on standard streams: a request is answered as the recorded one of the same \
+method and params (`_meta` and what --ignore names are not compared), with the notifications and questions that the server sent \
+meanwhile; equal requests in the order of the recording. `mcp-exact bridge --http 127.0.0.1:8931 -- mcp-exact replay --serve FILE` serves \
+it over HTTP, to clients of every revision.
+
 Exit code: 0 all responses are those of the recording, 1 one is another or breaks a rule, 2 wrong usage, a file that cannot \
 be read, or a server that does not answer.")]
 pub struct Arguments {
@@ -36,16 +44,23 @@ pub struct Arguments {
     /// Seconds to wait for a message.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
-    /// Members of results that may differ, as JSON pointers into the response, such as /result/serverInfo/version.
+    /// Members of results that may differ, as JSON pointers into the response, such as /result/serverInfo/version; with --serve,
+    /// members of params, such as /arguments/time.
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
+    /// Answer a client from the recording, instead of comparing a server with it.
+    #[arg(long, conflicts_with_all = ["timeout", "command"])]
+    serve: bool,
     /// The command of the server, with its arguments.
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", required_unless_present = "serve", last = true)]
     command: Vec<OsString>,
 }
 
 /// Replays a recording: sends its client messages to the server, and compares the responses.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.serve {
+        return run_server(arguments);
+    }
     interrupt::end_processes_on_signals()?;
     let bytes = read_file(&arguments.file)
         .with_context(|| format!("cannot read {}", arguments.file.display()))?;
@@ -94,6 +109,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         0 => Outcome::Valid,
         _ => Outcome::Invalid,
     })
+}
+
+/// Answers a client from the recording, until it closes standard input.
+fn run_server(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if is_standard_stream(&arguments.file) {
+        bail!("standard input is the client's; name the file of the recording");
+    }
+    let bytes = read_file(&arguments.file)
+        .with_context(|| format!("cannot read {}", arguments.file.display()))?;
+    let entries = read_entries(&arguments.file, &bytes)?;
+    let exchanges = serve::read_exchanges(&entries);
+    let mut input = std::io::stdin().lock();
+    let mut out = stdout().lock().document();
+    serve::serve(exchanges, &arguments.ignore, &mut input, &mut out)?;
+    Ok(Outcome::Valid)
 }
 
 /// Returns the lines of a recording.

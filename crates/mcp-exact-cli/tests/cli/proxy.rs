@@ -203,3 +203,94 @@ fn pipes_and_no_color_disable_colours() {
         .expect("the program runs");
     assert!(!output.stdout.contains(&0x1b));
 }
+
+/// A conversation: progress and a question during a call, a change outside of it, and two equal calls with other results.
+const CONVERSATION: &str = r#"{"from":"client","message":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}}
+{"from":"server","message":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}}
+{"from":"client","message":{"jsonrpc":"2.0","method":"notifications/initialized"}}
+{"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}
+{"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","inputSchema":{"type":"object","properties":{"a":{"type":"integer"}}}}]}}}
+{"from":"client","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1},"_meta":{"progressToken":7}}}}
+{"from":"client","message":{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}}
+{"from":"server","message":{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"second"}]}}}
+{"from":"server","message":{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}}
+{"from":"server","message":{"jsonrpc":"2.0","id":0,"method":"roots/list"}}
+{"from":"client","message":{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}}
+{"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"first"}]}}}
+{"from":"server","message":{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}}
+"#;
+
+/// `replay --serve` answers as the recorded server did: by method and params, in the order of the recording, with progress for the
+/// token at hand and questions whose answer it awaits; what the recording does not have is an error that lists what it has.
+#[test]
+fn recordings_answer_clients() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("log.jsonl"), CONVERSATION).expect("a recording");
+    let messages = r#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"d","version":"2"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"arguments":{"a":1},"name":"add","_meta":{"progressToken":"t"}}}
+{"jsonrpc":"2.0","id":"c","method":"ping"}
+{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}
+{"jsonrpc":"2.0","id":"d","method":"tools/call","params":{"name":"add","arguments":{"a":1}}}
+{"jsonrpc":"2.0","id":"e","method":"tools/call","params":{"name":"add","arguments":{"a":1}}}
+{"jsonrpc":"2.0","id":"f","method":"tools/call","params":{"name":"add","arguments":{"a":2}}}
+{"jsonrpc":"2.0","id":"g","method":"tools/list","params":{}}
+{"jsonrpc":"2.0","id":"h","method":"prompts/list"}
+nonsense
+"#;
+    let ended = run(
+        folder.path(),
+        &["replay", "--serve", "log.jsonl"],
+        messages.as_bytes(),
+    );
+    expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","id":"a","result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+        out: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+        out: {"jsonrpc":"2.0","id":1,"method":"roots/list"}
+        out: {"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"first"}]}}
+        out: {"jsonrpc":"2.0","id":"c","result":{}}
+        out: {"jsonrpc":"2.0","id":"d","result":{"content":[{"type":"text","text":"second"}]}}
+        out: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        out: {"jsonrpc":"2.0","id":"e","result":{"content":[{"type":"text","text":"second"}]}}
+        out: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        out: {"jsonrpc":"2.0","id":"f","error":{"code":-32602,"message":"the recording has no `tools/call` with these params; it has those with {\"name\":\"add\",\"arguments\":{\"a\":1},\"_meta\":{\"progressToken\":7}}, {\"name\":\"add\",\"arguments\":{\"a\":1}}"}}
+        out: {"jsonrpc":"2.0","id":"g","result":{"tools":[{"name":"add","inputSchema":{"type":"object","properties":{"a":{"type":"integer"}}}}]}}
+        out: {"jsonrpc":"2.0","id":"h","error":{"code":-32601,"message":"the recording has no request `prompts/list`"}}
+        err: the recording has no `tools/call` with these params; it has those with {"name":"add","arguments":{"a":1},"_meta":{"progressToken":7}}, {"name":"add","arguments":{"a":1}}
+        err: the recording has no request `prompts/list`
+        err: not a message: nonsense
+    "#]].assert_eq(&ended.transcript());
+}
+
+/// A client of any revision can use the recorded server.
+#[test]
+fn recordings_serve_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("log.jsonl"), CONVERSATION).expect("a recording");
+    let program = program();
+    let program = program.get_program().to_str().expect("a path of text");
+    let server = ["--", program, "replay", "--serve", "log.jsonl"];
+    let ended = run(
+        folder.path(),
+        &[&["call", "add", "a=1"], &server[..]].concat(),
+        b"",
+    );
+    assert_eq!(
+        (ended.code, ended.out.trim()),
+        (0, "first"),
+        "{}",
+        ended.err
+    );
+    let missing = run(
+        folder.path(),
+        &[&["call", "add", "a=2"], &server[..]].concat(),
+        b"",
+    );
+    assert_eq!(missing.code, 2, "{}", missing.out);
+    assert!(
+        missing.err.contains("the recording has no `tools/call`"),
+        "{}",
+        missing.err
+    );
+}
