@@ -17,7 +17,7 @@ use mcp_exact::transport::store::{SessionRecord, SessionStore, SessionStoreError
 use mcp_exact::{Cx, Error, Server};
 use mcp_exact_bridge::{Bridge, Options};
 use mcp_exact_session::{
-    CallOptions, ClientConfig, ClientEvent, Identity, JsonObject, Offer, Outcome,
+    CallOptions, ClientConfig, ClientEvent, Identity, JsonObject, Offer, Outcome, RequestTimeout,
 };
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -205,10 +205,17 @@ fn tool(name: &str) -> Option<JsonObject> {
     Some(object(&format!(r#"{{"name":"{name}","arguments":{{}}}}"#)))
 }
 
-/// Starts the calls of a client, and adds their outcomes to `ended`.
+/// Starts the calls of a client, which the client does not end by itself, and adds their outcomes to `ended`.
 fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
     for _ in 0..CALLS {
-        let options = CallOptions::default();
+        let options = CallOptions {
+            timeout: Some(RequestTimeout {
+                idle: Duration::from_secs(3600),
+                total: Duration::from_secs(3600),
+                ..RequestTimeout::default()
+            }),
+            ..CallOptions::default()
+        };
         let pending = client.request("tools/call", tool("waits"), options, None);
         ended.spawn(pending.expect("a request"));
     }
