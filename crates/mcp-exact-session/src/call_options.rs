@@ -20,7 +20,8 @@ pub struct CallOptions {
     /// Client capabilities that override the configured ones for this request (from 2026-07-28 on). Gateways use this option,
     /// because their clients have different capabilities.
     pub capabilities: Option<JsonObject>,
-    /// Trace context of the request (from 2026-07-28 on).
+    /// Trace context of a client's request, for `_meta` (2026-07-28: `basic`, "OpenTelemetry trace context"). Older revisions
+    /// reserve the same members (SEP-414).
     pub trace: Option<TraceContext>,
     /// Input responses and request state that the application supplies, with
     /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).

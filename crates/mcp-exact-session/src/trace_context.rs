@@ -1,8 +1,9 @@
-//! Trace context of a request (W3C Trace Context, W3C Baggage; 2026-07-28: `basic`, "OpenTelemetry trace context").
+//! Trace context of a request (W3C Trace Context, W3C Baggage; 2026-07-28: `basic`, "OpenTelemetry trace
+//! context"; SEP-414 for older revisions).
 //!
 //! The context is read from and written to members of `_meta`. This module creates no ids and depends on no tracing library.
 
-use mcp_exact_wire::{Json, JsonRef, ObjectRef};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef};
 
 /// Members of `_meta` that carry the context.
 const CONTEXT_MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
@@ -41,8 +42,8 @@ impl TraceContext {
         &self.traceparent
     }
 
-    /// Reads the context of a request; `None` without a valid `traceparent`.
-    pub(crate) fn from_meta(meta: ObjectRef<'_>) -> Option<Self> {
+    /// Reads the context of a message from its `_meta`; `None` without a valid `traceparent`.
+    pub fn from_meta(meta: ObjectRef<'_>) -> Option<Self> {
         let [parent, state, baggage] = meta.find_each(CONTEXT_MEMBERS);
         let text = |member: Option<JsonRef<'_>>| {
             let text = member?.as_str()?;
@@ -53,6 +54,27 @@ impl TraceContext {
             baggage: text(baggage),
             ..Self::new(text(parent)?)?
         })
+    }
+
+    /// Writes the context to the `_meta` of a message, in place of the one that it has. A baggage remains if the context has
+    /// none.
+    #[must_use]
+    pub fn written_to(&self, meta: ObjectRef<'_>) -> JsonObject {
+        let own = self.to_members();
+        let [parent, state, baggage] = CONTEXT_MEMBERS;
+        let is_replaced = |name: &str| {
+            name == parent || name == state || (name == baggage && self.baggage.is_some())
+        };
+        let others = meta.iter().filter(|(name, _)| !is_replaced(name));
+        let mut written: JsonObject = others
+            .map(|(name, value)| (name.into_owned(), value.to_json()))
+            .collect();
+        for (name, value) in own {
+            if let Some(value) = value {
+                written.insert(name, value);
+            }
+        }
+        written
     }
 
     /// Returns the members of `_meta` that carry the context.
@@ -91,8 +113,6 @@ fn is_traceparent(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mcp_exact_wire::JsonObject;
-
     use super::*;
 
     /// Valid `traceparent` of version 00.

@@ -362,7 +362,8 @@ fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSessio
     let (method, options) = (&outbound.method, &outbound.options);
     let params = outbound.params.as_ref().map(JsonObject::view);
     let sender = session.sender_meta.as_ref();
-    if sender.is_none() && outbound.input.is_none() && !options.progress {
+    let is_plain = outbound.input.is_none() && !options.progress && options.trace.is_none();
+    if sender.is_none() && is_plain {
         return message::write_request(id, method, outbound.params.as_ref());
     }
     let token = options.progress.then(|| Json::from(id));
@@ -386,7 +387,7 @@ fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSessio
                 .into(),
         ),
     };
-    let trace = options.trace.as_ref().filter(|_| sender.is_some());
+    let trace = options.trace.as_ref();
     let [parent, state, baggage] = trace.map(TraceContext::to_members).unwrap_or_default();
     let more = [
         ("progressToken", token.as_ref().map(Json::view)),

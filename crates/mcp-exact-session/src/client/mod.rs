@@ -31,6 +31,7 @@ use crate::config::ClientSettings;
 use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
 use crate::error::{ConfigError, EarlierFailure, ReceiveError};
 use crate::frame::Oversized;
+use crate::message_observer::MessageObserver;
 use crate::outcome::Outcome;
 use crate::oversized::{self, OversizedHead};
 use crate::session_info::SessionInfo;
@@ -480,6 +481,12 @@ impl ClientEndpoint {
     /// Returns the last used wire id, for a [`Snapshot`] that the caller constructs.
     pub fn last_id(&self) -> u64 {
         self.core.pending.last_id()
+    }
+
+    /// Sets the observer of the messages that the endpoint sends. The observer receives the messages that are already
+    /// queued during this call.
+    pub fn set_message_observer(&mut self, observer: Arc<dyn MessageObserver>) {
+        self.core.set_observer(observer);
     }
 
     /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.

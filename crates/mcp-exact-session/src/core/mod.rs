@@ -32,6 +32,7 @@ use crate::elicitation::Elicitations;
 use crate::error::{PeerError, ReceiveError, Violation};
 use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
+use crate::message_observer::MessageObserver;
 use crate::outcome::SendOutcome;
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};
 use crate::tolerance::Repairs;
@@ -84,6 +85,8 @@ pub(crate) struct Core<R: Role> {
     is_reserve_exhausted: bool,
     /// Beginning of the first received text that was no message, for errors about a missing answer.
     pub(crate) first_malformed: Option<String>,
+    /// Observer of the messages that the endpoint sends.
+    observer: Option<Arc<dyn MessageObserver>>,
 }
 
 impl<R: Role> Core<R> {
@@ -112,6 +115,7 @@ impl<R: Role> Core<R> {
             notification_rate: Rate::default(),
             is_reserve_exhausted: false,
             first_malformed: None,
+            observer: None,
             tolerance: Tolerance::default(),
             limits,
         }
@@ -192,8 +196,24 @@ impl<R: Role> Core<R> {
         }
     }
 
+    /// Sets the observer of the messages that the endpoint sends; the observer receives the queued messages at once.
+    pub(crate) fn set_observer(&mut self, observer: Arc<dyn MessageObserver>) {
+        self.streams.for_each_frame(|frame| {
+            observer.handle_outgoing(&mut frame.bytes, frame.local_request);
+        });
+        self.observer = Some(observer);
+    }
+
+    /// Passes a frame to the observer before it is queued.
+    pub(crate) fn observe(&self, frame: &mut Frame) {
+        if let Some(observer) = &self.observer {
+            observer.handle_outgoing(&mut frame.bytes, frame.local_request);
+        }
+    }
+
     /// Queues a frame; a frame for a closed stream is suppressed.
-    pub(crate) fn queue_frame(&mut self, frame: Frame) -> SendOutcome {
+    pub(crate) fn queue_frame(&mut self, mut frame: Frame) -> SendOutcome {
+        self.observe(&mut frame);
         match self.streams.push(frame, &self.limits) {
             Ok(()) => SendOutcome::Queued,
             Err(QueueError::Closed) => SendOutcome::Suppressed,

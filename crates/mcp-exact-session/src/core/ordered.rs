@@ -70,6 +70,11 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
 
+    /// Iterates over the values in ascending order of their keys.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

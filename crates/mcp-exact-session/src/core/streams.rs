@@ -267,6 +267,20 @@ impl Streams {
         Ok(())
     }
 
+    /// Calls `update` with each queued frame, whose length may change.
+    pub(crate) fn for_each_frame(&mut self, mut update: impl FnMut(&mut Frame)) {
+        for stream in self.by_id.values_mut() {
+            for (_, output) in &mut stream.queue {
+                let before = output.bytes();
+                if let Output::Frame(frame) = output {
+                    update(frame);
+                }
+                stream.bytes = stream.bytes + output.bytes() - before;
+                self.bytes = self.bytes + output.bytes() - before;
+            }
+        }
+    }
+
     /// Queues an HTTP status without a body, and ends the stream.
     pub(crate) fn push_status(&mut self, id: StreamId, status: u16) {
         if self.is_open(id) {

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 
 use crate::change::Progress;
@@ -201,11 +201,8 @@ impl<C> IncomingRequest<C> {
         seal_context(principal, self.method(), self.params())
     }
 
-    /// Returns the trace that the request belongs to (from 2026-07-28 on).
+    /// Returns the trace that the request belongs to, as its `_meta` states (SEP-414, for every revision).
     pub fn trace_context(&self) -> Option<TraceContext> {
-        if self.client.spec.lifecycle() != Lifecycle::Discover {
-            return None;
-        }
         let [meta, ..] = self.received_call.call.read_params();
         TraceContext::from_meta(meta?.object()?)
     }

@@ -309,6 +309,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if early {
             self.core.queue_frame(frame);
         } else {
+            self.core.observe(&mut frame);
             self.core.streams.defer(frame)
         }
     }

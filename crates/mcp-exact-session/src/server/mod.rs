@@ -33,6 +33,7 @@ use crate::frame::Oversized;
 use crate::http::PostBody;
 use crate::limits::Limit;
 use crate::log::Level;
+use crate::message_observer::MessageObserver;
 use crate::outcome::Outcome;
 use crate::oversized;
 use crate::session_info::SessionInfo;
@@ -460,6 +461,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Returns the negotiated session; `None` before the handshake.
     pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.client().map(|client| &client.info)
+    }
+
+    /// Sets the observer of the messages that the endpoint sends. The observer receives the messages that are already
+    /// queued during this call.
+    pub fn set_message_observer(&mut self, observer: Arc<dyn MessageObserver>) {
+        self.core.set_observer(observer);
     }
 
     /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.
