@@ -46,7 +46,7 @@
 //!
 //! # Observability
 //!
-//! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP requests;
+//! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP messages;
 //! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and queued
 //! messages of an HTTP server, and [`connection_metrics`] counts the same for all other connections: servers on
 //! standard streams, Unix sockets and in memory, and clients on every transport. The feature `opentelemetry` exports
@@ -106,6 +106,8 @@ mod memory;
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod metrics;
 mod observe;
+#[cfg(feature = "tracing")]
+mod operations;
 #[cfg(all(feature = "client", feature = "tokio"))]
 mod owned;
 #[cfg(feature = "process")]

@@ -20,14 +20,27 @@ pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     {
         let span = tracing::Span::current();
         if let Some(revision) = revision {
-            span.record("revision", revision);
+            span.record("mcp.protocol.version", revision);
         }
         if let Some(session) = session {
-            span.record("session", session);
+            span.record("mcp_exact.session", session);
         }
     }
     #[cfg(not(feature = "tracing"))]
     let _ = (revision, session);
+}
+
+/// Returns the method for `http.request.method`, whose values are limited.
+#[cfg(all(feature = "tracing", feature = "http-server"))]
+pub(crate) fn http_method(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "DELETE" => "DELETE",
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        "POST" => "POST",
+        _ => "_OTHER",
+    }
 }
 
 /// Runs `serving` in a new span for a connection, with the kind of its transport and, over HTTP, the address of its
@@ -40,43 +53,21 @@ pub(crate) fn connection<F: Future>(
 ) -> impl Future<Output = F::Output> {
     #[cfg(feature = "tracing")]
     let serving = {
-        let span = tracing::debug_span!("connection", transport, remote = tracing::field::Empty);
+        let span = tracing::debug_span!(
+            "connection",
+            mcp_exact.transport = transport,
+            client.address = tracing::field::Empty,
+            client.port = tracing::field::Empty,
+        );
         if let Some(remote) = remote {
-            span.record("remote", tracing::field::display(remote));
+            span.record("client.address", tracing::field::display(remote.ip()));
+            span.record("client.port", remote.port());
         }
         tracing::Instrument::instrument(serving, span)
     };
     #[cfg(not(feature = "tracing"))]
     let _ = (transport, remote);
     serving
-}
-
-/// Enters a new span for a request, with its method, its revision and its trace context (2026-07-28).
-///
-/// The span covers the work of a handler until the handler returns; tasks that the handler starts must enter
-/// [`tracing::Span::current`] themselves.
-#[cfg(feature = "tracing")]
-pub(crate) fn enter_request<C>(
-    event: &mcp_exact_session::ServerEvent<C>,
-) -> Option<tracing::span::EnteredSpan> {
-    let mcp_exact_session::ServerEvent::Request(request) = event else {
-        return None;
-    };
-    let span = tracing::debug_span!(
-        "request",
-        otel.kind = "server",
-        method = request.method(),
-        revision = request.spec().id(),
-        traceparent = tracing::field::Empty,
-    );
-    if !span.is_disabled()
-        && let Some(trace) = request.trace_context()
-    {
-        span.record("traceparent", trace.traceparent());
-        #[cfg(feature = "opentelemetry")]
-        crate::telemetry::continue_trace(&span, &trace);
-    }
-    Some(span.entered())
 }
 
 /// Span of an HTTP session, from its start until its removal.
@@ -101,8 +92,8 @@ impl SessionSpan {
             span: tracing::debug_span!(
                 parent: None,
                 "session",
-                session = number,
-                revision = tracing::field::Empty,
+                mcp_exact.session = number,
+                mcp.protocol.version = tracing::field::Empty,
             ),
         }
     }
@@ -114,7 +105,7 @@ impl SessionSpan {
         {
             tracing::Span::current().follows_from(&self.span);
             if let Some(revision) = revision {
-                self.span.record("revision", revision);
+                self.span.record("mcp.protocol.version", revision);
             }
         }
     }

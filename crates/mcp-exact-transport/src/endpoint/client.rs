@@ -209,6 +209,18 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
+    #[cfg(feature = "tracing")]
+    fn set_observer(&mut self, observer: Arc<crate::operations::Operations>) {
+        self.set_message_observer(observer);
+    }
+
+    #[cfg(feature = "tracing")]
+    fn revision(&self) -> Option<&'static str> {
+        let info = self.session_info()?;
+        let spec = mcp_exact_revisions::find(info.revision.as_str())?;
+        Some(spec.id())
+    }
+
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
         let options = CallOptions {
             timeout: Some(idle_timeout(timeout)),
@@ -463,6 +475,19 @@ impl ClientHandle {
     ) -> Result<SendOutcome, SendError> {
         self.shared
             .call(|state, _| state.endpoint.notify(method, params))
+    }
+
+    /// Records for spans and metrics that this client sends requests that others have made, as a gateway does, to the server
+    /// of this name. Names of tools and prompts, and methods that no revision defines, are then left out of the names of spans and of the attributes of
+    /// metrics unless they are known, as [`ServerHandle::set_target_known`](super::ServerHandle::set_target_known)
+    /// describes.
+    pub fn set_relays_to(&self, server: &str) {
+        #[cfg(feature = "tracing")]
+        if let Some(operations) = self.shared.operations() {
+            operations.set_relays_to(server);
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = server;
     }
 
     /// Returns the negotiated session; `None` before the negotiation has finished.

@@ -56,6 +56,14 @@ impl Endpoint for FullEndpoint {
         self.receive(on, message.head, (), now)
     }
 
+    #[cfg(feature = "tracing")]
+    fn set_observer(&mut self, _: Arc<crate::operations::Operations>) {}
+
+    #[cfg(feature = "tracing")]
+    fn revision(&self) -> Option<&'static str> {
+        None
+    }
+
     fn is_closed(&self) -> bool {
         false
     }

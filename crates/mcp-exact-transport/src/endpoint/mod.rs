@@ -14,6 +14,7 @@ mod client;
 #[cfg(all(test, any(feature = "tokio", feature = "blocking")))]
 pub(crate) mod fake;
 mod message;
+mod observation;
 mod readers;
 mod request;
 mod server;
@@ -48,7 +49,12 @@ pub use server::{RequestContext, ServerHandle, ServerHandler};
 
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeasuredEndpoint, MeteredConnection};
+#[cfg(feature = "tracing")]
+use crate::operations::Operations;
 use crate::transport::Received;
+use observation::Observed;
+#[cfg(feature = "tracing")]
+use observation::begin_operations;
 pub(crate) use request::Repeatable;
 use request::Slot;
 
@@ -99,6 +105,17 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn connection_usage(&self) -> ConnectionUsage;
     /// Adds an event to the counters of `metrics`.
     fn count(event: &Self::Event, metrics: &MeteredConnection);
+    /// Sets the observer of the messages that the endpoint sends.
+    #[cfg(feature = "tracing")]
+    fn set_observer(&mut self, observer: Arc<Operations>);
+    /// Returns the negotiated revision.
+    #[cfg(feature = "tracing")]
+    fn revision(&self) -> Option<&'static str>;
+    /// Returns the information of the transport in the context of a frame.
+    #[cfg(feature = "tracing")]
+    fn request_context(_: &Self::Context) -> Option<&RequestContext> {
+        None
+    }
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
     /// Classifies an event: outcome or progress of a request that this endpoint has sent, or any other event.
@@ -151,6 +168,9 @@ pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
 pub(crate) enum Origin {
     /// Connection over a transport of this name, which has an entry in the metrics.
     Transport(&'static str),
+    /// Connection of a client over HTTP to a server with this host and port.
+    #[cfg_attr(not(feature = "http-client"), allow(dead_code))]
+    HttpServer(String, u16),
     /// Session of an HTTP server with its id, or a request without a session (`None`).
     #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
     HttpSession(Option<Arc<str>>),
@@ -166,6 +186,9 @@ pub(crate) struct Shared<E: Endpoint> {
     signal: Arc<dyn Signal<E>>,
     /// Id of the session, on an HTTP server with session ids.
     session_id: Option<Arc<str>>,
+    /// Operations of the connection; `None` for a request without a session that nobody observes.
+    #[cfg(feature = "tracing")]
+    operations: Option<Arc<Operations>>,
 }
 
 /// State of a shared endpoint, behind its lock.
@@ -184,6 +207,9 @@ pub(crate) struct State<E: Endpoint> {
     is_dispatching: bool,
     /// Entry in the metrics of connections; `None` on an HTTP server, which has separate metrics.
     pub(crate) metrics: Option<MeteredConnection>,
+    /// Operations of the connection.
+    #[cfg(feature = "tracing")]
+    operations: Option<Arc<Operations>>,
 }
 
 impl<E: Endpoint> State<E> {
@@ -205,6 +231,10 @@ impl<E: Endpoint> State<E> {
     /// Replaces an endpoint that has ended, and increments the session number.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
+        #[cfg(feature = "tracing")]
+        if let Some(operations) = &self.operations {
+            self.endpoint.set_observer(Arc::clone(operations));
+        }
         self.epoch += 1;
     }
 
@@ -223,6 +253,10 @@ impl<E: Endpoint> State<E> {
             }
             match E::sort(event) {
                 SortedEvent::Done(key, outcome) => {
+                    #[cfg(feature = "tracing")]
+                    if let Some(operations) = &self.operations {
+                        operations.handle_outcome(key, &outcome);
+                    }
                     let Some(slot) = self.slots.remove(&key) else {
                         continue;
                     };
@@ -246,6 +280,11 @@ impl<E: Endpoint> State<E> {
                     }
                 }
                 SortedEvent::Other(event) => {
+                    #[cfg(feature = "tracing")]
+                    if let (Some(operations), true) = (&self.operations, self.endpoint.is_closed())
+                    {
+                        operations.end_session();
+                    }
                     E::update_role(&mut self.role, &event);
                     return Some(OutsideWork::Event(event));
                 }
@@ -317,14 +356,17 @@ impl<E: Endpoint> State<E> {
 
 impl<E: Endpoint> Shared<E> {
     pub(crate) fn new(
-        endpoint: E,
+        #[cfg_attr(not(feature = "tracing"), allow(unused_mut))] mut endpoint: E,
         role: E::Role,
         handler: Arc<dyn Dispatch<E>>,
         signal: Arc<dyn Signal<E>>,
         origin: Origin,
     ) -> Arc<Self> {
+        #[cfg(feature = "tracing")]
+        let operations = begin_operations(&mut endpoint, &origin);
         let (transport, session_id) = match origin {
             Origin::Transport(name) => (Some(name), None),
+            Origin::HttpServer(..) => (Some("http"), None),
             Origin::HttpSession(id) => (None, id),
         };
         let state = State {
@@ -335,12 +377,16 @@ impl<E: Endpoint> Shared<E> {
             epoch: 0,
             is_dispatching: false,
             metrics: None,
+            #[cfg(feature = "tracing")]
+            operations: operations.clone(),
         };
         let shared = Arc::new(Self {
             state: Mutex::new(state),
             handler,
             signal,
             session_id,
+            #[cfg(feature = "tracing")]
+            operations,
         });
         if let Some(transport) = transport {
             let endpoint: Weak<Self> = Arc::downgrade(&shared);
@@ -390,7 +436,11 @@ impl<E: Endpoint> Shared<E> {
         received: Received<'_>,
         context: E::Context,
     ) -> (Result<(), ReceiveError>, bool) {
-        self.receive_by(|state, now| {
+        let observed = match received {
+            Received::Frame(frame) => self.observe(frame, &context),
+            Received::Oversized(_) => Observed::default(),
+        };
+        self.receive_by(observed, |state, now| {
             let endpoint = &mut state.endpoint;
             let (result, bytes) = match received {
                 Received::Frame(frame) => (endpoint.receive(on, frame, context, now), frame.len()),
@@ -407,19 +457,30 @@ impl<E: Endpoint> Shared<E> {
         })
     }
 
-    /// Calls `receive`, which passes input to the endpoint, and passes the resulting events to the handler.
+    /// Calls `receive`, which passes input to the endpoint, and passes the resulting events to the handler. `observed` are
+    /// the operations of the input.
     ///
     /// The driver is not notified of output. The second value is true if the endpoint accepts another message.
     pub(crate) fn receive_by(
         self: &Arc<Self>,
+        observed: Observed,
         receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
     ) -> (Result<(), ReceiveError>, bool) {
-        let mut state = self.lock();
-        let now = clock::now();
-        let result = receive(&mut state, now);
-        state.settle(now);
-        let state = self.dispatch(state);
-        (result, state.endpoint.wants_input())
+        let receive = || {
+            let mut state = self.lock();
+            let now = clock::now();
+            let result = receive(&mut state, now);
+            state.settle(now);
+            let state = self.dispatch(state);
+            (result, state.endpoint.wants_input())
+        };
+        #[cfg(feature = "tracing")]
+        if let Some(observed) = observed {
+            return observed.run(receive);
+        }
+        #[cfg(not(feature = "tracing"))]
+        let () = observed;
+        receive()
     }
 
     /// Passes the queued events to the handler, unless another thread already does.

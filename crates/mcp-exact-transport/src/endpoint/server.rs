@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Binding, CallOptions, Change, ConfigError, Filter, FrameContext, Json, JsonObject, Level,
-    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, SendOutcome,
-    ServerEvent, ServerSettings, SessionInfo, Side, Snapshot, StreamEnd, StreamId, Time, Transmit,
-    Usage,
+    Binding, CallOptions, Change, ConfigError, Filter, FrameContext, IncomingRequest, Json,
+    JsonObject, Level, Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError,
+    SendOutcome, ServerEvent, ServerSettings, SessionInfo, Side, Snapshot, StreamEnd, StreamId,
+    Time, Transmit, Usage,
 };
 
 use super::readers::Readers;
@@ -193,6 +193,23 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
+    #[cfg(feature = "tracing")]
+    fn set_observer(&mut self, observer: Arc<crate::operations::Operations>) {
+        self.set_message_observer(observer);
+    }
+
+    #[cfg(feature = "tracing")]
+    fn revision(&self) -> Option<&'static str> {
+        let info = self.session_info()?;
+        let spec = mcp_exact_revisions::find(info.revision.as_str())?;
+        Some(spec.id())
+    }
+
+    #[cfg(feature = "tracing")]
+    fn request_context(context: &Self::Context) -> Option<&RequestContext> {
+        Some(&context.app_data)
+    }
+
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
         ServerEndpoint::ping(self, idle_timeout(timeout), now).is_ok()
     }
@@ -227,9 +244,26 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
     ) {
         let handle = ServerHandle::of(shared);
         #[cfg(feature = "tracing")]
-        let _span = crate::observe::enter_request(&event);
+        let _span = enter_request(shared, &event);
         self.0.handle(&handle, event);
     }
+}
+
+/// Enters the span of the request that an event delivers.
+///
+/// The handler runs within the span until it returns; tasks that the handler starts must enter [`tracing::Span::current`]
+/// themselves.
+#[cfg(feature = "tracing")]
+fn enter_request(
+    shared: &Shared<ServerEndpoint>,
+    event: &ServerEvent<RequestContext>,
+) -> Option<tracing::span::EnteredSpan> {
+    let operations = shared.operations().filter(|all| all.is_active())?;
+    let request = match event {
+        ServerEvent::Request(request) | ServerEvent::Subscribed { request, .. } => request,
+        _ => return None,
+    };
+    Some(operations.span_of(request.id())?.entered())
 }
 
 impl ServerHandle {
@@ -278,6 +312,21 @@ impl ServerHandle {
             }
             Ok(sent)
         })
+    }
+
+    /// Records for spans and metrics that the method of a request is known, and the tool or prompt that the request names. A
+    /// gateway may have replaced the name by its own.
+    ///
+    /// Clients can invent methods and names; those that are not known are left out of the names of spans and of the
+    /// attributes of metrics. The methods of the protocol are known, and names of which a call has succeeded.
+    pub fn set_target_known(&self, request: &IncomingRequest<RequestContext>) {
+        #[cfg(feature = "tracing")]
+        if let Some(operations) = self.shared.operations().filter(|all| all.is_active()) {
+            let name = request.param("name").and_then(|name| name.as_str());
+            operations.set_known(request.id(), name.as_deref());
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = request;
     }
 
     /// Sends a progress notification for a request. The notification is suppressed if the client did not request

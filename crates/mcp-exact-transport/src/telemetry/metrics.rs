@@ -13,24 +13,28 @@ type Count = fn(&ConnectionMetrics) -> u64;
 /// Function that reads a current value, such as the number of open connections, from the metrics.
 type Level = fn(&ConnectionMetrics) -> usize;
 
-/// Registers instruments that report [`connection_metrics`] whenever the meter collects, with the attributes `mcp.side` (`client` or
-/// `server`) and `mcp.transport`:
+/// Registers instruments that report [`connection_metrics`] whenever the meter collects, with the attributes `mcp_exact.side` (`client` or
+/// `server`) and `mcp_exact.transport`:
 ///
 /// | instrument | kind | unit |
 /// |---|---|---|
-/// | `mcp.connection.requests` | counter | `{request}` |
-/// | `mcp.connection.errors` | counter | `{error}` |
-/// | `mcp.connection.received` | counter | `By` |
-/// | `mcp.connection.sent` | counter | `By` |
-/// | `mcp.connection.sessions` | up-down counter | `{session}` |
-/// | `mcp.connection.requests.in_flight` | up-down counter | `{request}` |
-/// | `mcp.connection.queued` | up-down counter | `By` |
+/// | `mcp_exact.connection.requests` | counter | `{request}` |
+/// | `mcp_exact.connection.errors` | counter | `{error}` |
+/// | `mcp_exact.connection.received` | counter | `By` |
+/// | `mcp_exact.connection.sent` | counter | `By` |
+/// | `mcp_exact.connection.sessions` | up-down counter | `{session}` |
+/// | `mcp_exact.connection.requests.in_flight` | up-down counter | `{request}` |
+/// | `mcp_exact.connection.queued` | up-down counter | `By` |
 pub fn export_connection_metrics(meter: &Meter) {
     let counters: [(&str, &str, Count); 4] = [
-        ("mcp.connection.requests", "{request}", |all| all.requests),
-        ("mcp.connection.errors", "{error}", |all| all.errors),
-        ("mcp.connection.received", "By", |all| all.received_bytes),
-        ("mcp.connection.sent", "By", |all| all.sent_bytes),
+        ("mcp_exact.connection.requests", "{request}", |all| {
+            all.requests
+        }),
+        ("mcp_exact.connection.errors", "{error}", |all| all.errors),
+        ("mcp_exact.connection.received", "By", |all| {
+            all.received_bytes
+        }),
+        ("mcp_exact.connection.sent", "By", |all| all.sent_bytes),
     ];
     for (name, unit, value) in counters {
         let counter = meter.u64_observable_counter(name).with_unit(unit);
@@ -42,11 +46,15 @@ pub fn export_connection_metrics(meter: &Meter) {
         counter.build();
     }
     let levels: [(&str, &str, Level); 3] = [
-        ("mcp.connection.sessions", "{session}", |now| now.sessions),
-        ("mcp.connection.requests.in_flight", "{request}", |now| {
-            now.in_flight
+        ("mcp_exact.connection.sessions", "{session}", |now| {
+            now.sessions
         }),
-        ("mcp.connection.queued", "By", |now| now.queued_bytes),
+        (
+            "mcp_exact.connection.requests.in_flight",
+            "{request}",
+            |now| now.in_flight,
+        ),
+        ("mcp_exact.connection.queued", "By", |now| now.queued_bytes),
     ];
     for (name, unit, value) in levels {
         let level = meter.i64_observable_up_down_counter(name).with_unit(unit);
@@ -67,8 +75,8 @@ fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
         Side::Server => "server",
     };
     [
-        KeyValue::new("mcp.side", side),
-        KeyValue::new("mcp.transport", metrics.transport),
+        KeyValue::new("mcp_exact.side", side),
+        KeyValue::new("mcp_exact.transport", metrics.transport),
     ]
 }
 
@@ -76,33 +84,33 @@ fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
 ///
 /// | instrument | kind | unit |
 /// |---|---|---|
-/// | `mcp.server.http.requests` | counter | `{request}` |
-/// | `mcp.server.http.errors` | counter | `{response}` |
-/// | `mcp.server.http.received` | counter | `By` |
-/// | `mcp.server.http.sent` | counter | `By` |
-/// | `mcp.server.sessions` | up-down counter | `{session}` |
-/// | `mcp.server.requests.in_flight` | up-down counter | `{request}` |
-/// | `mcp.server.queued` | up-down counter | `By` |
+/// | `mcp_exact.http.requests` | counter | `{request}` |
+/// | `mcp_exact.http.errors` | counter | `{response}` |
+/// | `mcp_exact.http.received` | counter | `By` |
+/// | `mcp_exact.http.sent` | counter | `By` |
+/// | `mcp_exact.http.sessions` | up-down counter | `{session}` |
+/// | `mcp_exact.http.requests.in_flight` | up-down counter | `{request}` |
+/// | `mcp_exact.http.queued` | up-down counter | `By` |
 ///
 /// The instruments do not keep the service alive, and report no values once the service is dropped.
 #[cfg(feature = "http-server")]
 pub fn export_metrics(service: &HttpService, meter: &Meter) {
     let export = Export { service, meter };
-    export.counter("mcp.server.http.requests", "{request}", |counted| {
+    export.counter("mcp_exact.http.requests", "{request}", |counted| {
         counted.requests
     });
-    export.counter("mcp.server.http.errors", "{response}", |counted| {
+    export.counter("mcp_exact.http.errors", "{response}", |counted| {
         counted.errors
     });
-    export.counter("mcp.server.http.received", "By", |counted| {
+    export.counter("mcp_exact.http.received", "By", |counted| {
         counted.received_bytes
     });
-    export.counter("mcp.server.http.sent", "By", |counted| counted.sent_bytes);
-    export.level("mcp.server.sessions", "{session}", |now| now.sessions);
-    export.level("mcp.server.requests.in_flight", "{request}", |now| {
+    export.counter("mcp_exact.http.sent", "By", |counted| counted.sent_bytes);
+    export.level("mcp_exact.http.sessions", "{session}", |now| now.sessions);
+    export.level("mcp_exact.http.requests.in_flight", "{request}", |now| {
         now.in_flight
     });
-    export.level("mcp.server.queued", "By", |now| now.queued_bytes);
+    export.level("mcp_exact.http.queued", "By", |now| now.queued_bytes);
 }
 
 /// Service and meter for which instruments are registered.

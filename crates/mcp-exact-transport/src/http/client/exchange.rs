@@ -133,6 +133,10 @@ impl Connection {
 
     /// Removes and returns the id of the session.
     pub(super) fn forget_session(&self) -> Option<HeaderValue> {
+        #[cfg(feature = "tracing")]
+        if let Some(operations) = self.shared.operations() {
+            operations.set_session_id(None);
+        }
         self.session_id
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -148,6 +152,11 @@ impl Connection {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             if known.is_none() {
+                #[cfg(feature = "tracing")]
+                if let Some(operations) = self.shared.operations() {
+                    let id = id.as_ref().and_then(|id| id.to_str().ok());
+                    operations.set_session_id(id);
+                }
                 *known = id;
             }
             known.is_some()
@@ -214,6 +223,10 @@ impl Connection {
                     is_unsent: is_unsent(&*error),
                 }
             })?;
+            #[cfg(feature = "tracing")]
+            if let Some(operations) = self.shared.operations() {
+                operations.set_http_version(response.version());
+            }
             let follows = match response.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
                 StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => {

@@ -191,7 +191,7 @@ impl HttpEndpoint {
             ClientConnection::with_new_sessions(),
             dispatch,
             Arc::new(Wake(Arc::clone(&notify))),
-            Origin::Transport("http"),
+            origin_of(&self.target),
         );
         let handle = ClientHandle::of(&shared);
         let connection = Connection::new(
@@ -214,6 +214,13 @@ impl HttpEndpoint {
         });
         (handle, task)
     }
+}
+
+/// Returns the origin of an endpoint whose server has this URL.
+fn origin_of(target: &Uri) -> Origin {
+    let is_https = target.scheme() == Some(&http::uri::Scheme::HTTPS);
+    let port = target.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+    Origin::HttpServer(target.host().unwrap_or_default().to_owned(), port)
 }
 
 impl std::fmt::Debug for HttpEndpoint {

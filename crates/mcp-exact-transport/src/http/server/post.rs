@@ -313,8 +313,10 @@ pub(super) fn receive(
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
-    let (received, _) =
-        shared.receive_by(|state, now| state.endpoint.receive_post(stream, body, context, now));
+    let observed = shared.observe(body.bytes(), &context);
+    let (received, _) = shared.receive_by(observed, |state, now| {
+        state.endpoint.receive_post(stream, body, context, now)
+    });
     received.map_err(|error| response_to_refusal(&error.refusal()))
 }
 

@@ -266,12 +266,13 @@ impl HttpService {
         #[cfg(feature = "tracing")]
         let span = tracing::debug_span!(
             "http_request",
+            http.request.method = crate::observe::http_method(&parts.method),
+            url.path = parts.uri.path(),
+            http.response.status_code = tracing::field::Empty,
+            mcp.protocol.version = tracing::field::Empty,
+            mcp_exact.session = tracing::field::Empty,
             otel.kind = "server",
-            method = %parts.method,
-            path = parts.uri.path(),
-            status = tracing::field::Empty,
-            revision = tracing::field::Empty,
-            session = tracing::field::Empty,
+            otel.name = crate::observe::http_method(&parts.method),
         );
         #[cfg(feature = "opentelemetry")]
         crate::telemetry::continue_trace_of_headers(&span, &parts.headers);
@@ -280,7 +281,7 @@ impl HttpService {
         let responding = tracing::Instrument::instrument(responding, span.clone());
         let mut response = responding.await.unwrap_or_else(|refusal| *refusal);
         #[cfg(feature = "tracing")]
-        span.record("status", response.status().as_u16());
+        span.record("http.response.status_code", response.status().as_u16());
         let counters = &self.inner.counters;
         counters.count_request();
         if response.status().as_u16() >= 400 {

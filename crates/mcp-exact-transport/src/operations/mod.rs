@@ -1,0 +1,470 @@
+//! Requests and notifications of a connection as operations of the semantic conventions of OpenTelemetry for MCP: a span
+//! and a duration for each, of the kind `CLIENT` where a message is sent and `SERVER` where it is received.
+//!
+//! Messages are read only while a subscriber of `tracing` wants the spans or a meter wants the durations. Operations
+//! never contain arguments, results, headers, error messages or session ids.
+
+mod message;
+mod names;
+mod operation;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use mcp_exact_session::{MessageObserver, Outcome, RequestKey, Side};
+use mcp_exact_wire::{HeadKind, MessageHead, RequestId};
+use tracing::Span;
+
+use crate::endpoint::RequestContext;
+use message::{CallHead, End, for_each_message, request_id, response_end};
+use operation::{Kind, Operation};
+
+/// Maximum number of unanswered requests of each direction that are observed; others have neither span nor duration.
+const MAX_OPEN_OPERATIONS: usize = 10_000;
+
+/// Returns true if a subscriber wants the spans of operations, or a meter wants their durations.
+fn is_enabled() -> bool {
+    #[cfg(feature = "opentelemetry")]
+    if crate::telemetry::durations::is_enabled() {
+        return true;
+    }
+    tracing::span_enabled!(target: operation::TARGET, tracing::Level::INFO)
+}
+
+/// Properties of a connection that its operations have in common.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Network {
+    /// `network.transport`: `pipe`, `tcp` or `unix`; `None` in memory and on custom transports.
+    pub(crate) transport: Option<&'static str>,
+    /// `network.protocol.name`.
+    pub(crate) protocol: Option<&'static str>,
+    /// `network.protocol.version`, once known.
+    pub(crate) protocol_version: Option<&'static str>,
+    /// Host and port of the server of a client.
+    pub(crate) server: Option<(String, u16)>,
+}
+
+impl Network {
+    /// Returns the properties of a transport of this name.
+    pub(crate) fn of_transport(name: &str) -> Self {
+        let (transport, protocol) = match name {
+            "stdio" => (Some("pipe"), None),
+            "unix" => (Some("unix"), None),
+            "http" => (Some("tcp"), Some("http")),
+            _ => (None, None),
+        };
+        Self {
+            transport,
+            protocol,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the properties of a connection over HTTP to a server.
+    pub(crate) fn of_server(host: &str, port: u16) -> Self {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Self {
+            server: Some((host.to_owned(), port)),
+            ..Self::of_transport("http")
+        }
+    }
+}
+
+/// Operations of one connection or HTTP session.
+#[derive(Debug)]
+pub(crate) struct Operations {
+    /// State of the operations.
+    state: Mutex<State>,
+    /// True once an operation has begun.
+    has_begun: AtomicBool,
+}
+
+/// State of the operations of a connection.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Role of the local peer in the session.
+    #[cfg_attr(not(feature = "opentelemetry"), allow(dead_code))]
+    side: Side,
+    /// Properties of the connection.
+    network: Network,
+    /// Negotiated revision.
+    revision: Option<&'static str>,
+    /// Digest of the session id.
+    session: Option<String>,
+    /// Time at which the session was negotiated by `initialize`.
+    session_began: Option<Instant>,
+    /// Name of the server to which the local peer sends requests that others have made, as gateways do.
+    relays_to: Option<String>,
+    /// Unanswered requests that the local peer has sent, by their ids.
+    sent: HashMap<String, Operation>,
+    /// Ids of the requests that the local application has sent.
+    ids: HashMap<RequestKey, String>,
+    /// Unanswered requests that the local peer has received, by their ids.
+    received: HashMap<String, Operation>,
+}
+
+/// Operations that begin with a received frame, of which the caller ends the notifications when they are handled.
+#[derive(Default)]
+pub(crate) struct ReceivedOperations {
+    /// Span of the first message.
+    span: Option<Span>,
+    /// Received notifications.
+    notifications: Vec<Operation>,
+}
+
+impl ReceivedOperations {
+    /// Calls `handle` within the span of the first message, and then ends the operations of the notifications.
+    pub(crate) fn run<R>(self, handle: impl FnOnce() -> R) -> R {
+        let result = match &self.span {
+            Some(span) => span.in_scope(handle),
+            None => handle(),
+        };
+        for notification in self.notifications {
+            notification.end(None);
+        }
+        result
+    }
+}
+
+impl Operations {
+    /// Creates the operations of a connection without a session. A session has a revision if another process has
+    /// negotiated it.
+    pub(crate) fn new(
+        side: Side,
+        network: Network,
+        session_id: Option<&str>,
+        revision: Option<&'static str>,
+    ) -> Arc<Self> {
+        let state = State {
+            side,
+            network,
+            revision,
+            session: session_id.and_then(session_digest),
+            session_began: None,
+            relays_to: None,
+            sent: HashMap::new(),
+            ids: HashMap::new(),
+            received: HashMap::new(),
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            has_begun: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns true if somebody wants operations now.
+    pub(crate) fn are_wanted() -> bool {
+        is_enabled()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the version of HTTP by which the server responds.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn set_http_version(&self, version: http::Version) {
+        self.lock().network.protocol_version = http_version(version);
+    }
+
+    /// Records the id of the session that the server has assigned.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn set_session_id(&self, id: Option<&str>) {
+        self.lock().session = id.and_then(session_digest);
+    }
+
+    /// Records that the local peer sends requests that others have made, whose names are not trusted, to this server.
+    #[cfg(feature = "client")]
+    pub(crate) fn set_relays_to(&self, server: &str) {
+        self.lock().relays_to = Some(server.to_owned());
+    }
+
+    /// Records the end of the session.
+    pub(crate) fn end_session(&self) {
+        if self.has_begun.load(Ordering::Relaxed) {
+            self.lock().end_session();
+        }
+    }
+
+    /// Begins the operations of a received frame, and ends the requests that it answers or cancels.
+    pub(crate) fn handle_received(
+        &self,
+        frame: &[u8],
+        context: Option<&RequestContext>,
+    ) -> ReceivedOperations {
+        let mut received = ReceivedOperations::default();
+        for_each_message(frame, &mut |head, _| match head.kind {
+            HeadKind::Request | HeadKind::Notification => {
+                let begun = self.lock().begin_received(head, context);
+                let Some(operation) = begun else {
+                    return;
+                };
+                self.has_begun.store(true, Ordering::Relaxed);
+                received
+                    .span
+                    .get_or_insert_with(|| operation.span().clone());
+                match request_id(head) {
+                    Some(id) => {
+                        self.lock().received.insert(id, operation);
+                    }
+                    None => received.notifications.push(operation),
+                }
+            }
+            HeadKind::Response => self.end_sent(head),
+            _ => {}
+        });
+        received
+    }
+
+    /// Returns the span of a received request.
+    pub(crate) fn span_of(&self, id: &RequestId) -> Option<Span> {
+        let state = self.lock();
+        let operation = state.received.get(&text_of(id))?;
+        Some(operation.span().clone())
+    }
+
+    /// Records that the local peer knows what a received request names; `name` is the name that it uses itself.
+    pub(crate) fn set_known(&self, id: &RequestId, name: Option<&str>) {
+        if let Some(operation) = self.lock().received.get_mut(&text_of(id)) {
+            operation.set_known(name);
+        }
+    }
+
+    /// Ends a request that the local application has sent, unless its response was received.
+    pub(crate) fn handle_outcome(&self, key: RequestKey, outcome: &Outcome) {
+        if !self.has_begun.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.lock();
+        let Some(id) = state.ids.remove(&key) else {
+            return;
+        };
+        let Some(operation) = state.sent.remove(&id) else {
+            return;
+        };
+        drop(state);
+        let error = match outcome {
+            Outcome::Result(_) => return operation.end(None),
+            // Over HTTP, an error may be in a response with an error status.
+            Outcome::Error(error) => match error.code() {
+                Some(code) => return operation.end_with(&End::Error(code.to_string())),
+                None => "_OTHER",
+            },
+            Outcome::TimedOut => "timeout",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Lost => "connection_lost",
+            Outcome::Closed => "closed",
+        };
+        operation.end(Some(error));
+    }
+
+    /// Returns true if messages must be read: somebody wants the operations, or some have begun.
+    pub(crate) fn is_active(&self) -> bool {
+        is_enabled() || self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Ends the request that a received response answers.
+    fn end_sent(&self, head: &MessageHead<'_>) {
+        let Some(id) = head.id.and_then(message::id_text) else {
+            return;
+        };
+        let mut state = self.lock();
+        let Some(mut operation) = state.sent.remove(&id) else {
+            return;
+        };
+        if let Some(key) = operation.key {
+            state.ids.remove(&key);
+        }
+        state.learn_revision(&operation, head);
+        operation.complete_attributes(&state);
+        drop(state);
+        let end = response_end(operation.method(), head);
+        operation.end_with(&end);
+    }
+
+    /// Ends the request that a sent response answers.
+    fn end_received(&self, head: &MessageHead<'_>) {
+        let Some(id) = head.id.and_then(message::id_text) else {
+            return;
+        };
+        let mut state = self.lock();
+        let Some(mut operation) = state.received.remove(&id) else {
+            return;
+        };
+        state.learn_revision(&operation, head);
+        operation.complete_attributes(&state);
+        drop(state);
+        let end = response_end(operation.method(), head);
+        operation.end_with(&end);
+    }
+
+    /// Begins the operation of a request or notification that the local peer sends; returns the message with the trace
+    /// context of the span, if it must be changed.
+    fn begin_sent(
+        &self,
+        head: &MessageHead<'_>,
+        text: &str,
+        key: Option<RequestKey>,
+    ) -> Option<String> {
+        let call = CallHead::read(head);
+        self.has_begun.store(true, Ordering::Relaxed);
+        let mut state = self.lock();
+        state.revision = call.revision.or(state.revision);
+        let id = request_id(head);
+        let operation = Operation::begin(&state, Kind::Client, &call, id.as_deref(), None);
+        #[cfg(feature = "opentelemetry")]
+        let changed = {
+            let trace = crate::telemetry::trace_of(operation.span());
+            trace.and_then(|trace| message::with_trace(text, head, &trace))
+        };
+        #[cfg(not(feature = "opentelemetry"))]
+        let changed = {
+            let _ = text;
+            None
+        };
+        match id {
+            None => {
+                drop(state);
+                operation.end(None);
+            }
+            Some(id) if state.sent.len() < MAX_OPEN_OPERATIONS => {
+                let repeated = key.and_then(|key| state.ids.insert(key, id.clone()));
+                let repeated = repeated.and_then(|id| state.sent.remove(&id));
+                state.sent.insert(id, operation.with_key(key));
+                drop(state);
+                // The request is sent again under another id.
+                if let Some(repeated) = repeated {
+                    repeated.end(Some("connection_lost"));
+                }
+            }
+            Some(_) => {}
+        }
+        changed
+    }
+}
+
+impl MessageObserver for Operations {
+    fn handle_outgoing(&self, message: &mut Vec<u8>, request: Option<RequestKey>) {
+        if !self.is_active() {
+            return;
+        }
+        let mut changed = None;
+        for_each_message(message, &mut |head, text| match head.kind {
+            HeadKind::Request | HeadKind::Notification if is_enabled() => {
+                changed = self.begin_sent(head, text, request);
+            }
+            HeadKind::Response => self.end_received(head),
+            _ => {}
+        });
+        if let Some(changed) = changed {
+            *message = changed.into_bytes();
+        }
+    }
+}
+
+impl State {
+    /// Begins the operation of a received request or notification; `None` if it is not observed.
+    fn begin_received(
+        &mut self,
+        head: &MessageHead<'_>,
+        context: Option<&RequestContext>,
+    ) -> Option<Operation> {
+        let call = CallHead::read(head);
+        if let Some(cancelled) = &call.cancelled
+            && let Some(operation) = self.received.remove(cancelled)
+        {
+            operation.end(Some("cancelled"));
+        }
+        let id = request_id(head);
+        let is_repeated = id.as_ref().is_some_and(|id| self.received.contains_key(id));
+        if is_repeated || self.received.len() >= MAX_OPEN_OPERATIONS || !is_enabled() {
+            return None;
+        }
+        // Notifications do not state the revision.
+        self.revision = call.revision.or(self.revision);
+        // Requests of the server are sent by the version of HTTP that its client uses.
+        #[cfg(feature = "http")]
+        if let Some(http) = context.and_then(|context| context.http.as_ref()) {
+            self.network.protocol_version = http_version(http.version);
+        }
+        let operation = Operation::begin(self, Kind::Server, &call, id.as_deref(), context);
+        Some(operation)
+    }
+
+    /// Learns the revision of the session from the response to `initialize`.
+    fn learn_revision(&mut self, operation: &Operation, head: &MessageHead<'_>) {
+        if operation.method() == "initialize"
+            && let Some(revision) = head.result.and_then(message::negotiated_revision)
+        {
+            self.end_session();
+            self.revision = Some(revision);
+            self.session_began = Some(Instant::now());
+        }
+    }
+}
+
+impl State {
+    /// Records the duration of the session, if one has begun and not ended.
+    fn end_session(&mut self) {
+        #[cfg_attr(not(feature = "opentelemetry"), allow(unused_variables))]
+        let Some(began) = self.session_began.take() else {
+            return;
+        };
+        #[cfg(feature = "opentelemetry")]
+        {
+            let attributes = operation::session_attributes(self);
+            crate::telemetry::durations::record_session(self.side, began.elapsed(), &attributes);
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let received = std::mem::take(&mut self.received).into_values();
+        received.for_each(|operation| operation.end(Some("cancelled")));
+        let sent = std::mem::take(&mut self.sent).into_values();
+        sent.for_each(|operation| operation.end(Some("closed")));
+        self.end_session();
+    }
+}
+
+/// Returns the text of an id, as [`message::id_text`] does.
+fn text_of(id: &RequestId) -> String {
+    match id {
+        RequestId::String(text) => text.to_string(),
+        RequestId::Integer(number) => number.to_string(),
+    }
+}
+
+/// Returns the text of a version of HTTP for `network.protocol.version`.
+#[cfg(feature = "http")]
+fn http_version(version: http::Version) -> Option<&'static str> {
+    Some(match version {
+        http::Version::HTTP_10 => "1.0",
+        http::Version::HTTP_11 => "1.1",
+        http::Version::HTTP_2 => "2",
+        http::Version::HTTP_3 => "3",
+        _ => return None,
+    })
+}
+
+/// Returns the digest of a session id for `mcp.session.id`: 32 hexadecimal digits of SHA-256, equal on both sides; `None`
+/// without the feature `opentelemetry`.
+///
+/// Whoever has the id of a session can send messages in it, so the id itself is never exported.
+fn session_digest(id: &str) -> Option<String> {
+    #[cfg(feature = "opentelemetry")]
+    {
+        use sha2::Digest as _;
+        let digest = sha2::Sha256::digest(id.as_bytes());
+        let digits = digest[..16].iter().map(|byte| format!("{byte:02x}"));
+        Some(digits.collect())
+    }
+    #[cfg(not(feature = "opentelemetry"))]
+    {
+        let _ = id;
+        None
+    }
+}
