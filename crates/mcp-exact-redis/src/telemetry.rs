@@ -11,14 +11,14 @@ use crate::metrics::RedisMetrics;
 ///
 /// | instrument | unit |
 /// |---|---|
-/// | `mcp.redis.commands` | `{command}` |
-/// | `mcp.redis.command.time` | `us` |
-/// | `mcp.redis.errors` | `{command}` |
-/// | `mcp.redis.connections` | `{connection}` |
-/// | `mcp.redis.connection.errors` | `{attempt}` |
-/// | `mcp.redis.bus.messages` | `{message}` |
-/// | `mcp.redis.bus.gaps` | `{gap}` |
-/// | `mcp.redis.bus.dropped` | `{message}` |
+/// | `mcp_exact.redis.commands` | `{command}` |
+/// | `mcp_exact.redis.command.time` | `us` |
+/// | `mcp_exact.redis.errors` | `{command}` |
+/// | `mcp_exact.redis.connections` | `{connection}` |
+/// | `mcp_exact.redis.connection.errors` | `{attempt}` |
+/// | `mcp_exact.redis.bus.messages` | `{message}` |
+/// | `mcp_exact.redis.bus.gaps` | `{gap}` |
+/// | `mcp_exact.redis.bus.dropped` | `{message}` |
 ///
 /// The counters do not keep the [`Redis`] alive, and report nothing after it was dropped.
 pub fn export_metrics(redis: &Redis, meter: &Meter) {
@@ -32,20 +32,22 @@ pub fn export_metrics(redis: &Redis, meter: &Meter) {
         });
         instrument.build();
     };
-    counter("mcp.redis.commands", "{command}", |now| now.commands);
-    counter("mcp.redis.command.time", "us", |now| {
+    counter("mcp_exact.redis.commands", "{command}", |now| now.commands);
+    counter("mcp_exact.redis.command.time", "us", |now| {
         u64::try_from(now.command_time.as_micros()).unwrap_or(u64::MAX)
     });
-    counter("mcp.redis.errors", "{command}", |now| now.errors);
-    counter("mcp.redis.connections", "{connection}", |now| {
+    counter("mcp_exact.redis.errors", "{command}", |now| now.errors);
+    counter("mcp_exact.redis.connections", "{connection}", |now| {
         now.connections
     });
-    counter("mcp.redis.connection.errors", "{attempt}", |now| {
+    counter("mcp_exact.redis.connection.errors", "{attempt}", |now| {
         now.connection_errors
     });
-    counter("mcp.redis.bus.messages", "{message}", |now| {
+    counter("mcp_exact.redis.bus.messages", "{message}", |now| {
         now.bus_messages
     });
-    counter("mcp.redis.bus.gaps", "{gap}", |now| now.bus_gaps);
-    counter("mcp.redis.bus.dropped", "{message}", |now| now.bus_dropped);
+    counter("mcp_exact.redis.bus.gaps", "{gap}", |now| now.bus_gaps);
+    counter("mcp_exact.redis.bus.dropped", "{message}", |now| {
+        now.bus_dropped
+    });
 }
