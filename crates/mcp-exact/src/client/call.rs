@@ -92,7 +92,7 @@ impl Request {
         self
     }
 
-    /// Sends the trace context of the request to the server (from 2026-07-28 on).
+    /// Sends a trace context with the request, instead of that of the current span (feature `opentelemetry`).
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.options.trace = Some(trace);
         self
@@ -292,7 +292,7 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.log_level(level))
     }
 
-    /// Sends the trace context of the call to the server (from 2026-07-28 on).
+    /// Sends a trace context with the call, instead of that of the current span (feature `opentelemetry`).
     pub fn trace_context(self, trace: TraceContext) -> Self {
         self.map_request(|request| request.trace_context(trace))
     }

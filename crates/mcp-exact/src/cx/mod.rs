@@ -337,7 +337,7 @@ impl Cx {
         extension::settings_in(self.client_capabilities(), id)
     }
 
-    /// Returns the trace that the request belongs to, as the client states it in `_meta` (from 2026-07-28 on).
+    /// Returns the trace that the request belongs to, as the client states it in `_meta`.
     pub fn trace_context(&self) -> Option<TraceContext> {
         self.0.request.trace_context()
     }

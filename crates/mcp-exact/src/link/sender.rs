@@ -46,6 +46,13 @@ impl RequestLink {
         self.handle.as_ref().ok_or(SendError::UnknownRequest)
     }
 
+    /// Records for spans and metrics that the method and the target of the request are known.
+    pub(crate) fn set_target_known(&self, request: &Request) {
+        if let Some(handle) = &self.handle {
+            handle.set_target_known(&request.incoming);
+        }
+    }
+
     /// Sends a progress notification. If the client reads slowly, only the latest progress is sent, later.
     pub(crate) fn send_progress(&self, progress: Progress) -> Result<(), SendError> {
         let sent = self.handle()?.progress(self.key, &progress)?;

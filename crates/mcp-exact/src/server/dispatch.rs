@@ -82,20 +82,22 @@ impl Server {
         entry.is_some_and(|entry| entry.tool.cooperative)
     }
 
-    /// Begins to answer a request, within a `tracing` span that contains the method and revision, but never arguments.
+    /// Begins to answer a request, within the span that the transport has made for the request.
     pub(crate) fn answer_request(&self, request: Arc<Request>, link: RequestLink) -> Answer {
-        let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
         let log = RequestLog::write_request(&request);
-        match span.in_scope(|| self.begin_answer(request, link)) {
+        match self.begin_answer(request, link) {
             Answer::Ready(reply) => {
                 log.write_response(&reply);
                 Answer::Ready(reply)
             }
-            Answer::Pending(rest) => Answer::Pending(Box::pin(async move {
-                let reply = rest.instrument(span).await;
-                log.write_response(&reply);
-                reply
-            })),
+            Answer::Pending(rest) => Answer::Pending(Box::pin(
+                async move {
+                    let reply = rest.await;
+                    log.write_response(&reply);
+                    reply
+                }
+                .in_current_span(),
+            )),
         }
     }
 
@@ -278,6 +280,7 @@ impl Server {
         });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
+        active.link.set_target_known(request);
         let arguments = call_arguments(params, given)?;
         request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
         if entry.tool.task_required && !may_be_task {
@@ -327,6 +330,10 @@ impl Server {
         let client = request.client_capabilities();
         let extensions = self.0.settings.extensions();
         extension::check_declared(extensions, request.method(), client, request.lifecycle())?;
+        // A handler of all tools or prompts may not know the name.
+        if !matches!(request.method(), "tools/call" | "prompts/get") {
+            active.link.set_target_known(request);
+        }
         let params = request.params().cloned().unwrap_or_default();
         let arguments = Arguments::Own(params);
         self.begin_handler(
@@ -414,6 +421,7 @@ impl Server {
                 .filter(seen)
                 .ok_or_else(unknown)?,
         );
+        active.link.set_target_known(&active.request);
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
         self.begin_handler(
             active,

@@ -10,6 +10,7 @@ use mcp_exact_transport as transport;
 use session::{ClientEvent, ServerRequestKey};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tracing::Instrument as _;
 use transport::{ClientHandle, ClientHandler};
 
 use super::{ClientLink, LIST_KINDS, SessionInfo, announces_changes, lock_ignoring_poison};
@@ -283,14 +284,15 @@ impl EventState {
         let (events, client) = (Arc::clone(self), client.clone());
         // The lock is held until the task handle is stored, because the task may finish immediately.
         let mut answering = lock_ignoring_poison(&self.answer_tasks);
-        let task = tokio::spawn(async move {
+        let answering_request = async move {
             let answer = answer.await;
             lock_ignoring_poison(&events.answer_tasks).remove(&key);
             let answer = answer.map(session::RawResult::from);
             if let Err(error) = client.answer(key, answer) {
                 tracing::debug!(%error, "an answer was not sent");
             }
-        });
+        };
+        let task = tokio::spawn(answering_request.in_current_span());
         answering.insert(key, task.abort_handle());
     }
 }
