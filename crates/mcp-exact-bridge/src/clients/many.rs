@@ -169,8 +169,11 @@ impl SharedState {
     ) -> Result<Reply, PeerError> {
         let backend = self.backends.get(server);
         let uris = self.uris_of(&backend);
-        let span = tracing::Span::current();
-        span.record("server", &backend.name);
+        // The names of joint servers were found in their lists.
+        let is_named = matches!(request.method(), "tools/call" | "prompts/get");
+        if (self.is_joint && is_named) || backend.tools.knows(&request) {
+            client.set_target_known(&request);
+        }
         let admitted = if is_defined_by_server_only(&backend, &request) {
             Err(PeerError::method_not_found(request.method()))
         } else {
@@ -202,10 +205,7 @@ impl SharedState {
         };
         timer.end(&reply);
         match reply {
-            Reply::Error(error) => {
-                span.record("otel.status_code", "ERROR");
-                Err(error)
-            }
+            Reply::Error(error) => Err(error),
             reply => Ok(reply),
         }
     }

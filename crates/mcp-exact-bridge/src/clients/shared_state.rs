@@ -116,13 +116,6 @@ impl SharedState {
     ) {
         let key = request.key;
         let (shared, client) = (Arc::clone(self), handle.clone());
-        let span = tracing::debug_span!(
-            "relay",
-            otel.kind = "client",
-            method = request.method(),
-            server = tracing::field::Empty,
-            otel.status_code = tracing::field::Empty,
-        );
         let relaying = async move {
             let relayed = match shared.admit(&request) {
                 Ok(_admission) => shared.relay(&client, request).await,
@@ -133,7 +126,8 @@ impl SharedState {
                 shared.end_waiting_calls(&client, Some(key));
             }
         };
-        self.start(handle, key, relaying.instrument(span));
+        // The span of the request, which the transport has made.
+        self.start(handle, key, relaying.in_current_span());
     }
 
     /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not

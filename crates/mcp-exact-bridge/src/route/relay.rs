@@ -64,7 +64,7 @@ impl ProgressReceiver {
     }
 }
 
-/// Returns the trace context for servers of 2026-07-28: the context of the current span, if spans are exported, or else
+/// Returns the trace context for servers: the context of the current span, if spans are exported, or else
 /// the context of the client.
 pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
     let of_client = client_trace(request);

@@ -292,6 +292,7 @@ impl Backend {
         }
         match opened {
             Ok((connection, negotiation)) => {
+                connection.client.set_relays_to(&self.name);
                 let info = connection.info.clone();
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.forget_failure();

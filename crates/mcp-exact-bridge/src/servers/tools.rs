@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
-use mcp_exact_session::{Json, JsonObject, ListCursors, Outcome};
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, ListCursors, Outcome};
+use mcp_exact_transport::RequestContext;
 use parking_lot::Mutex;
 
 use crate::servers::connection::Connection;
@@ -42,6 +43,15 @@ impl KnownTools {
                 known.insert(name.into_owned(), mirrored.into());
             }
         }
+    }
+
+    /// Returns true if the request calls a tool of a list.
+    pub(crate) fn knows(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let name = request
+            .param("name")
+            .filter(|_| request.method() == "tools/call");
+        let name = name.and_then(|name| name.as_str());
+        name.is_some_and(|name| self.0.lock().contains_key(&*name))
     }
 
     /// Requests the complete tool list of the server, up to `max_pages` pages.

@@ -11,6 +11,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
+use tracing::Instrument as _;
 
 use super::SERVER_ANSWER_TIMEOUT;
 use crate::around::access::Item;
@@ -180,7 +181,7 @@ impl SharedState {
             }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
             let gate = gate.clone();
-            reading.spawn(async move {
+            let read = async move {
                 let reading = shared.entries(&gate, server, list, &client, &request);
                 let read = timeout(longest, reading).await;
                 let late = |_| Err(PeerError::internal("the server gave no answer in time"));
@@ -190,7 +191,8 @@ impl SharedState {
                     shared.announce_late(&client, list);
                 }
                 (server, read)
-            });
+            };
+            reading.spawn(read.in_current_span());
         }
         let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
         let mut missing: BTreeSet<usize> = (0..backends.len())

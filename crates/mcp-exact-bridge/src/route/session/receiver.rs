@@ -84,7 +84,7 @@ impl Receiver for SessionReceiver {
         let task = Arc::clone(&session).relay_server_request(Arc::clone(connection), request);
         // The task needs the lock to end, so it is registered before it ends.
         let mut state = session.state.lock();
-        let task = tokio::spawn(task);
+        let task = tokio::spawn(tracing::Instrument::in_current_span(task));
         state.server_requests.insert(key, task.abort_handle());
     }
 
