@@ -1,7 +1,7 @@
-//! Log of `mcp-exact bridge` on standard error, and the export of traces.
+//! Log of `mcp-exact bridge` on standard error, and the export of traces and metrics.
 //!
-//! The log contains warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces leave the process
-//! only if the configuration or the environment names a collector. The log is written by a thread, because nobody may read
+//! The log contains warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces and metrics leave the
+//! process only if the configuration or the environment names a collector. The log is written by a thread, because nobody may read
 //! standard error.
 
 use std::io::{self, Write};
@@ -54,9 +54,9 @@ const DEFAULT_FILTER: &str = "warn";
 pub struct LogAndTraces {
     /// Lines on standard error.
     lines: LineLog,
-    /// Exporter of the traces; `None` if there is no collector.
+    /// Exporter of traces and metrics.
     #[cfg(feature = "telemetry")]
-    traces: Option<telemetry::TraceExporter>,
+    exporter: telemetry::Exporter,
 }
 
 impl LogAndTraces {
@@ -83,11 +83,11 @@ impl LogAndTraces {
         let registry = tracing_subscriber::registry();
         #[cfg(feature = "telemetry")]
         {
-            let traces = telemetry::TraceExporter::start(config.telemetry.as_ref())?;
-            let layer = traces.as_ref().map(telemetry::TraceExporter::layer);
+            let exporter = telemetry::Exporter::start(config.telemetry.as_ref())?;
+            let layer = exporter.layer();
             // Only tests run a second gateway in one process; the second gateway uses the log of the first.
             let _ = registry.with(layer).with(log).try_init();
-            Ok(Self { lines, traces })
+            Ok(Self { lines, exporter })
         }
         #[cfg(not(feature = "telemetry"))]
         {
@@ -109,9 +109,7 @@ impl LogAndTraces {
     /// Sends the traces that were not sent yet, and writes the last lines.
     pub async fn end(self) {
         #[cfg(feature = "telemetry")]
-        if let Some(traces) = self.traces {
-            traces.end().await;
-        }
+        self.exporter.end().await;
     }
 }
 

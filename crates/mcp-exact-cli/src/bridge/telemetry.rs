@@ -1,7 +1,7 @@
-//! Export of traces to a collector of OpenTelemetry, by OTLP over HTTP.
+//! Export of traces and metrics to a collector of OpenTelemetry, by OTLP over HTTP.
 //!
-//! `[telemetry]` specifies the collector, or else one of the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT` and
-//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Without a collector, nothing is sent.
+//! `[telemetry]` specifies the collector, or else one of the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT`,
+//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`. Without a collector, nothing is sent.
 
 use std::env;
 use std::pin::Pin;
@@ -10,10 +10,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use http_body_util::BodyExt as _;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
+use mcp_exact::transport::telemetry;
+use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_otlp::{
+    MetricExporter, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tokio::runtime::Handle;
 use tracing::{Level, Subscriber};
@@ -24,7 +29,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::config::Telemetry;
 
-/// Default name of the service in the traces.
+/// Default name of the service.
 const SERVICE_NAME: &str = "mcp-exact-bridge";
 
 /// Time limit for one request to the collector.
@@ -35,71 +40,161 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum length of a response of the collector.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-/// Exporter of the traces of this process.
-pub struct TraceExporter {
-    /// Provider of the tracer, which exports the spans.
-    provider: SdkTracerProvider,
+/// Exporter of the traces and metrics of this process.
+pub struct Exporter {
+    /// Provider of the tracer, which exports the spans; `None` if no collector receives traces.
+    spans: Option<SdkTracerProvider>,
+    /// Provider of the meter, which exports the metrics; `None` if no collector receives metrics.
+    metrics: Option<SdkMeterProvider>,
 }
 
-impl TraceExporter {
-    /// Starts the export of traces; returns `None` if there is no collector. Must be called within the tokio runtime.
-    pub fn start(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
-        let Some(collector) = Collector::find(config) else {
-            return Ok(None);
-        };
+impl Exporter {
+    /// Starts the export to the collectors. Must be called within the tokio runtime.
+    pub fn start(config: Option<&Telemetry>) -> anyhow::Result<Self> {
         let client = CollectorClient {
             runtime: Handle::current(),
             client: HyperClient::new(REQUEST_TIMEOUT),
         };
-        let exporter = SpanExporter::builder().with_http().with_http_client(client);
-        let exporter = match collector {
-            Collector::Configured(url) => exporter.with_endpoint(url),
-            Collector::Environment => exporter,
+        let resource = resource(config);
+        let spans = match Collector::find(config, &TRACES) {
+            Some(collector) => Some(start_spans(collector, client.clone(), resource.clone())?),
+            None => None,
         };
-        let exporter = exporter.build();
-        let exporter = exporter
-            .map_err(|error| anyhow!("{error}"))
-            .context("the collector of traces: write its URL, such as http://127.0.0.1:4318")?;
-        let mut resource = Resource::builder();
-        match config.and_then(|config| config.service_name.clone()) {
-            Some(name) => resource = resource.with_service_name(name),
-            None if !has_service_name() => resource = resource.with_service_name(SERVICE_NAME),
-            None => {}
-        }
-        let provider = SdkTracerProvider::builder()
-            .with_batch_exporter(exporter)
-            .with_resource(resource.build())
-            .build();
-        Ok(Some(Self { provider }))
+        let metrics = match Collector::find(config, &METRICS) {
+            Some(collector) => Some(start_metrics(collector, client, resource)?),
+            None => None,
+        };
+        Ok(Self { spans, metrics })
     }
 
-    /// Returns the layer that exports the spans of this program's crates.
-    pub fn layer<S>(&self) -> Filtered<OpenTelemetryLayer<S, SdkTracer>, Targets, S>
+    /// Returns the layer that exports the spans of MCP messages, if a collector receives them.
+    pub fn layer<S>(&self) -> Option<Filtered<OpenTelemetryLayer<S, SdkTracer>, Targets, S>>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
     {
-        let tracer = self.provider.tracer("mcp-exact");
-        let spans = Targets::new().with_target("mcp_exact", Level::DEBUG);
-        tracing_opentelemetry::layer()
-            .with_tracer(tracer)
-            .with_filter(spans)
+        let tracer = self.spans.as_ref()?.tracer(SCOPE);
+        let spans = Targets::new().with_target("mcp_exact", Level::INFO);
+        let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+        Some(
+            layer
+                .with_location(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false)
+                .with_target(false)
+                .with_filter(spans),
+        )
     }
 
-    /// Sends the remaining spans, and ends the export.
+    /// Sends the remaining spans and metrics, and ends the export.
     pub async fn end(self) {
-        // The exporter waits for requests that this runtime sends.
-        let ending = move || self.provider.shutdown_with_timeout(END_TIMEOUT);
+        // The exporters wait for requests that this runtime sends.
+        let ending = move || {
+            let spans = self.spans.map(|all| all.shutdown_with_timeout(END_TIMEOUT));
+            let metrics = self
+                .metrics
+                .map(|all| all.shutdown_with_timeout(END_TIMEOUT));
+            [spans, metrics]
+        };
         match tokio::task::spawn_blocking(ending).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the last traces were not sent"),
+            Ok(ended) => {
+                for error in ended.into_iter().flatten().filter_map(Result::err) {
+                    tracing::warn!(%error, "the last traces or metrics were not sent");
+                }
+            }
             Err(error) => tracing::warn!(%error, "the last traces were not sent"),
         }
     }
 }
 
-/// Collector that receives the traces.
+/// Name of the instrumentation scope of spans and metrics.
+const SCOPE: &str = "mcp-exact";
+
+/// Returns the resource that spans and metrics describe.
+fn resource(config: Option<&Telemetry>) -> Resource {
+    let mut resource = Resource::builder();
+    match config.and_then(|config| config.service_name.clone()) {
+        Some(name) => resource = resource.with_service_name(name),
+        None if !has_service_name() => resource = resource.with_service_name(SERVICE_NAME),
+        None => {}
+    }
+    resource.build()
+}
+
+/// Starts the export of spans.
+fn start_spans(
+    collector: Collector,
+    client: CollectorClient,
+    resource: Resource,
+) -> anyhow::Result<SdkTracerProvider> {
+    let exporter = SpanExporter::builder().with_http().with_http_client(client);
+    let exporter = match collector {
+        Collector::Configured(url) => exporter.with_endpoint(url),
+        Collector::Environment => exporter,
+    };
+    let exporter = exporter.build();
+    let exporter = exporter
+        .map_err(|error| anyhow!("{error}"))
+        .context("the collector of traces: write its URL, such as http://127.0.0.1:4318")?;
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource)
+        .build())
+}
+
+/// Starts the export of metrics: the durations of operations and sessions, and the numbers of connections.
+fn start_metrics(
+    collector: Collector,
+    client: CollectorClient,
+    resource: Resource,
+) -> anyhow::Result<SdkMeterProvider> {
+    let exporter = MetricExporter::builder()
+        .with_http()
+        .with_http_client(client);
+    let exporter = match collector {
+        Collector::Configured(url) => exporter.with_endpoint(url),
+        Collector::Environment => exporter,
+    };
+    let exporter = exporter.build();
+    let exporter = exporter
+        .map_err(|error| anyhow!("{error}"))
+        .context("the collector of metrics: write its URL, such as http://127.0.0.1:4318")?;
+    let provider = SdkMeterProvider::builder()
+        .with_periodic_exporter(exporter)
+        .with_resource(resource)
+        .build();
+    let meter = provider.meter(SCOPE);
+    telemetry::export_durations(&meter);
+    telemetry::export_connection_metrics(&meter);
+    Ok(provider)
+}
+
+/// Kind of data for collectors.
+struct Signal {
+    /// Path of OTLP below the URL of the collector.
+    path: &'static str,
+    /// Variable that specifies a collector for this kind of data alone.
+    endpoint: &'static str,
+    /// Variable that turns off the export with the value `none`.
+    exporter: &'static str,
+}
+
+/// Spans.
+const TRACES: Signal = Signal {
+    path: "v1/traces",
+    endpoint: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    exporter: "OTEL_TRACES_EXPORTER",
+};
+
+/// Metrics.
+const METRICS: Signal = Signal {
+    path: "v1/metrics",
+    endpoint: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    exporter: "OTEL_METRICS_EXPORTER",
+};
+
+/// Collector that receives traces or metrics.
 enum Collector {
-    /// The configuration file specifies this URL, to which traces are posted.
+    /// The configuration file specifies this URL, to which the data is posted.
     Configured(String),
     /// The environment variables of OpenTelemetry specify the collector.
     Environment,
@@ -107,22 +202,20 @@ enum Collector {
 
 impl Collector {
     /// Returns the collector that the configuration or the environment specifies, if any.
-    fn find(config: Option<&Telemetry>) -> Option<Self> {
+    fn find(config: Option<&Telemetry>, signal: &Signal) -> Option<Self> {
         let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-        if env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true")) {
+        let is = |name, expected: &str| {
+            env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case(expected))
+        };
+        if is("OTEL_SDK_DISABLED", "true") || is(signal.exporter, "none") {
             return None;
         }
         if let Some(url) = config.and_then(|config| config.otlp.as_deref()) {
             // OpenTelemetry Protocol Exporter, "Endpoint URLs for OTLP/HTTP".
-            return Some(Self::Configured(format!(
-                "{}/v1/traces",
-                url.trim_end_matches('/')
-            )));
+            let url = url.trim_end_matches('/');
+            return Some(Self::Configured(format!("{url}/{}", signal.path)));
         }
-        let variables = [
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        ];
+        let variables = ["OTEL_EXPORTER_OTLP_ENDPOINT", signal.endpoint];
         variables
             .into_iter()
             .any(is_set)
@@ -137,7 +230,7 @@ fn has_service_name() -> bool {
 }
 
 /// HTTP client for the collector. The exporter runs on a separate thread, and its requests run on the tokio runtime.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct CollectorClient {
     /// Runtime on which the requests run.
     runtime: Handle,

@@ -1,4 +1,7 @@
-//! Traces of `mcp-exact bridge` that a collector of OpenTelemetry receives by OTLP over HTTP.
+//! Traces and metrics of `mcp-exact bridge` that a collector of OpenTelemetry receives by OTLP over HTTP.
+
+mod picture;
+mod trace;
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -7,8 +10,11 @@ use http::{HeaderName, HeaderValue};
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{Client, Cx, Error, Server, TraceContext};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +27,10 @@ const CALLER: &str = "00f067aa0ba902b7";
 
 /// Collector of OpenTelemetry that stores all requests.
 #[derive(Clone, Default)]
-struct Collector(Arc<Mutex<Vec<ExportTraceServiceRequest>>>);
+struct Collector {
+    traces: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    metrics: Arc<Mutex<Vec<ExportMetricsServiceRequest>>>,
+}
 
 impl Collector {
     /// Starts to accept connections in a task; returns the URL of the collector.
@@ -52,11 +61,16 @@ impl Collector {
                     length = value.trim().parse().expect("a number");
                 }
             }
-            assert!(head.starts_with("POST /v1/traces "), "{head}");
             let mut body = vec![0; length];
             stream.read_exact(&mut body).await.expect("a body");
-            let request = ExportTraceServiceRequest::decode(&body[..]).expect("a request");
-            self.0.lock().expect("a lock").push(request);
+            if head.starts_with("POST /v1/traces ") {
+                let request = ExportTraceServiceRequest::decode(&body[..]).expect("a request");
+                self.traces.lock().expect("a lock").push(request);
+            } else {
+                assert!(head.starts_with("POST /v1/metrics "), "{head}");
+                let request = ExportMetricsServiceRequest::decode(&body[..]).expect("a request");
+                self.metrics.lock().expect("a lock").push(request);
+            }
             let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
             stream.write_all(response).await.expect("sent");
         }
@@ -64,7 +78,7 @@ impl Collector {
 
     /// Returns all received spans, and the service names of all received resources.
     fn received_spans(&self) -> (Vec<Span>, Vec<String>) {
-        let requests = self.0.lock().expect("a lock");
+        let requests = self.traces.lock().expect("a lock");
         let resources = requests.iter().flat_map(|request| &request.resource_spans);
         let (mut spans, mut services) = (Vec::new(), Vec::new());
         for resource in resources {
@@ -75,6 +89,30 @@ impl Collector {
             services.extend(names.map(|name| format!("{:?}", name.value)));
         }
         (spans, services)
+    }
+
+    /// Returns the last point of each histogram as a line: the instrument, the count, and attributes without addresses.
+    fn received_durations(&self) -> Vec<String> {
+        let requests = self.metrics.lock().expect("a lock");
+        let Some(last) = requests.last() else {
+            return Vec::new();
+        };
+        let scopes = last
+            .resource_metrics
+            .iter()
+            .flat_map(|of| &of.scope_metrics);
+        let mut lines = Vec::new();
+        for metric in scopes.flat_map(|scope| &scope.metrics) {
+            let Some(Data::Histogram(histogram)) = &metric.data else {
+                continue;
+            };
+            for point in &histogram.data_points {
+                let attributes = trace::line_of(&point.attributes);
+                lines.push(format!("{} {} {attributes}", metric.name, point.count));
+            }
+        }
+        lines.sort();
+        lines
     }
 }
 
@@ -179,10 +217,10 @@ fn check_span(spans: &[Span], traceparent: &str) {
         .strip_prefix(&format!("00-{TRACE_ID}-"))
         .expect(traceparent);
     let mut span = find(id.strip_suffix("-01").expect(traceparent));
-    assert_eq!(span.name, "relay");
-    let method = span.attributes.iter().find(|one| one.key == "method");
-    let method = format!("{:?}", method.expect("a method").value);
-    assert!(method.contains("tools/call"), "{method}");
+    assert_eq!(
+        (&*span.name, span.kind()),
+        ("tools/call trace", SpanKind::Client)
+    );
     while to_hex(&span.parent_span_id) != CALLER {
         span = find(&to_hex(&span.parent_span_id));
     }
