@@ -176,7 +176,7 @@ fn collect(
     let key = |attributes: Vec<(String, String)>| {
         let attributes: BTreeMap<_, _> = attributes.into_iter().collect();
         let value = |name: &str| attributes[name].clone();
-        (value("mcp.side"), value("mcp.transport"))
+        (value("mcp_exact.side"), value("mcp_exact.transport"))
     };
     let text = |attribute: &opentelemetry::KeyValue| {
         (attribute.key.to_string(), attribute.value.to_string())
@@ -216,15 +216,15 @@ async fn connections_of_all_transports_are_counted() {
     use_http().await;
     let all = connection_metrics();
     let instruments: [(&str, Reading); 7] = [
-        ("mcp.connection.requests", |all| all.requests),
-        ("mcp.connection.errors", |all| all.errors),
-        ("mcp.connection.received", |all| all.received_bytes),
-        ("mcp.connection.sent", |all| all.sent_bytes),
-        ("mcp.connection.sessions", |all| all.sessions as u64),
-        ("mcp.connection.requests.in_flight", |all| {
+        ("mcp_exact.connection.requests", |all| all.requests),
+        ("mcp_exact.connection.errors", |all| all.errors),
+        ("mcp_exact.connection.received", |all| all.received_bytes),
+        ("mcp_exact.connection.sent", |all| all.sent_bytes),
+        ("mcp_exact.connection.sessions", |all| all.sessions as u64),
+        ("mcp_exact.connection.requests.in_flight", |all| {
             all.in_flight as u64
         }),
-        ("mcp.connection.queued", |all| all.queued_bytes as u64),
+        ("mcp_exact.connection.queued", |all| all.queued_bytes as u64),
     ];
     for (instrument, value) in instruments {
         let expected = all.iter().map(|metrics| {

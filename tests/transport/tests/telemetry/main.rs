@@ -1,19 +1,18 @@
 //! Data for OpenTelemetry exporters: the metrics of a service, and spans that continue the traces of clients.
 
+mod operations;
+
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::{Arc, LazyLock};
 
-use mcp_exact_session::{CallOptions, Outcome};
 use mcp_exact_transport::http::server::HttpServerOptions;
-use mcp_exact_transport::{ConnectionOptions, connect, memory_pair, serve, telemetry};
+use mcp_exact_transport::telemetry;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::{SpanId, SpanKind, TracerProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use tokio::sync::{Mutex, MutexGuard};
-use tracing::Instrument as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use mcp_exact_tests_transport::echo;
@@ -61,18 +60,21 @@ async fn instruments_report_the_service() {
     let sent = begun.body.len() + refused.body.len();
     let number = |bytes: usize| i64::try_from(bytes).expect("a small number");
     let expected = [
-        ("mcp.server.http.errors", 1),
-        ("mcp.server.http.received", number(INITIALIZE.len())),
-        ("mcp.server.http.requests", 2),
-        ("mcp.server.http.sent", number(sent)),
-        ("mcp.server.queued", 0),
-        ("mcp.server.requests.in_flight", 0),
-        ("mcp.server.sessions", 1),
+        ("mcp_exact.http.errors", 1),
+        ("mcp_exact.http.received", number(INITIALIZE.len())),
+        ("mcp_exact.http.requests", 2),
+        ("mcp_exact.http.sent", number(sent)),
+        ("mcp_exact.http.queued", 0),
+        ("mcp_exact.http.requests.in_flight", 0),
+        ("mcp_exact.http.sessions", 1),
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
     assert_eq!(collect_sums(&provider, &exporter), BTreeMap::from(expected));
     server.service.end_sessions();
-    assert_eq!(collect_sums(&provider, &exporter)["mcp.server.sessions"], 0);
+    assert_eq!(
+        collect_sums(&provider, &exporter)["mcp_exact.http.sessions"],
+        0
+    );
 }
 
 /// Exporter of the spans of all threads, with the mutex that serialises the tests.
@@ -152,65 +154,17 @@ fn attribute(span: &SpanData, key: &str) -> String {
     found.map_or(String::new(), |found| found.value.to_string())
 }
 
-/// Returns the span with this name and MCP method.
-fn find<'a>(spans: &'a [SpanData], name: &str, method: &str) -> &'a SpanData {
+/// Returns the span with this name, which is a method of HTTP or of MCP with its target.
+fn find<'a>(spans: &'a [SpanData], name: &str, kind: SpanKind) -> &'a SpanData {
     let found = spans
         .iter()
-        .find(|span| span.name == name && attribute(span, "method") == method);
-    found.unwrap_or_else(|| panic!("no span {name} of {method} in {spans:#?}"))
+        .find(|span| span.name == name && span.span_kind == kind);
+    found.unwrap_or_else(|| panic!("no span {name} in {spans:#?}"))
 }
 
-/// The spans of a server continue the trace of the client's call: "the keys `traceparent`, `tracestate`, and `baggage`
-/// are reserved for OpenTelemetry trace context propagation" (2026-07-28, `basic`, "_meta").
-#[tokio::test]
-async fn trace_crosses_from_client_to_server() {
-    let (exporter, _guard) = export_spans().await;
-    let (near, far) = memory_pair(1 << 16, 4 << 20);
-    let options = ConnectionOptions::default();
-    let server = serve(
-        echo::server_settings(),
-        Arc::new(echo::handle),
-        far,
-        options,
-        pending(),
-    );
-    let server = tokio::spawn(server);
-    let settings = echo::client_settings("2026-07-28");
-    let (client, driver) = connect(settings, None, Arc::new(echo::answer), near, options);
-    client.ready().await.expect("connected");
-    let calling = async {
-        let trace = telemetry::current_trace();
-        assert!(trace.is_some());
-        let options = CallOptions {
-            trace,
-            ..CallOptions::default()
-        };
-        let params = echo::call_params("echo", "traced");
-        let request = client.request("tools/call", params, options, None);
-        assert!(matches!(request.expect("sent").await, Outcome::Result(_)));
-    };
-    calling
-        .instrument(tracing::info_span!("program", method = ""))
-        .await;
-    client.close();
-    driver.await.expect("driver");
-    server.await.expect("task").expect("clean end");
-    let spans = exporter.get_finished_spans().expect("exported");
-    let (program, request) = (
-        find(&spans, "program", ""),
-        find(&spans, "request", "tools/call"),
-    );
-    assert_eq!(
-        request.span_context.trace_id(),
-        program.span_context.trace_id()
-    );
-    assert_eq!(request.parent_span_id, program.span_context.span_id());
-    assert!(request.parent_span_is_remote);
-    assert_eq!(request.span_kind, SpanKind::Server);
-    assert_eq!(attribute(request, "revision"), "2026-07-28");
-}
-
-/// A request continues the trace that its message names, and is linked to the span of its HTTP request.
+/// A request continues the trace that its message names, and is linked to the span of its HTTP request: "the keys
+/// `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28,
+/// `basic`, "_meta").
 #[tokio::test]
 async fn message_continues_its_trace_over_http() {
     /// `traceparent` of the client.
@@ -228,17 +182,18 @@ async fn message_continues_its_trace_over_http() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let spans = exporter.get_finished_spans().expect("exported");
     let (http, request) = (
-        find(&spans, "http_request", "POST"),
-        find(&spans, "request", "tools/call"),
+        find(&spans, "POST", SpanKind::Server),
+        find(&spans, "tools/call echo", SpanKind::Server),
     );
     assert!(PARENT.contains(&request.span_context.trace_id().to_string()));
     assert_eq!(
         request.parent_span_id,
         SpanId::from_hex("00f067aa0ba902b7").expect("an id")
     );
+    assert!(request.parent_span_is_remote);
     assert_eq!(request.span_context.trace_state().header(), "vendor=1");
     assert_eq!(request.links.links[0].span_context, http.span_context);
-    assert_eq!(attribute(http, "status"), "200");
+    assert_eq!(attribute(http, "http.response.status_code"), "200");
     assert_ne!(
         http.span_context.trace_id(),
         request.span_context.trace_id()
@@ -256,13 +211,13 @@ async fn each_session_has_a_span() {
     drop(server);
     let spans = exporter.get_finished_spans().expect("exported");
     // Sessions of other tests may end late, with their runtimes.
-    let deleted = find(&spans, "http_request", "DELETE");
+    let deleted = find(&spans, "DELETE", SpanKind::Server);
     let session = spans
         .iter()
         .find(|span| span.span_context == deleted.links.links[0].span_context);
     let session = session.expect("it has ended");
     assert_eq!(session.name, "session");
-    assert_eq!(attribute(session, "revision"), "2025-11-25");
+    assert_eq!(attribute(session, "mcp.protocol.version"), "2025-11-25");
     assert_eq!(session.parent_span_id, SpanId::INVALID);
     let of_session = |span: &&SpanData| {
         let mut links = span.links.links.iter();
