@@ -24,6 +24,9 @@ use operation::{Kind, Operation};
 /// Maximum number of unanswered requests of each direction that are observed; others have neither span nor duration.
 const MAX_OPEN_OPERATIONS: usize = 10_000;
 
+/// Type of a result that requires input (2026-07-28, `basic/patterns/mrtr`).
+const INPUT_REQUIRED: &str = "\"input_required\"";
+
 /// Returns true if a subscriber wants the spans of operations, or a meter wants their durations.
 fn is_enabled() -> bool {
     #[cfg(feature = "opentelemetry")]
@@ -85,7 +88,6 @@ pub(crate) struct Operations {
 #[derive(Debug)]
 pub(crate) struct State {
     /// Role of the local peer in the session.
-    #[cfg_attr(not(feature = "opentelemetry"), allow(dead_code))]
     side: Side,
     /// Properties of the connection.
     network: Network,
@@ -99,8 +101,8 @@ pub(crate) struct State {
     relays_to: Option<String>,
     /// Unanswered requests that the local peer has sent, by their ids.
     sent: HashMap<String, Operation>,
-    /// Ids of the requests that the local application has sent.
-    ids: HashMap<RequestKey, String>,
+    /// Latest id of each request that the local application has sent and, in a client, the span in which it was sent.
+    ids: HashMap<RequestKey, (String, Option<Span>)>,
     /// Unanswered requests that the local peer has received, by their ids.
     received: HashMap<String, Operation>,
 }
@@ -238,7 +240,7 @@ impl Operations {
             return;
         }
         let mut state = self.lock();
-        let Some(id) = state.ids.remove(&key) else {
+        let Some((id, _)) = state.ids.remove(&key) else {
             return;
         };
         let Some(operation) = state.sent.remove(&id) else {
@@ -274,7 +276,11 @@ impl Operations {
         let Some(mut operation) = state.sent.remove(&id) else {
             return;
         };
-        if let Some(key) = operation.key {
+        // A client sends a call again with the input that its result requires.
+        let is_final = !head
+            .result
+            .is_some_and(|text| text.contains(INPUT_REQUIRED));
+        if is_final && let Some(key) = operation.key {
             state.ids.remove(&key);
         }
         state.learn_revision(&operation, head);
@@ -313,7 +319,10 @@ impl Operations {
         let mut state = self.lock();
         state.revision = call.revision.or(state.revision);
         let id = request_id(head);
-        let operation = Operation::begin(&state, Kind::Client, &call, id.as_deref(), None);
+        // A request may be sent again by another task than that of its caller.
+        let caller = key.and_then(|key| state.ids.get(&key)?.1.clone());
+        let caller = caller.unwrap_or_else(Span::current);
+        let operation = Operation::begin(&state, Kind::Client, &call, id.as_deref(), None, &caller);
         #[cfg(feature = "opentelemetry")]
         let changed = {
             let trace = crate::telemetry::trace_of(operation.span());
@@ -330,8 +339,9 @@ impl Operations {
                 operation.end(None);
             }
             Some(id) if state.sent.len() < MAX_OPEN_OPERATIONS => {
-                let repeated = key.and_then(|key| state.ids.insert(key, id.clone()));
-                let repeated = repeated.and_then(|id| state.sent.remove(&id));
+                let latest = (id.clone(), (state.side == Side::Client).then_some(caller));
+                let repeated = key.and_then(|key| state.ids.insert(key, latest));
+                let repeated = repeated.and_then(|(id, _)| state.sent.remove(&id));
                 state.sent.insert(id, operation.with_key(key));
                 drop(state);
                 // The request is sent again under another id.
@@ -389,7 +399,14 @@ impl State {
         if let Some(http) = context.and_then(|context| context.http.as_ref()) {
             self.network.protocol_version = http_version(http.version);
         }
-        let operation = Operation::begin(self, Kind::Server, &call, id.as_deref(), context);
+        let operation = Operation::begin(
+            self,
+            Kind::Server,
+            &call,
+            id.as_deref(),
+            context,
+            &Span::current(),
+        );
         Some(operation)
     }
 

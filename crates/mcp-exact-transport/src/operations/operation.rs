@@ -4,7 +4,9 @@
 
 use std::time::Instant;
 
-use mcp_exact_session::{RequestKey, Side};
+use mcp_exact_session::RequestKey;
+#[cfg(feature = "opentelemetry")]
+use mcp_exact_session::Side;
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -56,21 +58,22 @@ pub(super) struct Operation {
     network: [Option<&'static str>; 3],
     /// Host and port of the server, on the side that has connected.
     server: Option<(String, u16)>,
-    /// Name of the server of a gateway.
-    relays_to: Option<String>,
     /// Key of a request that the local application has sent.
     pub(super) key: Option<RequestKey>,
+    /// Name of the server of a gateway.
+    relays_to: Option<String>,
 }
 
 impl Operation {
-    /// Begins an operation. A sent message continues the trace that it names or the current one; a received message
-    /// continues the trace that it, its HTTP request or the current span names.
+    /// Begins an operation within the span `around`. A sent message continues the trace that it names or that of `around`; a
+    /// received message continues the trace that it, its HTTP request or `around` names.
     pub(super) fn begin(
         state: &State,
         kind: Kind,
         call: &CallHead,
         id: Option<&str>,
         context: Option<&RequestContext>,
+        around: &Span,
     ) -> Self {
         let revision = state.revision;
         let network = &state.network;
@@ -99,7 +102,7 @@ impl Operation {
         let ambient = match (kind, network.protocol) {
             // A long connection is not the cause of the messages on it.
             (Kind::Server, None) => None,
-            _ => Span::current().id(),
+            _ => around.id(),
         };
         let server = operation.server.as_ref();
         let session = state.session.as_deref();
@@ -127,9 +130,11 @@ impl Operation {
         #[cfg(feature = "opentelemetry")]
         if !operation.span.is_disabled() {
             match kind {
-                Kind::Client => {
-                    crate::telemetry::continue_stated_trace(&operation.span, call.trace.as_ref())
-                }
+                Kind::Client => crate::telemetry::continue_stated_trace(
+                    &operation.span,
+                    call.trace.as_ref(),
+                    around,
+                ),
                 Kind::Server => crate::telemetry::continue_received_trace(
                     &operation.span,
                     call.trace.as_ref(),
@@ -140,18 +145,18 @@ impl Operation {
         operation
     }
 
+    /// Sets the key of a request that the local application has sent.
+    pub(super) fn with_key(mut self, key: Option<RequestKey>) -> Self {
+        self.key = key;
+        self
+    }
+
     pub(super) fn span(&self) -> &Span {
         &self.span
     }
 
     pub(super) fn method(&self) -> &str {
         &self.method
-    }
-
-    /// Sets the key of a request that the local application has sent.
-    pub(super) fn with_key(mut self, key: Option<RequestKey>) -> Self {
-        self.key = key;
-        self
     }
 
     /// Records that the local peer knows method and target; `name` is the name that it uses itself.

@@ -52,12 +52,12 @@ pub(crate) fn rename(span: &Span, name: &str) {
 }
 
 /// Makes the span of a message that is sent a part of the trace that the message states, unless that is the trace of the
-/// current span. The span must not have been entered.
-pub(crate) fn continue_stated_trace(span: &Span, stated: Option<&TraceContext>) {
+/// span `around`. The span must not have been entered.
+pub(crate) fn continue_stated_trace(span: &Span, stated: Option<&TraceContext>, around: &Span) {
     let Some(stated) = stated.and_then(span_context) else {
         return;
     };
-    let current = Span::current().context();
+    let current = around.context();
     let current = current.span().span_context().clone();
     let is_current =
         current.trace_id() == stated.trace_id() && current.span_id() == stated.span_id();

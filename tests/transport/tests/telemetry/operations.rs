@@ -168,7 +168,14 @@ fn describe(spans: &[SpanData]) -> String {
         .filter(|span| span.span_kind != SpanKind::Internal && span.name != "POST")
         .filter(|span| !["GET", "DELETE"].contains(&&*span.name))
         .collect();
-    operations.sort_by_key(|span| span.start_time);
+    // Each sent message before the received one, whenever that was handled.
+    let sent = |span: &SpanData| {
+        let of_parent = |other: &&SpanData| other.span_context.span_id() == span.parent_span_id;
+        let parent = spans.iter().find(of_parent);
+        let parent = parent.filter(|_| span.parent_span_is_remote);
+        parent.unwrap_or(span).start_time
+    };
+    operations.sort_by_key(|span| (sent(span), span.span_kind == SpanKind::Server));
     let mut text = String::new();
     for span in operations {
         let of_parent = |other: &&SpanData| other.span_context.span_id() == span.parent_span_id;
@@ -222,25 +229,181 @@ async fn check(carrier: Carrier, revision: &str, expected: Expect) {
 /// On a duplex connection with a handshake, both sides have a span for each message, in one trace by `_meta`.
 #[tokio::test]
 async fn session_in_memory_has_spans() {
-    check(Carrier::Memory, "2025-11-25", expect![[r#""#]]).await;
+    check(Carrier::Memory, "2025-11-25", expect![[r#"
+        Client initialize < -
+          jsonrpc.request.id=1 mcp.method.name=initialize mcp.protocol.version=2025-11-25
+        Server initialize < remote Client initialize
+          jsonrpc.request.id=1 mcp.method.name=initialize mcp.protocol.version=2025-11-25
+        Client notifications/initialized < local Internal connection
+          mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25
+        Server notifications/initialized < remote Client notifications/initialized
+          mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25
+        Client tools/call echo < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Server tools/call echo < remote Client tools/call echo
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Client tools/call fail < local Internal program ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Server tools/call fail < remote Client tools/call fail ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Client tools/call invented < local Internal program ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 rpc.response.status_code=-32602
+        Server tools/call < remote Client tools/call invented ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 rpc.response.status_code=-32602
+        Client tools/call ask < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Server tools/call ask < remote Client tools/call ask
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2025-11-25
+        Client roots/list < local Server tools/call ask
+          jsonrpc.request.id=1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25
+        Server roots/list < remote Client roots/list
+          jsonrpc.request.id=1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25
+        Client prompts/get greet < local Internal program
+          gen_ai.prompt.name=greet jsonrpc.request.id=6 mcp.method.name=prompts/get mcp.protocol.version=2025-11-25
+        Server prompts/get greet < remote Client prompts/get greet
+          gen_ai.prompt.name=greet jsonrpc.request.id=6 mcp.method.name=prompts/get mcp.protocol.version=2025-11-25
+        Client resources/read < local Internal program ERROR
+          error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a rpc.response.status_code=-32002
+        Server resources/read < remote Client resources/read ERROR
+          error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a rpc.response.status_code=-32002
+        Client notifications/roots/list_changed < local Internal program
+          mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25
+        Client ping < local Internal program
+          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25
+        Server notifications/roots/list_changed < remote Client notifications/roots/list_changed
+          mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25
+        Server ping < remote Client ping
+          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25
+    "#]]).await;
 }
 
 /// So has a duplex connection without a handshake.
 #[tokio::test]
 async fn requests_without_session_have_spans() {
-    check(Carrier::Memory, "2026-07-28", expect![[r#""#]]).await;
+    check(Carrier::Memory, "2026-07-28", expect![[r#"
+        Client server/discover < -
+          jsonrpc.request.id=1 mcp.method.name=server/discover mcp.protocol.version=2026-07-28
+        Server server/discover < remote Client server/discover
+          jsonrpc.request.id=1 mcp.method.name=server/discover mcp.protocol.version=2026-07-28
+        Client tools/call echo < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Server tools/call echo < remote Client tools/call echo
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Client tools/call fail < local Internal program ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Server tools/call fail < remote Client tools/call fail ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Client tools/call invented < local Internal program ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 rpc.response.status_code=-32602
+        Server tools/call < remote Client tools/call invented ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 rpc.response.status_code=-32602
+        Client tools/call ask < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Server tools/call ask < remote Client tools/call ask
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Client tools/call ask < local Internal connection
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Server tools/call ask < remote Client tools/call ask
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
+        Client prompts/get greet < local Internal program
+          gen_ai.prompt.name=greet jsonrpc.request.id=7 mcp.method.name=prompts/get mcp.protocol.version=2026-07-28
+        Server prompts/get greet < remote Client prompts/get greet
+          gen_ai.prompt.name=greet jsonrpc.request.id=7 mcp.method.name=prompts/get mcp.protocol.version=2026-07-28
+        Client resources/read < local Internal program ERROR
+          error.type=-32602 jsonrpc.request.id=8 mcp.method.name=resources/read mcp.protocol.version=2026-07-28 mcp.resource.uri=file://host/a rpc.response.status_code=-32602
+        Server resources/read < remote Client resources/read ERROR
+          error.type=-32602 jsonrpc.request.id=8 mcp.method.name=resources/read mcp.protocol.version=2026-07-28 mcp.resource.uri=file://host/a rpc.response.status_code=-32602
+    "#]]).await;
 }
 
 /// Over HTTP, spans name the session, HTTP and the addresses.
 #[tokio::test]
 async fn session_over_http_has_spans() {
-    check(Carrier::Http, "2025-11-25", expect![[r#""#]]).await;
+    check(Carrier::Http, "2025-11-25", expect![[r#"
+        Client initialize < -
+          jsonrpc.request.id=1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server initialize < remote Client initialize
+          client.address=127.0.0.1 client.port=PORT jsonrpc.request.id=1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client notifications/initialized < -
+          mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Client tools/call echo < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server notifications/initialized < remote Client notifications/initialized
+          client.address=127.0.0.1 client.port=PORT mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Server tools/call echo < remote Client tools/call echo
+          client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call fail < local Internal program ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call fail < remote Client tools/call fail ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call invented < local Internal program ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602 server.address=127.0.0.1 server.port=PORT
+        Server tools/call < remote Client tools/call invented ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=-32602 gen_ai.operation.name=execute_tool jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+        Client tools/call ask < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call ask < remote Client tools/call ask
+          client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client roots/list < local Server tools/call ask
+          jsonrpc.request.id=1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Server roots/list < remote Client roots/list
+          jsonrpc.request.id=1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client prompts/get greet < local Internal program
+          gen_ai.prompt.name=greet jsonrpc.request.id=6 mcp.method.name=prompts/get mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server prompts/get greet < remote Client prompts/get greet
+          client.address=127.0.0.1 client.port=PORT gen_ai.prompt.name=greet jsonrpc.request.id=6 mcp.method.name=prompts/get mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client resources/read < local Internal program ERROR
+          error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32002 server.address=127.0.0.1 server.port=PORT
+        Server resources/read < remote Client resources/read ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32002
+        Client notifications/roots/list_changed < local Internal program
+          mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Client ping < local Internal program
+          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server notifications/roots/list_changed < remote Client notifications/roots/list_changed
+          client.address=127.0.0.1 client.port=PORT mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Server ping < remote Client ping
+          client.address=127.0.0.1 client.port=PORT jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+    "#]]).await;
 }
 
 /// So they do without a session.
 #[tokio::test]
 async fn stateless_http_has_spans() {
-    check(Carrier::Http, "2026-07-28", expect![[r#""#]]).await;
+    check(Carrier::Http, "2026-07-28", expect![[r#"
+        Client server/discover < -
+          jsonrpc.request.id=1 mcp.method.name=server/discover mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server server/discover < remote Client server/discover
+          client.address=127.0.0.1 client.port=PORT jsonrpc.request.id=1 mcp.method.name=server/discover mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call echo < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call echo < remote Client tools/call echo
+          client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call fail < local Internal program ERROR
+          error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call fail < remote Client tools/call fail ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call invented < local Internal program ERROR
+          error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602 server.address=127.0.0.1 server.port=PORT
+        Server tools/call < remote Client tools/call invented ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=-32602 gen_ai.operation.name=execute_tool jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+        Client tools/call ask < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call ask < remote Client tools/call ask
+          client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call ask < -
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server tools/call ask < remote Client tools/call ask
+          client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client prompts/get greet < local Internal program
+          gen_ai.prompt.name=greet jsonrpc.request.id=7 mcp.method.name=prompts/get mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        Server prompts/get greet < remote Client prompts/get greet
+          client.address=127.0.0.1 client.port=PORT gen_ai.prompt.name=greet jsonrpc.request.id=7 mcp.method.name=prompts/get mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client resources/read < local Internal program ERROR
+          error.type=-32602 jsonrpc.request.id=8 mcp.method.name=resources/read mcp.protocol.version=2026-07-28 mcp.resource.uri=file://host/a network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602 server.address=127.0.0.1 server.port=PORT
+        Server resources/read < remote Client resources/read ERROR
+          client.address=127.0.0.1 client.port=PORT error.type=-32602 jsonrpc.request.id=8 mcp.method.name=resources/read mcp.protocol.version=2026-07-28 mcp.resource.uri=file://host/a network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+    "#]]).await;
 }
 
 /// Starts to record durations; returns their reader.
@@ -284,7 +447,32 @@ async fn durations_are_recorded() {
     let _guard = export_spans().await;
     let (provider, exporter) = record_durations();
     run(Carrier::Http, "2025-11-25").await;
-    expect![[r#""#]].assert_eq(&describe_points(&provider, &exporter));
+    expect![[r#"
+        mcp.client.operation.duration 1 error.type=-32002 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32002 server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602 server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 gen_ai.operation.name=execute_tool gen_ai.tool.name=ask mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 gen_ai.operation.name=execute_tool gen_ai.tool.name=echo mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 gen_ai.prompt.name=greet mcp.method.name=prompts/get mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 mcp.method.name=ping mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.client.operation.duration 1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.client.session.duration 1 mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
+        mcp.server.operation.duration 1 error.type=-32002 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32002
+        mcp.server.operation.duration 1 error.type=-32602 gen_ai.operation.name=execute_tool mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+        mcp.server.operation.duration 1 error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=fail mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 gen_ai.operation.name=execute_tool gen_ai.tool.name=ask mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 gen_ai.operation.name=execute_tool gen_ai.tool.name=echo mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 gen_ai.prompt.name=greet mcp.method.name=prompts/get mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=ping mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=roots/list mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.session.duration 1 mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+    "#]].assert_eq(&describe_points(&provider, &exporter));
 }
 
 /// Methods and names that clients invent have no part in names of spans and in attributes of metrics.
@@ -310,9 +498,14 @@ async fn invented_names_are_left_out() {
         .lines()
         .filter(|line| line.starts_with("mcp.server.operation.duration"))
         .collect();
-    expect![[r#""#]].assert_eq(&points.join("\n"));
+    expect![[r#"
+        mcp.server.operation.duration 1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 1 mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        mcp.server.operation.duration 3 error.type=-32601 mcp.method.name=_OTHER mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32601
+        mcp.server.operation.duration 3 error.type=-32602 gen_ai.operation.name=execute_tool mcp.method.name=tools/call mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+        mcp.server.operation.duration 3 mcp.method.name=_OTHER mcp.protocol.version=2025-11-25 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp"#]].assert_eq(&points.join("\n"));
     let spans = spans.get_finished_spans().expect("exported");
-    assert!(!format!("{spans:?}").contains("invented"));
+    assert!(!describe(&spans).contains("invented"));
 }
 
 /// The caller's own trace context takes the place of the current one, on every revision.
