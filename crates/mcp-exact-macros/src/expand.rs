@@ -138,6 +138,10 @@ fn expand_registration(method: &Method, krate: &Path) -> TokenStream {
     let handler = expand_handler(method, krate);
     let (register, what) = match method.options.kind {
         MethodKind::Complete => expand_completion(method),
+        MethodKind::List => {
+            let template = method.options.text("template").to_token_stream();
+            (format_ident!("list"), template)
+        }
         _ => expand_definition(method, krate),
     };
     let check = expand_result_check(method, krate);
@@ -159,6 +163,7 @@ fn expand_result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     let kind = match method.options.kind {
         MethodKind::Tool => "ToolResult",
         MethodKind::Resource => "Contents",
+        MethodKind::List => "ResourcePage",
         MethodKind::Prompt => "PromptResult",
         MethodKind::Complete => "Completions",
     };

@@ -1,7 +1,7 @@
 //! Attribute macros of `mcp-exact` that turn impl blocks into servers.
 //!
 //! [`macro@server`] implements `mcp_exact::IntoServer` for the type of an impl block. The builder registers every
-//! method with `#[tool]`, `#[resource]`, `#[prompt]` or `#[complete]`; the expansion calls only the public builder.
+//! method with `#[tool]`, `#[resource]`, `#[list]`, `#[prompt]` or `#[complete]`; the expansion calls only the public builder.
 //!
 //! Use this crate through `mcp-exact`, which contains documentation and examples.
 
@@ -25,14 +25,15 @@ use quote::quote;
 /// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `icon`, `with`, `blocking` and
 ///   `local`;
 /// - `#[prompt]` with `name`, `title`, `description`, `scope`, `icon`, `with`, `blocking` and `local`;
+/// - `#[list(template = "template")]`, which lists the resources of a template;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
 /// `icon` is the URI of an image. `with` is a function that changes the definition, for what has no option:
 /// `with = |resource| resource.priority(0.5).meta("example.com/shelf", 3)`.
 ///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
-/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`, `Server` and
-/// `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
+/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`, `PageRequest`,
+/// `Server` and `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
 /// All other parameters are arguments. A parameter whose type is an application type with one of these names is an
 /// argument if it has the attribute `#[argument]`. The documentation of an argument becomes its description;
 /// `#[serde(…)]` and `#[schemars(…)]` apply to arguments.
@@ -66,4 +67,4 @@ macro_rules! expand {
     };
 }
 
-expand!(tool resource prompt complete);
+expand!(tool resource list prompt complete);

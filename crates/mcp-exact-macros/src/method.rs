@@ -54,7 +54,7 @@ pub(crate) enum Parameter {
 }
 
 /// Names of the types that are extractors.
-const EXTRACTORS: [&str; 13] = [
+const EXTRACTORS: [&str; 14] = [
     "Access",
     "Cx",
     "State",
@@ -66,6 +66,7 @@ const EXTRACTORS: [&str; 13] = [
     "Revision",
     "Call",
     "Partial",
+    "PageRequest",
     "JsonObject",
     "Server",
 ];
@@ -136,7 +137,7 @@ impl Method {
     }
 
     /// Checks that the parameters can be combined: a method with `Input` must have no separate arguments, and a
-    /// completion must have none at all.
+    /// completion or a list must have none at all.
     fn check_arguments(&self) -> Result<()> {
         let input = self.parameters.iter().find_map(|one| match one {
             Parameter::Extractor { ty, .. }
@@ -160,6 +161,12 @@ impl Method {
             (MethodKind::Complete, Some(argument)) => {
                 let message = format!(
                     "a completion has no argument `{argument}`; take `Partial`, which has the value and the other arguments"
+                );
+                Err(Error::new(argument.span(), message))
+            }
+            (MethodKind::List, Some(argument)) => {
+                let message = format!(
+                    "a list has no argument `{argument}`; take `PageRequest`, which has the cursor and the size of the page"
                 );
                 Err(Error::new(argument.span(), message))
             }

@@ -90,6 +90,7 @@ use syn::ext::IdentExt as _;
 pub(crate) enum MethodKind {
     Tool,
     Resource,
+    List,
     Prompt,
     Complete,
 }
@@ -101,6 +102,7 @@ impl MethodKind {
         Some(match last.ident.to_string().as_str() {
             "tool" => Self::Tool,
             "resource" => Self::Resource,
+            "list" => Self::List,
             "prompt" => Self::Prompt,
             "complete" => Self::Complete,
             _ => return None,
@@ -150,6 +152,7 @@ impl MethodKind {
                 "blocking",
                 "local",
             ],
+            Self::List => &["template", "blocking", "local"],
             Self::Complete => &["prompt", "template", "argument", "blocking", "local"],
         }
     }
@@ -271,6 +274,9 @@ impl MethodOptions {
         let message = match self.kind {
             MethodKind::Resource if self.uri.is_none() => {
                 "a resource needs its URI or URI template: `#[resource(\"file://{+path}\")]`"
+            }
+            MethodKind::List if self.text("template").is_none() => {
+                "a list needs the template whose resources it lists: `template = \"…\"`"
             }
             MethodKind::Complete if self.text("argument").is_none() => {
                 "a completion needs the argument that it completes: `argument = \"…\"`"

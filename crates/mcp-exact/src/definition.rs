@@ -450,6 +450,14 @@ impl Resource {
         self.mime_type.as_deref()
     }
 
+    /// Returns the resource with the media type and the scope of its template, where it has none of its own.
+    pub(crate) fn with_defaults_of(mut self, template: &ResourceTemplate) -> Self {
+        self.mime_type = self.mime_type.or_else(|| template.mime_type.clone());
+        let scope = || template.common.scope.clone();
+        self.common.scope = self.common.scope.or_else(scope);
+        self
+    }
+
     /// Returns the definition in the form of the home revision.
     pub(crate) fn definition(&self) -> JsonObject {
         let mut object = self.common.object();

@@ -330,6 +330,14 @@ pub enum Problem {
         /// Name of the argument.
         argument: String,
     },
+    /// A list belongs to a template that is not registered.
+    #[error(
+        "the list of template {template:?} has no template; register a resource with this URI template or correct the text"
+    )]
+    List {
+        /// Text of the template.
+        template: String,
+    },
     /// A definition was added at run time, but the server did not declare the required capability when it was built.
     #[error(
         "the server has not declared the capability `{capability}`; register one {capability} entry at the start or call `.declare_{capability}()`"

@@ -18,8 +18,8 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 ///
 /// Implemented for functions and closures of up to eight arguments which implement [`FromCall`] and whose output
 /// implements [`IntoReply<O>`]: `O` is [`ToolResult`](crate::ToolResult) for tools,
-/// [`PromptResult`](crate::PromptResult) for prompts, [`Contents`](crate::Contents) for resources and
-/// [`Completions`](crate::Completions) for completions. `A` distinguishes the implementations and is inferred.
+/// [`PromptResult`](crate::PromptResult) for prompts, [`Contents`](crate::Contents) for resources,
+/// [`ResourcePage`](crate::ResourcePage) for lists and [`Completions`](crate::Completions) for completions. `A` distinguishes the implementations and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler that returns `{O}`",
     label = "no handler",

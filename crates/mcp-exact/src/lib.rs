@@ -105,6 +105,7 @@ mod host;
 mod into_server;
 mod layer;
 mod link;
+mod listing;
 #[cfg(feature = "logs")]
 mod logs;
 mod notification;
@@ -162,10 +163,11 @@ pub use link::{
     PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
     Tolerance, TraceContext, TypedRequest, revisions,
 };
+pub use listing::{PageRequest, ResourcePage};
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
-pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
+pub use mcp_exact_macros::{complete, list, prompt, resource, server, tool};
 pub use notification::Notification;
 pub use ok::Ok;
 pub use repairs::RepairedMessage;

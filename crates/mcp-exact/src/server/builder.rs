@@ -11,6 +11,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::catalogue::{self, Catalogue, Reference};
+use super::lists::CursorSeal;
 use super::visibility::{Caller, ListedDefinition, Visibility};
 use super::{Server, ServerInner};
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_to_json};
@@ -22,6 +23,7 @@ use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Revision,
     ServerConfig, Settings, Tolerance, extension, tasks_extension,
 };
+use crate::listing::ResourcePage;
 use crate::notification::{Notification, NotificationHandlers};
 use crate::repairs::{RepairReports, RepairedMessage};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
@@ -182,6 +184,69 @@ impl ServerBuilder {
     ) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.add_template(catalogue::template_entry(template, handler, states)?)
+        }))
+    }
+
+    /// Registers the list of a template's resources, such as rows of a database: the template, which is registered by
+    /// [`template`](Self::template), and a handler that returns one page of them. Without a list, clients know the template
+    /// only.
+    ///
+    /// `resources/list` gives the fixed resources first, and then the lists in the order of registration, whose pages are
+    /// joined. Each URI is listed once: not again if it is that of a fixed resource, or if the list of an earlier template that
+    /// matches it exists. Cursors are encrypted, valid for the principal that they were given to, and protected by
+    /// [`keys`](Self::keys), which processes that serve the same clients must share. Results are never marked as shareable
+    /// between callers.
+    ///
+    /// The handler is not called for callers that may not see the template, or whose token lacks its
+    /// [`scope`](ResourceTemplate::scope). Resources have the media type and the scope of the template unless they set their
+    /// own, and those that the caller may not see are omitted.
+    ///
+    /// Announce changes by [`Resources::list_changed`](crate::Resources::list_changed).
+    ///
+    /// ```
+    /// use mcp_exact::{Client, Input, PageRequest, Principal, ResourcePage, Server, schemars, serde};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Note {
+    ///     name: String,
+    /// }
+    ///
+    /// const NAMES: [&str; 3] = ["a", "b", "c/d"];
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = Server::builder("notes", "1.0.0")
+    ///     .page_size(2)
+    ///     .template("note:///{name}", |Input(note): Input<Note>| async move { note.name })
+    ///     .list("note:///{name}", |page: PageRequest, _who: Option<Principal>| async move {
+    ///         // In a database: WHERE owner = who AND name > cursor ORDER BY name LIMIT size
+    ///         let after = page.cursor.as_deref().unwrap_or_default();
+    ///         let names = NAMES.into_iter().filter(|name| *name > after).take(page.size);
+    ///         let names: Vec<&str> = names.collect();
+    ///         let next = names.last().copied().filter(|_| names.len() == page.size);
+    ///         ResourcePage::new(names.iter().map(|name| page.resource([("name", *name)]).with_name(*name)))
+    ///             .next_cursor(next)
+    ///     })
+    ///     .build()?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let listed = client.resources().all().await?;
+    /// assert_eq!(listed.len(), 3);
+    /// assert_eq!(listed[2].uri().as_deref(), Some("note:///c%2Fd"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn list<A: 'static, H: Handler<A, ResourcePage>>(
+        self,
+        template: impl Into<String>,
+        handler: H,
+    ) -> Self {
+        self.register_list(template.into(), ErasedHandler::new(handler))
+    }
+
+    /// Registers the list of a template's resources with a type-erased handler.
+    fn register_list(self, template: String, handler: RegisteredHandler<ResourcePage>) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_list(catalogue::list_entry(template, handler, states)?)
         }))
     }
 
@@ -579,6 +644,7 @@ impl ServerBuilder {
             problems.extend(registration(&mut catalogue, &self.states).err());
         }
         problems.extend(catalogue.unregistered_completion_targets());
+        problems.extend(catalogue.lists_without_template());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
@@ -600,13 +666,20 @@ impl ServerBuilder {
         if self.visibility.has_rules() {
             self.config.cache.is_public = false;
         }
+        // A list that is inserted while the server runs makes the results of `resources/list` private.
+        self.config.keeps_cache_scope = self.config.cache.is_public;
         let config =
             |error: &dyn fmt::Display| BuildError::from(Problem::Config(error.to_string()));
         let keys = match self.keys.take() {
             Some(keys) => keys,
             None => KeyRing::random().map_err(|error| config(&error))?,
         };
-        self.config.seal = Some(Arc::new(keys));
+        let keys = Arc::new(keys);
+        let cursors = CursorSeal {
+            seal: keys.clone(),
+            server: self.config.identity.name.clone(),
+        };
+        self.config.seal = Some(keys);
         let version = format!(
             "{}/{}",
             self.config.identity.name, self.config.identity.version
@@ -618,6 +691,7 @@ impl ServerBuilder {
             states: self.states,
             visibility: self.visibility,
             page_size: self.page_size,
+            cursors,
             timeout: self.timeout,
             server_version: version,
             listeners: Listeners::default(),
@@ -677,5 +751,16 @@ impl Catalogue {
             }
         }
         problems
+    }
+
+    /// Returns a problem for each list whose template is not registered.
+    fn lists_without_template(&self) -> Vec<Problem> {
+        let lists = self.lists.iter();
+        let lists = lists.filter(|list| self.template(&list.template).is_none());
+        lists
+            .map(|list| Problem::List {
+                template: list.template.clone(),
+            })
+            .collect()
     }
 }

@@ -11,6 +11,7 @@ use crate::extract::{Signature, States};
 use crate::handler::{ErasedHandler, RegisteredHandler};
 use crate::layer::LayerFn;
 use crate::link::{self, JsonObject, MirroredParam};
+use crate::listing::ResourcePage;
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema::{self, Subschemas};
 use crate::template::UriTemplate;
@@ -22,6 +23,8 @@ pub(super) struct Catalogue {
     pub(super) tools: Vec<Arc<ToolEntry>>,
     pub(super) resources: Vec<Arc<ResourceEntry>>,
     pub(super) templates: Vec<Arc<TemplateEntry>>,
+    /// Lists of the resources of templates.
+    pub(super) lists: Vec<Arc<ResourceListEntry>>,
     pub(super) prompts: Vec<Arc<PromptEntry>>,
     pub(super) completions: Vec<Arc<CompletionEntry>>,
     pub(super) methods: Vec<Arc<MethodEntry>>,
@@ -67,6 +70,13 @@ pub(super) struct TemplateEntry {
     pub(super) input: Option<Value>,
     /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
+}
+
+/// Registered list of the resources of a template.
+pub(super) struct ResourceListEntry {
+    /// Text of the template.
+    pub(super) template: String,
+    pub(super) handler: ErasedHandler<ResourcePage>,
 }
 
 /// Registered prompt with its handler.
@@ -162,7 +172,7 @@ impl Catalogue {
     fn has_handler_for(&self, method: &str, name: Option<&str>) -> bool {
         match (method, name) {
             ("tools/list", _) => !self.tools.is_empty(),
-            ("resources/list", _) => !self.resources.is_empty(),
+            ("resources/list", _) => !self.resources.is_empty() || !self.lists.is_empty(),
             ("resources/templates/list", _) => !self.templates.is_empty(),
             ("prompts/list", _) => !self.prompts.is_empty(),
             ("tools/call", Some(name)) => self.tool(name).is_some(),
@@ -216,6 +226,25 @@ impl Catalogue {
             return Err(Problem::Duplicate { kind, name });
         }
         self.templates.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// Adds the list of a template's resources.
+    ///
+    /// # Errors
+    /// [`Problem::Duplicate`] if the template has a list already.
+    pub(super) fn add_list(&mut self, entry: ResourceListEntry) -> Result<(), Problem> {
+        if self
+            .lists
+            .iter()
+            .any(|known| known.template == entry.template)
+        {
+            return Err(Problem::Duplicate {
+                kind: "list of template",
+                name: entry.template,
+            });
+        }
+        self.lists.push(Arc::new(entry));
         Ok(())
     }
 
@@ -465,6 +494,25 @@ pub(super) fn template_entry(
         input,
         advertised_definition: advertised,
     })
+}
+
+/// Creates the entry of the list of a template's resources.
+pub(super) fn list_entry(
+    template: String,
+    (handler, signature): RegisteredHandler<ResourcePage>,
+    states: &States,
+) -> Result<ResourceListEntry, Problem> {
+    /// Kind of the definition in problems.
+    const LIST_KIND: &str = "list of template";
+    check_signature(LIST_KIND, &template, &signature, states)?;
+    if !signature.inputs.is_empty() {
+        return Err(Problem::InputSchema {
+            kind: LIST_KIND,
+            name: template,
+            reason: "a list takes no arguments; take `PageRequest` instead of `Input`".to_owned(),
+        });
+    }
+    Ok(ResourceListEntry { template, handler })
 }
 
 /// Checks that every required field of the handler's `Input` is a variable of the template.

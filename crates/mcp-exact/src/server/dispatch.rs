@@ -52,11 +52,12 @@ impl Answer {
 }
 
 /// Request that is being answered, with the link to its client and the catalogue.
+#[derive(Clone)]
 pub(super) struct ActiveRequest {
     pub(super) request: Arc<Request>,
     link: RequestLink,
     /// Catalogue at the time of the request.
-    catalogue: Arc<Catalogue>,
+    pub(super) catalogue: Arc<Catalogue>,
 }
 
 /// Form of the result object that a handler returns.
@@ -113,6 +114,9 @@ impl Server {
             None => match active.request.method() {
                 "tools/call" => self.begin_tool_call(active),
                 "resources/read" => self.begin_resource_read(active),
+                "resources/list" if !active.catalogue.lists.is_empty() => {
+                    Ok(self.begin_resource_list(active))
+                }
                 "prompts/get" => self.begin_prompt(active),
                 "completion/complete" => self.begin_completion(active),
                 "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
@@ -122,6 +126,15 @@ impl Server {
             },
         };
         begun.unwrap_or_else(|error| Answer::Ready(Reply::Error(error)))
+    }
+
+    /// Begins to answer `resources/list` of a server with lists of resources.
+    fn begin_resource_list(&self, active: ActiveRequest) -> Answer {
+        let server = self.clone();
+        Answer::begin(Box::pin(async move {
+            let page = server.list_resources(&active).await;
+            page.map_or_else(Reply::Error, Reply::Result)
+        }))
     }
 
     /// Begins to answer a request about a task.
@@ -468,7 +481,7 @@ impl Server {
 
     /// Creates the context of a request; for a retry, with the record of earlier runs. `version` is the version that
     /// the definition of the handler states.
-    fn new_cx(
+    pub(super) fn new_cx(
         &self,
         active: ActiveRequest,
         version: &str,
@@ -645,7 +658,7 @@ fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
 }
 
 /// Returns the JSON-RPC error for an error of the handler.
-fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
+pub(super) fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
     missing_capability_error(error, cx).unwrap_or_else(|| protocol_error(error))
 }
 

@@ -30,6 +30,9 @@ impl Catalogue {
         for entry in other.templates.into_iter().filter_map(Arc::into_inner) {
             self.add_template(entry)?;
         }
+        for entry in other.lists.into_iter().filter_map(Arc::into_inner) {
+            self.add_list(entry)?;
+        }
         for entry in other.methods.into_iter().filter_map(Arc::into_inner) {
             self.add_method(entry)?;
         }

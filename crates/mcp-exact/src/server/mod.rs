@@ -9,6 +9,7 @@ mod conversation;
 mod dispatch;
 mod extension;
 mod forms;
+mod lists;
 mod merge;
 mod page;
 mod runner;
@@ -78,6 +79,8 @@ struct ServerInner {
     visibility: Visibility,
     /// Maximum number of entries per page of a list.
     page_size: usize,
+    /// Seal of the cursors of lists that handlers supply.
+    cursors: lists::CursorSeal,
     /// Time limit of handlers; `None` for no limit.
     timeout: Option<Duration>,
     /// Version of the server, which is part of the version of each handler.

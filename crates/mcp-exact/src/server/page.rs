@@ -35,24 +35,34 @@ pub(super) fn list_page<'e>(
             .ok()
             .and_then(|cursor| entry_name_of_cursor(&cursor));
         let at = last.and_then(|last| entries.iter().position(|entry| entry.name == last));
-        let invalid = || {
-            PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
-        };
-        entries.drain(..=at.ok_or_else(invalid)?);
+        entries.drain(..=at.ok_or_else(invalid_cursor)?);
     }
     let more = entries.len() > size;
     entries.truncate(size);
-    let forms: Vec<&str> = entries.iter().map(|entry| &*entry.definition).collect();
-    let mut text = format!("{{{:?}:[{}]", member, forms.join(","));
-    if let Some(last) = entries.last().filter(|_| more) {
-        text.push_str(&format!(
-            ",\"nextCursor\":\"{}\"",
-            URL_SAFE_NO_PAD.encode(last.name)
-        ));
+    let last = entries.last().filter(|_| more);
+    let next = last.map(|last| URL_SAFE_NO_PAD.encode(last.name));
+    let forms: Vec<Arc<str>> = entries.into_iter().map(|entry| entry.definition).collect();
+    page_object(member, &forms, next.as_deref())
+}
+
+/// Returns a page with these definitions; `next` is the cursor of the next page, in characters of base64url.
+pub(super) fn page_object(
+    member: &str,
+    definitions: &[Arc<str>],
+    next: Option<&str>,
+) -> Result<JsonObject, PeerError> {
+    let mut text = format!("{{{:?}:[{}]", member, definitions.join(","));
+    if let Some(next) = next {
+        text.push_str(&format!(",\"nextCursor\":\"{next}\""));
     }
     text.push('}');
     text.parse()
         .map_err(|error| PeerError::internal(format!("{error}")))
+}
+
+/// Returns the error for a cursor that the server has not given, or whose place is gone.
+pub(super) fn invalid_cursor() -> PeerError {
+    PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
 }
 
 /// Decodes a cursor to the name of the last entry of its page.

@@ -11,6 +11,7 @@ use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::handler::{ErasedHandler, Handler};
 use crate::link::Change;
+use crate::listing::ResourcePage;
 use crate::reply::{Contents, PromptResult, ToolResult};
 
 /// Handle that inserts and removes tools.
@@ -119,6 +120,30 @@ impl Resources {
             })
     }
 
+    /// Inserts the list of a template's resources ([`ServerBuilder::list`](crate::ServerBuilder::list)) and replaces a list of
+    /// the same template.
+    ///
+    /// # Errors
+    /// The errors of [`insert`](Self::insert), and [`Problem::List`] if the server has no such template.
+    pub fn insert_list<A, H: Handler<A, ResourcePage>>(
+        &self,
+        template: impl Into<String>,
+        handler: H,
+    ) -> Result<(), Problem> {
+        let template = template.into();
+        let handler = ErasedHandler::new(handler);
+        let entry = catalogue::list_entry(template.clone(), handler, &self.0.0.states)?;
+        if self.0.catalogue().template(&template).is_none() {
+            return Err(Problem::List { template });
+        }
+        self.0
+            .change_catalogue("resources", &Change::Resources, |catalogue| {
+                replace_or_push(&mut catalogue.lists, Arc::new(entry), |known| {
+                    known.template == template
+                });
+            })
+    }
+
     /// Removes a resource; returns true if the resource existed.
     pub fn remove(&self, uri: &str) -> bool {
         self.0.remove_entry(
@@ -128,7 +153,8 @@ impl Resources {
         )
     }
 
-    /// Removes a resource template; returns true if the template existed.
+    /// Removes a resource template; returns true if the template existed. Its list is not called any more, until a template with
+    /// the same text is inserted.
     pub fn remove_template(&self, template: &str) -> bool {
         let found = |known: &catalogue::TemplateEntry| known.template.template() == template;
         self.0.remove_entry(
@@ -136,6 +162,12 @@ impl Resources {
             |catalogue| &mut catalogue.templates,
             found,
         )
+    }
+
+    /// Notifies every subscribed client that the list of resources has changed: resources that a
+    /// [list](crate::ServerBuilder::list) supplies, such as rows of a database, were added, removed or renamed.
+    pub fn list_changed(&self) {
+        self.0.publish(&Change::Resources);
     }
 
     /// Notifies every subscribed client that the resource has changed.

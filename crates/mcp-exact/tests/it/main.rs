@@ -11,6 +11,8 @@ mod extensions;
 #[cfg(unix)]
 mod hooks;
 mod host;
+#[cfg(feature = "http-server")]
+mod lists;
 mod macros;
 mod notifications;
 mod questions;
