@@ -221,7 +221,13 @@ impl ClientEndpoint {
             // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
             Purpose::Application(outbound) => outbound.asks_for_task && outbound.spec.has_tasks(),
         };
-        if needs_no_notification || withdrawn || session.is_none() || (http && discover) {
+        let is_orphan = self.is_orphaned(stream);
+        if needs_no_notification
+            || withdrawn
+            || is_orphan
+            || session.is_none()
+            || (http && discover)
+        {
             return;
         }
         let call = CancelledParams::to_call(Json::from(id), reason);

@@ -240,11 +240,12 @@ pub enum ClientEvent {
     },
     /// A notification was received for which there is no dedicated event.
     Notification(ServerNotification),
-    /// The server has ended the session; start a new one.
+    /// The server has ended the session; start a new one. Over Streamable HTTP, requests that were sent keep waiting for the answers
+    /// to their own POSTs, also in the next session.
     SessionLost,
-    /// The server has refused a request because it does not know the session any more, and has not processed the request, which
-    /// may therefore be sent again in the next session, whatever its method. [`Completed`](Self::Completed) with
-    /// [`Outcome::Lost`] follows.
+    /// The server has refused a request because it does not know its session any more, or the request was not sent before the
+    /// session ended. The server has not processed the request, which may therefore be sent again in the next session, whatever
+    /// its method. [`Completed`](Self::Completed) with [`Outcome::Lost`] follows.
     NotProcessed {
         /// Key of the request.
         key: RequestKey,
@@ -255,7 +256,8 @@ pub enum ClientEvent {
     Repaired(Repairs),
     /// The server has violated the protocol.
     Violation(Violation),
-    /// The endpoint is closed; no further events follow.
+    /// The endpoint is closed. After [`SessionLost`](Self::SessionLost), events of requests that still wait may follow; otherwise
+    /// no further events do.
     Closed,
 }
 

@@ -7,6 +7,7 @@ mod events;
 mod fallback;
 mod input;
 mod negotiate;
+mod orphans;
 mod outbound;
 mod receive;
 mod renegotiate;
@@ -40,6 +41,7 @@ use crate::stream::{
     Binding, DetachOutcome, RequestKey, StreamEnd, StreamId, StreamKind, Transmit,
 };
 use crate::usage::Usage;
+use orphans::Orphans;
 use outbound::OutboundRequest;
 use renegotiate::refuses_discovery;
 use session::{NegotiatedSession, State};
@@ -92,6 +94,8 @@ pub struct ClientEndpoint {
     state: State,
     /// Session before the latest renegotiation; its subscriptions continue.
     previous_session: Option<Arc<NegotiatedSession>>,
+    /// Requests that wait for their answers although the server does not know their session any more.
+    orphans: Orphans,
     /// Unfinished tasks that requests of this client have created (2025-11-25).
     tasks: Tasks,
     /// Tools of the server whose parameters are mirrored into HTTP headers.
@@ -166,6 +170,7 @@ impl ClientEndpoint {
             core,
             state,
             previous_session: None,
+            orphans: Orphans::default(),
             tasks: Tasks::new(count, bytes),
             tools: Tools::default(),
             is_endpoint_known: binding != Binding::HttpSse,
@@ -220,7 +225,12 @@ impl ClientEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         self.check_frame(stream, now)?;
-        self.dispatch_frame(stream, frame, &stream);
+        match self.orphans.get(stream).map(Arc::clone) {
+            None => self.dispatch_frame(stream, frame, &stream),
+            Some(session) => self.receive_for_orphan(stream, session, |client| {
+                client.dispatch_frame(stream, frame, &stream);
+            }),
+        }
         Ok(())
     }
 
@@ -237,6 +247,17 @@ impl ClientEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         self.check_frame(stream, now)?;
+        match self.orphans.get(stream).map(Arc::clone) {
+            None => self.dispatch_oversized_frame(stream, message),
+            Some(session) => self.receive_for_orphan(stream, session, |client| {
+                client.dispatch_oversized_frame(stream, message);
+            }),
+        }
+        Ok(())
+    }
+
+    /// Handles a message above a limit that was received on a stream.
+    fn dispatch_oversized_frame(&mut self, stream: StreamId, message: &Oversized<'_>) {
         let arrival = Arrival::unbatched(stream);
         let head = oversized::read_oversized(message, &self.settings.limits);
         let is_unknown = head == OversizedHead::Unknown;
@@ -249,13 +270,12 @@ impl ClientEndpoint {
             }
         }
         self.abort_if_exhausted();
-        Ok(())
     }
 
     /// Checks that the endpoint accepts a frame on a stream, and advances the clock.
     fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
         self.core.advance_clock(now);
-        if self.is_closed() {
+        if self.is_closed() && !self.is_orphaned(stream) {
             return Err(ReceiveError::Closed);
         }
         self.core.check_input(stream)?;
@@ -324,6 +344,9 @@ impl ClientEndpoint {
     }
 
     /// Records that the server has ended the session: by HTTP 404, or in another way that the transport detects.
+    ///
+    /// Over Streamable HTTP, requests that were sent keep waiting for the answers to their own POSTs, also in the
+    /// [next session](Self::restart_session).
     pub fn handle_session_end(&mut self, now: Time) {
         self.core.advance_clock(now);
         self.lose_session();
@@ -428,7 +451,10 @@ impl ClientEndpoint {
         if !self.is_closed() {
             self.close_with(&Outcome::Closed);
         }
-        self.core.reset_session();
+        self.forget_ended_orphans();
+        let orphans = &self.orphans;
+        self.core
+            .reset_session(|stream| orphans.get(stream).is_some());
         self.state = State::start();
         self.previous_session = None;
         self.session_end_pending = false;
@@ -519,7 +545,7 @@ impl ClientEndpoint {
     pub fn shutdown(&mut self, now: Time) {
         self.core.advance_clock(now);
         if self.is_closed() {
-            return;
+            return self.end_orphans(&Outcome::Closed);
         }
         let http = self.core.binding == Binding::StreamableHttp;
         let session = self.spec().is_some_and(RevisionSpec::has_session_ids);
@@ -562,7 +588,7 @@ impl ClientEndpoint {
     fn lose_session(&mut self) {
         if !self.is_closed() {
             self.core.push_event(ClientEvent::SessionLost);
-            self.close_with(&Outcome::Lost);
+            self.close_lost_session();
         }
     }
 
@@ -571,9 +597,18 @@ impl ClientEndpoint {
         if self.is_closed() {
             return;
         }
+        self.orphans = Orphans::default();
+        self.close_except_orphans(outcome);
+    }
+
+    /// Closes the endpoint; every request of the application that is no orphan ends with the outcome.
+    fn close_except_orphans(&mut self, outcome: &Outcome) {
         self.state = State::Ended;
+        let orphans = &self.orphans;
         if *outcome == Outcome::Lost {
-            self.core.streams.clear();
+            self.core
+                .streams
+                .clear_except(|stream| orphans.get(stream).is_some());
         }
         for key in self.core.in_flight.keys_where(|_| true) {
             self.core.in_flight.take_cancelled(key);
@@ -581,9 +616,13 @@ impl ClientEndpoint {
         self.core.batches.clear();
         self.core.elicitations.restore(Some(Vec::new()));
         self.tasks.clear();
-        while let Some(request) = self.core.pending.remove_oldest() {
-            if let Purpose::Application(_) = request.purpose {
-                let event = ClientEvent::Completed(request.key, outcome.clone());
+        let pending = self.core.pending.iter();
+        let ended = pending.filter(|request| self.orphans.get(request.stream).is_none());
+        let ended: Vec<RequestKey> = ended.map(|request| request.key).collect();
+        for key in ended {
+            let request = self.core.pending.remove(key);
+            if let Some(Purpose::Application(_)) = request.map(|request| request.purpose) {
+                let event = ClientEvent::Completed(key, outcome.clone());
                 self.core.push_event(event);
             }
         }

@@ -76,6 +76,14 @@ impl ClientEndpoint {
     pub fn handle_failure(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
         self.core.advance_clock(now);
         match failure {
+            TransportFailure::Exited
+            | TransportFailure::Lost
+            | TransportFailure::Unanswered
+            | TransportFailure::Unreachable
+                if self.is_orphaned(stream) =>
+            {
+                self.handle_close(stream, StreamEnd::Lost, now);
+            }
             TransportFailure::Unanswered | TransportFailure::Unreachable
                 if self.repeat_unanswered(stream, failure == TransportFailure::Unanswered) => {}
             TransportFailure::Unreachable if self.state.session().is_none() => {

@@ -87,6 +87,10 @@ impl Endpoint for ClientEndpoint {
         if !self.may_answer() {
             return self.core.push_violation(Violation::Method(call.method));
         }
+        if self.is_orphaned(*stream) {
+            // The server knows no session for an answer.
+            return;
+        }
         let found = call.tidiness();
         if let Err(refusal) = call.refuse_repeated_members(found) {
             return self.refuse_request(arrival, &id, &refusal, true);
@@ -159,6 +163,9 @@ impl Endpoint for ClientEndpoint {
     fn handle_answer(&mut self, request: PendingRequest<Purpose>, mut outcome: Outcome) {
         if self.core.tolerance == Tolerance::Lenient {
             self.repair_outcome(&request.purpose, &mut outcome);
+        }
+        if self.is_orphaned(request.stream) {
+            return self.handle_request_end(request, outcome);
         }
         self.record_task(&request, &outcome);
         if let (Purpose::Application(_), Outcome::Result(_)) = (&request.purpose, &outcome) {

@@ -26,6 +26,11 @@ impl ClientEndpoint {
         let body = if fits { body } else { b"" };
         let error = crate::http::error_in_body(body);
         self.core.streams.remove(stream);
+        if self.is_orphaned(stream) {
+            let end = end_by_status(status, body, error.as_ref());
+            let error = error.unwrap_or_else(|| error_of_status(status, body));
+            return self.handle_orphan_status(stream, end, error);
+        }
         // The status of the first message says nothing of the session that has just begun: a server that does not know the
         // notification refuses it again and again.
         if self
@@ -96,7 +101,10 @@ impl ClientEndpoint {
     }
 
     /// Removes and returns the request that waits for its answer on the stream of a POST.
-    fn remove_request_on(&mut self, stream: StreamId) -> Option<PendingRequest<Purpose>> {
+    pub(super) fn remove_request_on(
+        &mut self,
+        stream: StreamId,
+    ) -> Option<PendingRequest<Purpose>> {
         let is_on_stream = |request: &&PendingRequest<Purpose>| {
             request.stream == stream && request.wire_id().is_some()
         };
@@ -104,12 +112,8 @@ impl ClientEndpoint {
         self.core.pending.remove(key)
     }
 
-    /// Returns how the session has ended if an HTTP status means that the server does not know the session any more.
-    ///
-    /// "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
-    /// session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted. Servers that
-    /// follow the examples of the SDKs answer in other ways, which count once, until the next session has answered a request:
-    /// 400 with a body that mentions the session, 409, and 401 after a request of the session was authorized.
+    /// Returns how the session has ended if an HTTP status means that the server does not know the session any more. Statuses
+    /// other than 404 count once, until the next session has answered a request.
     fn session_end(
         &self,
         status: u16,
@@ -119,25 +123,8 @@ impl ClientEndpoint {
         if !self.has_http_session() {
             return None;
         }
-        if status == 404 {
-            return Some(SessionEnd::Certain);
-        }
-        let code = error.and_then(PeerError::code);
-        // Errors of these codes concern the params of a request that was read.
-        let is_about_params = code.is_some_and(|code| {
-            is_discover_code(code) || matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND)
-        });
-        let mentions_session = || {
-            let text = String::from_utf8_lossy(body).to_ascii_lowercase();
-            text.contains("session")
-        };
-        let end = match status {
-            400 if !is_about_params && mentions_session() => SessionEnd::Refused,
-            401 => SessionEnd::Refused,
-            409 => SessionEnd::Unclear,
-            _ => return None,
-        };
-        (!self.was_given_up).then_some(end)
+        let end = end_by_status(status, body, error)?;
+        (end == SessionEnd::Certain || !self.was_given_up).then_some(end)
     }
 
     /// Ends the session because of the status of a POST, and reports the request of the POST if the server has not processed it.
@@ -147,21 +134,15 @@ impl ClientEndpoint {
             return;
         }
         self.core.push_event(ClientEvent::SessionLost);
-        let request = self.remove_request_on(stream);
-        if let Some(PendingRequest {
-            key,
-            purpose: Purpose::Application(outbound),
-            ..
-        }) = request
-        {
-            if end != SessionEnd::Unclear {
-                let request = Box::new(outbound.into_unprocessed());
-                self.core
-                    .push_event(ClientEvent::NotProcessed { key, request });
+        if let Some(request) = self.remove_request_on(stream) {
+            match request.purpose {
+                Purpose::Application(_) if end == SessionEnd::Unclear => {
+                    self.complete_request(request.key, Outcome::Lost);
+                }
+                _ => self.return_request(request),
             }
-            self.complete_request(key, Outcome::Lost);
         }
-        self.close_with(&Outcome::Lost);
+        self.close_lost_session();
     }
 
     /// Handles an error status for a request of the application.
@@ -243,7 +224,7 @@ impl ClientEndpoint {
 
 /// How a session has ended, as far as the status of a POST shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SessionEnd {
+pub(super) enum SessionEnd {
     /// The server has ended the session, and has not processed the message: "after which it MUST respond to requests containing
     /// that session ID with HTTP 404 Not Found" (`basic/transports`, "Session Management").
     Certain,
@@ -252,6 +233,31 @@ enum SessionEnd {
     Refused,
     /// The session is in conflict with the state of the server; the message may have been processed.
     Unclear,
+}
+
+/// Returns how a session has ended if the status of a POST means that the server does not know the session any more.
+///
+/// "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new session"
+/// (`basic/transports`, "Session Management"), whatever the body says and whatever was posted. Servers that follow the examples
+/// of the SDKs answer in other ways: 400 with a body that mentions the session, 409, and 401 after a request of the session
+/// was authorized.
+fn end_by_status(status: u16, body: &[u8], error: Option<&PeerError>) -> Option<SessionEnd> {
+    let code = error.and_then(PeerError::code);
+    // Errors of these codes concern the params of a request that was read.
+    let is_about_params = code.is_some_and(|code| {
+        is_discover_code(code) || matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND)
+    });
+    let mentions_session = || {
+        let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+        text.contains("session")
+    };
+    match status {
+        404 => Some(SessionEnd::Certain),
+        400 if !is_about_params && mentions_session() => Some(SessionEnd::Refused),
+        401 => Some(SessionEnd::Refused),
+        409 => Some(SessionEnd::Unclear),
+        _ => None,
+    }
 }
 
 /// Creates the local error for an HTTP error status, with the reason in the body.

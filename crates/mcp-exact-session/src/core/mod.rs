@@ -121,9 +121,10 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Resets the session; keys, wire ids and stream numbers continue, because they must not be reused.
-    pub(crate) fn reset_session(&mut self) {
-        self.streams.clear();
+    /// Resets the session, except the streams for which `keeps` returns true; keys, wire ids and stream numbers continue, because
+    /// they must not be reused.
+    pub(crate) fn reset_session(&mut self, keeps: impl Fn(StreamId) -> bool) {
+        self.streams.clear_except(keeps);
         if self.binding == Binding::Duplex {
             self.streams
                 .insert_stream(StreamId::DUPLEX, crate::stream::StreamKind::Duplex);

@@ -192,6 +192,18 @@ impl<P> PendingRequests<P> {
         self.by_key.insert(key, Box::new(request));
     }
 
+    /// Sets whether an answer or progress with the wire id of a request counts; otherwise it is late.
+    pub(crate) fn set_awaited(&mut self, key: RequestKey, is_awaited: bool) {
+        let Some(id) = self.get(key).and_then(PendingRequest::wire_id) else {
+            return;
+        };
+        if is_awaited {
+            self.by_wire_id.insert(id, key);
+        } else {
+            self.by_wire_id.remove(id);
+        }
+    }
+
     /// Returns true if a request with this wire id was sent.
     pub(crate) fn has_sent(&self, id: u64) -> bool {
         (1..=self.last_id).contains(&id)

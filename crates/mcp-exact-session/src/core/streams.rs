@@ -346,6 +346,18 @@ impl Streams {
         };
     }
 
+    /// Removes all streams and their output, except the streams for which `keeps` returns true.
+    pub(crate) fn clear_except(&mut self, keeps: impl Fn(StreamId) -> bool) {
+        let ids = self.by_id.iter().map(|(id, _)| id);
+        let removed: Vec<StreamId> = ids.filter(|id| !keeps(*id)).collect();
+        if removed.len() == self.by_id.len() {
+            return self.clear();
+        }
+        removed.into_iter().for_each(|id| self.remove(id));
+        self.deferred_requests.clear();
+        self.deferred_bytes = 0;
+    }
+
     /// Records that a stream carries a request without a session.
     pub(crate) fn set_stateless(&mut self, id: StreamId) {
         if let Some(stream) = self.by_id.get_mut(id) {

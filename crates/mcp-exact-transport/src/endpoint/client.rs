@@ -244,6 +244,10 @@ impl Endpoint for ClientEndpoint {
         role.has_lost_session
     }
 
+    fn ends_session(event: &ClientEvent) -> bool {
+        matches!(event, ClientEvent::SessionLost)
+    }
+
     fn update_role(role: &mut ClientConnection, event: &ClientEvent) {
         match event {
             ClientEvent::Negotiated(info, cached) => {
@@ -531,6 +535,12 @@ impl std::fmt::Debug for ClientHandle {
 }
 
 impl State<ClientEndpoint> {
+    /// Returns true if requests of a lost session can be sent again in the current one.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn can_repeat_lost(&self) -> bool {
+        self.waiting_count() > 0 && self.endpoint.session_info().is_some()
+    }
+
     /// Keeps a request until the next session is negotiated, which replaces the session that the server has ended. The request
     /// is lost if no session of the same revision follows.
     fn wait_for_session(
@@ -550,9 +560,12 @@ impl State<ClientEndpoint> {
     }
 }
 
-/// Sends the requests of a lost session again in the current session.
+/// Sends the requests of a lost session again in the current session; without one, they keep waiting.
 pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
     shared.call(|state, now| {
+        if state.endpoint.session_info().is_none() {
+            return;
+        }
         state.repeat_lost(|endpoint, request| {
             let Repeatable {
                 method,

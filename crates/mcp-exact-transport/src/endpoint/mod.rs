@@ -124,6 +124,10 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn has_lost_session(_: &Self::Role) -> bool {
         false
     }
+    /// Returns true if the event says that the server has ended the session of a client.
+    fn ends_session(_: &Self::Event) -> bool {
+        false
+    }
     /// Updates `role` after an event.
     fn update_role(role: &mut Self::Role, event: &Self::Event);
     /// Wakes the connections whose streams have output; called after every call of the endpoint.
@@ -260,7 +264,7 @@ impl<E: Endpoint> State<E> {
                     let Some(slot) = self.slots.remove(&key) else {
                         continue;
                     };
-                    let is_lost = outcome == Outcome::Lost && E::has_lost_session(&self.role);
+                    let is_lost = outcome == Outcome::Lost && slot.has_lost_session();
                     if is_lost && slot.is_repeatable() {
                         self.lost.push(slot)
                     } else {
@@ -274,7 +278,7 @@ impl<E: Endpoint> State<E> {
                 }
                 SortedEvent::NotProcessed(key, request) => {
                     if let Some(slot) = self.slots.get(&key)
-                        && E::has_lost_session(&self.role)
+                        && slot.has_lost_session()
                     {
                         slot.set_repeatable(request);
                     }
@@ -286,6 +290,9 @@ impl<E: Endpoint> State<E> {
                         operations.end_session();
                     }
                     E::update_role(&mut self.role, &event);
+                    if E::ends_session(&event) && E::has_lost_session(&self.role) {
+                        self.slots.values().for_each(|slot| slot.lose_session());
+                    }
                     return Some(OutsideWork::Event(event));
                 }
             }

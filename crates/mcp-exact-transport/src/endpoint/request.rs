@@ -62,6 +62,8 @@ struct SlotState {
     is_unsent: bool,
     /// True if the request may be sent again although the server may have executed it.
     may_repeat: bool,
+    /// True once the session in which the request was sent has ended.
+    has_lost_session: bool,
     /// True once the caller has cancelled the request, which is then not sent again.
     is_cancelled: bool,
 }
@@ -86,6 +88,16 @@ impl Slot {
         let mut state = self.lock();
         state.key_and_epoch = Some((key, epoch));
         state.is_unsent = false;
+        state.has_lost_session = false;
+    }
+
+    /// Records that the session in which the request was sent has ended; the answer may still come.
+    pub(super) fn lose_session(&self) {
+        self.lock().has_lost_session = true;
+    }
+
+    pub(super) fn has_lost_session(&self) -> bool {
+        self.lock().has_lost_session
     }
 
     /// Records whether it is certain that no attempt has reached the server.

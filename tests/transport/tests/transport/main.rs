@@ -10,6 +10,7 @@ mod hardening;
 mod http;
 mod http2;
 mod ids;
+mod lost_sessions;
 mod memory;
 mod peers;
 mod pings;

@@ -254,11 +254,10 @@ impl Connection {
         })
     }
 
-    /// Returns the headers of a request: the configured headers, the session id, the `named` headers, and
-    /// `Last-Event-ID` if an event id is given.
+    /// Returns the headers of a request: the `named` headers, the id of its session, and `Last-Event-ID` if an event id is given.
     pub(super) fn request_headers(
-        &self,
         named: Vec<(String, String)>,
+        session: Option<&HeaderValue>,
         last_event_id: Option<&str>,
     ) -> Result<HeaderMap, HttpClientError> {
         let mut headers = HeaderMap::new();
@@ -266,8 +265,8 @@ impl Connection {
             let name: HeaderName = name.parse()?;
             headers.append(name, value.parse()?);
         }
-        if let Some(id) = self.session_id() {
-            headers.insert(SESSION_ID, id);
+        if let Some(id) = session {
+            headers.insert(SESSION_ID, id.clone());
         }
         if let Some(id) = last_event_id {
             headers.insert(LAST_EVENT_ID, HeaderValue::from_bytes(id.as_bytes())?);
@@ -406,6 +405,11 @@ impl Connection {
         if let Some(key) = state.endpoint.request_on(stream) {
             state.set_unsent(key, is_unsent);
         }
+    }
+
+    /// Returns true if the stream belongs to a session that the server does not know any more.
+    pub(super) fn is_orphaned(&self, stream: StreamId) -> bool {
+        self.shared.lock().endpoint.is_orphaned(stream)
     }
 
     /// Returns true if a request of the client waits for its answer on this stream.

@@ -201,7 +201,11 @@ async fn send(
     (stream, message, http): (StreamId, Bytes, HttpHints),
     limit: Option<Duration>,
 ) {
-    let result = match connection.request_headers(post_headers(&http), None) {
+    let result = match Connection::request_headers(
+        post_headers(&http),
+        connection.session_id().as_ref(),
+        None,
+    ) {
         Ok(headers) => {
             let sent = async {
                 let sent = connection

@@ -162,10 +162,10 @@ impl HttpEndpoint {
     /// Connects a client.
     ///
     /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close), which
-    /// also ends the session on the server. If the server ends a session, the client starts a new session. Requests in
-    /// flight then end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except list and read requests, and the
-    /// request that the server has refused because it does not know the session: these are sent again, once. Requests
-    /// that are made meanwhile wait for the new session.
+    /// also ends the session on the server. If the server ends a session, the client starts a new session, for which
+    /// requests that are made meanwhile wait. Requests in flight keep waiting for their own answers. One that the server refuses
+    /// because it does not know the session is sent again, once. One whose connection breaks ends with
+    /// [`Outcome::Lost`](mcp_exact_session::Outcome::Lost); list and read requests are sent again, once.
     ///
     /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
@@ -306,12 +306,13 @@ impl Driver {
     async fn run(self) {
         let mut uses_sse = self.endpoint.transport == HttpTransport::Sse;
         let mut pause = self.endpoint.retry;
+        let mut exchanges = streamable::Exchanges::default();
         loop {
             let begun = tokio::time::Instant::now();
             let end = if uses_sse {
                 self.run_sse().await
             } else {
-                streamable::run(&self).await
+                streamable::run(&self, &mut exchanges).await
             };
             match end {
                 SessionEnd::Closed => break self.explain(),
@@ -323,10 +324,7 @@ impl Driver {
                     let was_sse = std::mem::replace(&mut uses_sse, false);
                     // A pause is made before reconnecting to a server that ends its sessions immediately.
                     if begun.elapsed() < MIN_STABLE_LIFETIME {
-                        tokio::select! {
-                            () = tokio::time::sleep(pause) => {}
-                            () = self.closed_by_program() => {}
-                        }
+                        self.wait(pause).await;
                         pause = (pause * 2).min(MAX_PAUSE);
                     } else {
                         pause = self.endpoint.retry
@@ -334,6 +332,21 @@ impl Driver {
                     if !self.start_new_session(was_sse) {
                         break self.explain();
                     }
+                }
+            }
+        }
+    }
+
+    /// Waits before the next session, unless the application closes the client. Requests of earlier sessions time out meanwhile.
+    async fn wait(&self, pause: Duration) {
+        let next_session = tokio::time::sleep(pause);
+        tokio::pin!(next_session);
+        loop {
+            tokio::select! {
+                () = &mut next_session => return,
+                () = self.closed_by_program() => return,
+                () = streamable::deadline(self) => {
+                    self.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
-use http::{Method, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{describe_body, is_message, post_headers};
 use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
@@ -39,11 +39,13 @@ pub(super) struct Post {
     pub(super) retry: Duration,
     /// Stream of the message.
     pub(super) stream: StreamId,
+    /// Id of the session of the message, which may be replaced by another one before the message is answered.
+    pub(super) session: Option<HeaderValue>,
 }
 
 impl Post {
     /// Posts the message and passes its response, or its failure, to the endpoint.
-    pub(super) async fn run(self, message: Bytes, hints: &HttpHints, limit: Option<Duration>) {
+    pub(super) async fn run(mut self, message: Bytes, hints: &HttpHints, limit: Option<Duration>) {
         let stream = self.stream;
         if is_request(&message) {
             self.connection.set_unsent(stream, false);
@@ -62,7 +64,10 @@ impl Post {
         }
         self.connection.shared.call(|state, now| match failure {
             Some(ExchangeError::SessionLost) => {
+                // The answers to other requests may still come, but not the one to this request.
                 state.endpoint.handle_session_end(now);
+                let failure = TransportFailure::Lost;
+                state.endpoint.handle_failure(stream, failure, now);
             }
             Some(ExchangeError::Unsent) => {
                 let failure = TransportFailure::Unreachable;
@@ -75,17 +80,17 @@ impl Post {
 
     /// Posts the message and passes its response to the endpoint; returns an error if the message or its answer was
     /// lost.
-    async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
-        let connection = &self.connection;
+    async fn exchange(&mut self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
+        let connection = Arc::clone(&self.connection);
         let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
-        let headers = match connection.request_headers(post_headers(hints), None) {
+        let named = post_headers(hints);
+        let headers = match Connection::request_headers(named, self.session.as_ref(), None) {
             Ok(headers) => headers,
             Err(error) => {
                 connection.store_error(format!("a header cannot be sent: {error}"));
                 return lost;
             }
         };
-        let session = headers.get(crate::http::SESSION_ID).cloned();
         let has_answer = is_request(&message);
         // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
         // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
@@ -103,19 +108,22 @@ impl Post {
         };
         let status = response.status();
         if !status.is_success() {
-            // The message belongs to a session that another one has replaced.
+            // The message belongs to a session that another one has replaced. If the server does not know that session any
+            // more, the message is sent in the next one.
             if status == StatusCode::NOT_FOUND
-                && session.is_some()
-                && connection.session_id() != session
+                && self.session.is_some()
+                && connection.session_id() != self.session
+                && !connection.is_orphaned(self.stream)
             {
                 return lost;
             }
             return Some(ExchangeError::Failed(
-                failure_of(connection, response).await,
+                failure_of(&connection, response).await,
             ));
         }
         if hints.may_assign_session {
             connection.store_session_id(response.headers());
+            self.session = connection.session_id();
         }
         match body_kind(&response) {
             BodyKind::Events => self.read_event_stream(response.into_body()).await,
@@ -217,7 +225,7 @@ impl Post {
             let got = get(
                 &self.connection,
                 &self.target,
-                revision,
+                (revision, self.session.as_ref()),
                 self.stream,
                 true,
                 (&mut position, None),

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use mcp_exact_session::http::get_headers;
 use mcp_exact_session::{HttpHints, Revision, StreamEnd, StreamId, Transmit};
 use tokio::sync::oneshot;
@@ -29,10 +29,6 @@ const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time to wait for the response headers of the standalone stream before other messages are sent. Some servers
 /// send these headers only with the first event.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum time to wait for the answers to pending requests when the standalone stream shows that the session has ended.
-const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval at which pending requests are looked at meanwhile.
-const SESSION_END_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for the completion of pending POSTs when a client is closed.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Message that is being posted.
@@ -48,9 +44,9 @@ struct PostedMessage {
 /// Pending POSTs by stream.
 type Posts = HashMap<StreamId, PostedMessage>;
 
-/// Pending HTTP requests of a connection.
+/// Pending HTTP requests of a connection. Requests whose session was replaced are among them until they have ended.
 #[derive(Default)]
-struct Exchanges {
+pub(super) struct Exchanges {
     /// Tasks of the requests.
     tasks: JoinSet<()>,
     /// Pending POSTs.
@@ -59,25 +55,49 @@ struct Exchanges {
     listener: Option<AbortHandle>,
 }
 
+impl Exchanges {
+    /// Aborts the requests of a lost session, except those that still wait for their answers.
+    fn leave_session(&mut self, connection: &Connection) {
+        if let Some(listener) = self.listener.take() {
+            listener.abort();
+        }
+        self.posts.retain(|stream, post| {
+            let is_waiting = connection.is_waiting_on(*stream);
+            if !is_waiting {
+                post.task.abort();
+            }
+            is_waiting
+        });
+    }
+}
+
 /// Runs consecutive sessions until the server ends one or the client is closed.
-pub(super) async fn run(driver: &Driver) -> SessionEnd {
-    let mut exchanges = Exchanges::default();
+pub(super) async fn run(driver: &Driver, exchanges: &mut Exchanges) -> SessionEnd {
+    // A request may have ended while no session was there.
+    exchanges.leave_session(&driver.connection);
     let flags = &driver.flags;
     loop {
-        send_all(driver, &mut exchanges).await;
+        send_all(driver, exchanges).await;
         if flags.has_lost_session.load(Ordering::Acquire) {
+            exchanges.leave_session(&driver.connection);
             return SessionEnd::Lost;
         }
         if EventFlags::take(&flags.has_negotiated) {
-            begin(driver, &mut exchanges).await;
+            begin(driver, exchanges).await;
             continue;
         }
-        let Exchanges { tasks, posts, .. } = &mut exchanges;
+        // The server has refused a request of an earlier session in the meantime.
+        let can_repeat = driver.connection.shared.lock().can_repeat_lost();
+        if can_repeat {
+            repeat_lost(&driver.connection.shared);
+            continue;
+        }
+        let Exchanges { tasks, posts, .. } = &mut *exchanges;
         if flags.has_closed.load(Ordering::Acquire) {
             return if EventFlags::take(&flags.wants_sse) {
                 SessionEnd::UseSse
             } else {
-                end_session(driver, exchanges).await;
+                end_session(driver, std::mem::take(exchanges)).await;
                 SessionEnd::Closed
             };
         }
@@ -194,6 +214,7 @@ fn post(
         target: driver.endpoint.target.clone(),
         retry: driver.endpoint.retry,
         stream,
+        session: driver.connection.session_id(),
     };
     let (done, is_done) = oneshot::channel();
     let task = tasks.spawn(async move {
@@ -227,17 +248,16 @@ pub(super) enum GetOutcome {
 pub(super) async fn get(
     connection: &Connection,
     target: &http::Uri,
-    revision: Revision,
+    (revision, session): (Revision, Option<&HeaderValue>),
     stream: StreamId,
     is_of_request: bool,
     (position, opening): (&mut Position, Option<oneshot::Sender<()>>),
 ) -> GetOutcome {
-    let headers =
-        connection.request_headers(get_headers(revision), position.last_event_id.as_deref());
+    let last_event_id = position.last_event_id.as_deref();
+    let headers = Connection::request_headers(get_headers(revision), session, last_event_id);
     let Ok(headers) = headers else {
         return GetOutcome::Refused;
     };
-    let session = headers.get(crate::http::SESSION_ID).cloned();
     let sent = connection
         .send(Method::GET, target, headers, Bytes::new())
         .await;
@@ -246,7 +266,9 @@ pub(super) async fn get(
         return GetOutcome::Unreachable;
     };
     match response.status() {
-        StatusCode::NOT_FOUND if session.is_some() && connection.session_id() == session => {
+        StatusCode::NOT_FOUND
+            if session.is_some() && connection.session_id().as_ref() == session =>
+        {
             return GetOutcome::UnknownSession;
         }
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
@@ -283,13 +305,15 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
         .shared
         .call(|state, _| state.endpoint.open_standalone());
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
+    let session = connection.session_id();
     let listener = exchanges.tasks.spawn(async move {
         let (mut position, mut opening) = (Position::default(), Some(opening));
         let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
             let began = Instant::now();
             let first = (&mut position, opening.take());
-            match get(&connection, &target, revision, stream, false, first).await {
+            let of_session = (revision, session.as_ref());
+            match get(&connection, &target, of_session, stream, false, first).await {
                 // A server that ends its streams at once is asked less and less often.
                 GetOutcome::WithoutEvents | GetOutcome::WithoutBytes
                     if began.elapsed() < MAX_PAUSE =>
@@ -314,9 +338,6 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
             }
             sleep(pause).await;
         };
-        if is_lost {
-            connection.wait_for_answers().await;
-        }
         connection.shared.call(|state, now| {
             if is_lost {
                 state.endpoint.handle_session_end(now)
@@ -371,16 +392,6 @@ impl Connection {
         let spec = mcp_exact_revisions::find(revision.as_str())?;
         let has_streams = spec.has_http_get_stream() || !spec.has_streamable_http();
         has_streams.then_some(revision)
-    }
-
-    /// Waits a short time for the answers to pending requests. Status 404 is one of them: it says that the server has not processed
-    /// the request, which is then sent again in the next session, whatever its method.
-    async fn wait_for_answers(&self) {
-        let begun = Instant::now();
-        let is_waiting = || self.shared.lock().endpoint.usage().pending > 0;
-        while begun.elapsed() < SESSION_END_TIMEOUT && is_waiting() {
-            sleep(SESSION_END_INTERVAL).await;
-        }
     }
 
     /// Returns true if the revision of the session does not treat a closed response as the cancellation of its request.

@@ -8,6 +8,7 @@ mod header_mirroring;
 mod hints;
 mod http_sse;
 mod method_header;
+mod orphans;
 mod oversized;
 mod principals;
 mod refused_notifications;

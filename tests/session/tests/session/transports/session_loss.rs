@@ -38,24 +38,33 @@ fn is_session_lost(events: &[ClientEvent]) -> bool {
     closed && events.iter().filter(lost).count() == 1
 }
 
-/// After status 404 for any message or stream of a session, the client ends all requests, reports the loss of the
-/// session and closes: "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it
+/// After status 404 for any message or stream of a session, the client ends its request, reports the loss of the session and
+/// closes; other requests wait for their own answers: "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it
 /// MUST start a new session by sending a new `InitializeRequest` without a session ID attached."
 #[test]
 fn status_404_ends_the_session() {
     for revision in SESSION_REVISIONS {
         for body in not_found_bodies() {
-            // A request: it ends once, and so does another one that waits.
+            // A request: it ends once, and another one keeps waiting.
             let mut poster = HttpHarness::new(revision);
             let (first, on, ..) = poster.request("tools/list", Value::Null);
-            let (second, ..) = poster.request("tools/list", Value::Null);
+            let (second, other, _, sent) = poster.request("tools/list", Value::Null);
             let events = not_found_failure(&mut poster.client, on, body.clone());
             assert!(is_session_lost(&events), "{revision}: {events:?}");
-            for key in [first, second] {
+            for (key, count) in [(first, 1), (second, 0)] {
                 let ends = |event: &&ClientEvent| matches!(event, ClientEvent::Completed(done, _) if *done == key);
-                assert_eq!(events.iter().filter(ends).count(), 1, "{events:?}");
+                assert_eq!(events.iter().filter(ends).count(), count, "{events:?}");
             }
-            assert!(poster.client.is_closed());
+            assert!(poster.client.is_closed() && poster.client.is_orphaned(other));
+            poster.receive(
+                other,
+                &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "tools": [] } }),
+            );
+            let events = poster.events();
+            assert!(
+                matches!(&events[..], [ClientEvent::Completed(done, Outcome::Result(_))] if *done == second),
+                "{events:?}"
+            );
 
             // A notification.
             let mut poster = HttpHarness::new(revision);
