@@ -16,7 +16,8 @@
 //! # }
 //! ```
 //!
-//! Requests of 2026-07-28 and later have no session and do not need these stores. See `docs/redis.md` for failures,
+//! Requests of 2026-07-28 and later have no session and do not need these stores. Their tasks are kept by `RedisTaskStore`, with
+//! the feature `tasks`: each process answers for all of them, and takes over those of a process that has died. See `docs/redis.md` for failures,
 //! limits and sizes.
 //!
 //! # Connections
@@ -37,6 +38,8 @@ mod operator;
 mod options;
 mod process;
 mod sessions;
+#[cfg(feature = "tasks")]
+mod tasks;
 #[cfg(feature = "opentelemetry")]
 mod telemetry;
 
@@ -51,6 +54,8 @@ pub use metrics::RedisMetrics;
 pub use operator::{RedisSessions, SessionEntry, SessionStats};
 pub use options::RedisOptions;
 pub use sessions::RedisSessionStore;
+#[cfg(feature = "tasks")]
+pub use tasks::RedisTaskStore;
 #[cfg(feature = "opentelemetry")]
 pub use telemetry::export_metrics;
 
@@ -150,6 +155,12 @@ impl Redis {
     /// Returns the change bus between the processes.
     pub fn change_bus(&self) -> Arc<RedisChangeBus> {
         Arc::clone(&self.bus)
+    }
+
+    /// Returns the store of the tasks of `mcp-exact`, for `Tasks::store`. All processes with the same prefix share the tasks.
+    #[cfg(feature = "tasks")]
+    pub fn task_store(&self) -> RedisTaskStore {
+        RedisTaskStore::new(&self.connection, &self.process, &self.sessions.keys)
     }
 
     /// Returns the counters of this process.

@@ -60,6 +60,12 @@ impl Process {
         Ok(process)
     }
 
+    /// Returns the time after which the lease expires if it is not renewed.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease
+    }
+
     /// Renews the lease once.
     async fn keep_lease(&self) {
         let keeps_lease = self.keeps_lease.lock().await;

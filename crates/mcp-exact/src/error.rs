@@ -56,7 +56,7 @@ impl Error {
     }
 
     /// Returns the contained error if it has the type `T`.
-    pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
         Self(Box::new(error))
     }
@@ -139,7 +139,7 @@ impl From<Error> for BoxError {
     }
 }
 
-impl From<Error> for Box<dyn StdError> {
+impl From<Error> for Box<dyn std::error::Error> {
     fn from(error: Error) -> Self {
         error.0
     }

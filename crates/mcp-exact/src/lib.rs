@@ -93,6 +93,8 @@ mod background;
 #[cfg(feature = "client")]
 mod client;
 mod content;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 mod cx;
 mod decode;
 mod definition;
@@ -161,13 +163,15 @@ pub use link::CachedNegotiation;
 pub use link::{
     CacheHint, Encode, Home, JsonObject, Level, Lifecycle, Limits, MessageBudget, NegotiationError,
     PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
-    Tolerance, TraceContext, TypedRequest, revisions,
+    ServerSettings, Tolerance, TraceContext, TypedRequest, revisions,
 };
 pub use listing::{PageRequest, ResourcePage};
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, list, prompt, resource, server, tool};
+#[cfg(feature = "client")]
+pub use mcp_exact_wire::{Decode, Defined};
 pub use notification::Notification;
 pub use ok::Ok;
 pub use repairs::RepairedMessage;
@@ -179,7 +183,8 @@ pub use server::{
     Caller, ListedDefinition, Partial, Prompts, Resources, Server, ServerBuilder, Tools,
 };
 pub use task::{
-    DirectoryTaskStore, MemoryTaskStore, TaskError, TaskRecord, TaskStore, TaskStoreError, Tasks,
+    DirectoryTaskStore, MemoryTaskStore, TaskError, TaskExchange, TaskMessage, TaskRecord,
+    TaskStore, TaskStoreError, Tasks,
 };
 pub use template::{TemplateError, TemplateValue, UriTemplate};
 pub use visit::{InvalidVisitUrl, UrlWarning, Visit, VisitAnswer};

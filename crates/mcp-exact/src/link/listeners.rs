@@ -113,6 +113,13 @@ impl Listeners {
         lock_ignoring_poison(&self.by_endpoint).len()
     }
 
+    /// Returns true if a subscription is notified of a task.
+    pub(crate) fn has_task_watchers(&self, id: &str) -> bool {
+        let all = lock_ignoring_poison(&self.by_endpoint);
+        let mut subscriptions = all.iter().flat_map(|listener| &listener.subscriptions);
+        subscriptions.any(|one| one.tasks.iter().any(|task| task == id))
+    }
+
     /// Notifies the subscriptions to a task. `may_know` returns true if the sender of a subscription still has access
     /// to the task.
     pub(crate) fn publish_task(

@@ -31,11 +31,11 @@ pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{
     CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, MessageBudget,
     NegotiationError, Outcome, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
-    SendError, Tolerance, TraceContext, revisions,
+    SendError, ServerSettings, Tolerance, TraceContext, revisions,
 };
 pub(crate) use session::{
     Change, ConfigError, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
-    ServerConfig, ServerSettings, SessionInfo, is_extension_result,
+    ServerConfig, SessionInfo, is_extension_result,
 };
 pub(crate) use transport::PendingRequest;
 

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
+
 use super::catalogue::ToolEntry;
 use super::dispatch::{handler_version, required_string, tool_result_object};
 use super::runner::{RunEnd, RunStep, RunningHandler};
@@ -20,8 +22,8 @@ use crate::link::{JsonObject, PeerError, Principal, Reply, Request, RequestLink}
 use crate::replay::HandlerRun;
 use crate::reply::ToolResult;
 use crate::task::{
-    LiveTask, TaskEnd, TaskError, TaskOrigin, TaskRecord, TaskRegistry, TaskStoreError,
-    UnclaimedRecord,
+    LiveTask, MessageKind, TaskEnd, TaskError, TaskMessage, TaskOrigin, TaskRecord, TaskRegistry,
+    TaskStoreError, UnclaimedRecord,
 };
 
 /// Delay before a failed save of a task's end is retried.
@@ -33,6 +35,8 @@ enum TaskLookup {
     Live(Arc<LiveTask>),
     /// The task has ended.
     Finished(Box<TaskRecord>),
+    /// The handler of the task runs in another process.
+    Elsewhere(Box<TaskRecord>),
 }
 
 /// Tasks of one server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks does
@@ -152,14 +156,101 @@ impl Server {
 
     /// Runs the handlers of all unfinished tasks in the store; returns their number.
     async fn resume_all(&self, registry: &Arc<TaskRegistry>) -> Result<usize, TaskStoreError> {
+        self.exchange_tasks(registry);
         let mut resumed = 0;
-        for record in registry.store().unfinished().await? {
+        for record in registry.store().take_unfinished().await? {
             if registry.get(record.id()).is_none() {
                 self.resume_task(registry, record).await;
                 resumed += 1;
             }
         }
         Ok(resumed)
+    }
+
+    /// Begins to exchange messages and tasks with the other processes of the store, if it has any, until the server is dropped.
+    fn exchange_tasks(&self, registry: &Arc<TaskRegistry>) {
+        let Some(intervals) = registry.begin_exchange() else {
+            return;
+        };
+        let (server, registry) = (Arc::downgrade(&self.0), Arc::downgrade(registry));
+        background::spawn(async move {
+            let mut next_takeover = Instant::now() + intervals.takeover;
+            loop {
+                tokio::time::sleep(intervals.messages).await;
+                let (Some(server), Some(registry)) = (server.upgrade(), registry.upgrade()) else {
+                    return;
+                };
+                let server = Server(server);
+                server.handle_task_messages(&registry).await;
+                server.publish_watched_tasks(&registry).await;
+                if Instant::now() >= next_takeover {
+                    next_takeover = Instant::now() + intervals.takeover;
+                    if let Err(error) = server.resume_all(&registry).await {
+                        tracing::warn!(%error, "tasks of dead processes are not taken over");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Handles what other processes have received for the tasks of this one.
+    async fn handle_task_messages(&self, registry: &Arc<TaskRegistry>) {
+        if !registry.has_live() {
+            return;
+        }
+        let messages = match registry.store().receive().await {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::warn!(%error, "messages for tasks were not received");
+                return;
+            }
+        };
+        for (id, message) in messages {
+            let Some(live) = registry.get(&id) else {
+                continue;
+            };
+            match message.0 {
+                MessageKind::Cancel => live.cx().cancel(),
+                MessageKind::Answers(responses) => {
+                    if live.deliver_or_keep(responses) {
+                        self.save_and_notify(registry, &live).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notifies the subscribers of tasks that run in other processes of their changes.
+    async fn publish_watched_tasks(&self, registry: &Arc<TaskRegistry>) {
+        let ids: Vec<String> = registry.watched().keys().cloned().collect();
+        for id in ids {
+            if !self.listeners().has_task_watchers(&id) {
+                registry.watched().remove(&id);
+                continue;
+            }
+            // The state is read again at the next turn.
+            let Ok(record) = registry.store().load(&id).await else {
+                continue;
+            };
+            let Some(record) = record else {
+                registry.watched().remove(&id);
+                continue;
+            };
+            let known = if record.is_finished() {
+                registry.watched().remove(&id)
+            } else {
+                registry.watched().insert(id.clone(), record.clone())
+            };
+            if known.is_some_and(|known| record.differs_from(&known)) && registry.get(&id).is_none()
+            {
+                let origin = record.origin().clone();
+                let may_know =
+                    |request: &Request| call_rule(|| self.check_task(&origin, request).is_ok());
+                let task =
+                    record.detailed_content(registry.poll_interval(), record.asked().cloned());
+                self.listeners().publish_task(&id, &task, may_know);
+            }
+        }
     }
 
     /// Converts the call of a running handler to a task and continues the handler as this task.
@@ -210,6 +301,7 @@ impl Server {
         entry: Arc<ToolEntry>,
         running: RunningHandler<ToolResult>,
     ) {
+        self.exchange_tasks(registry);
         if registry.insert(Arc::clone(&live)).is_ok() {
             let registry = Arc::clone(registry);
             background::spawn(self.clone().run_task(registry, live, entry, running));
@@ -239,7 +331,10 @@ impl Server {
             match step {
                 RunStep::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
                 RunStep::Ended(end) => break task_end_of(end, &entry, &cx),
-                RunStep::SendsInputRequests => self.save_and_notify(&registry, &live).await,
+                RunStep::SendsInputRequests => {
+                    live.deliver_kept();
+                    self.save_and_notify(&registry, &live).await;
+                }
                 RunStep::WantsTask => {}
             }
         };
@@ -249,6 +344,11 @@ impl Server {
         // Until the end of the task is saved, only this process has recorded it; after a crash, the handler would run
         // again.
         while let Err(error) = live.finish(&end).await {
+            if live.is_taken_over() {
+                tracing::warn!(task = live.id(), "another process has taken over the task");
+                registry.remove(live.id());
+                return;
+            }
             tracing::error!(%error, task = live.id(), "the end of a task was not saved");
             if live.record().is_expired() {
                 live.expire(end);
@@ -302,6 +402,10 @@ impl Server {
             };
             // Later changes are sent as notifications.
             self.listeners().watch_task(subscription, &id);
+            if let TaskLookup::Elsewhere(record) = &known {
+                self.exchange_tasks(registry);
+                registry.watched().insert(id, (**record).clone());
+            }
             subscription.notify_task_status(&detailed_task(registry, &known));
         }
     }
@@ -330,13 +434,32 @@ impl Server {
                     let message = "`inputResponses` has to be an object";
                     return Err(PeerError::invalid_params(message));
                 };
-                if let TaskLookup::Live(live) = known
-                    && live.deliver(&responses)
-                {
-                    self.save_and_notify(registry, &live).await;
+                match known {
+                    TaskLookup::Live(live) => {
+                        if live.deliver(&responses) {
+                            self.save_and_notify(registry, &live).await;
+                        }
+                    }
+                    TaskLookup::Elsewhere(_) => {
+                        let answers = TaskMessage(MessageKind::Answers(responses));
+                        registry
+                            .store()
+                            .send(&id, answers)
+                            .await
+                            .map_err(store_error)?;
+                    }
+                    TaskLookup::Finished(_) => {}
                 }
             }
             (_, TaskLookup::Live(live)) => live.cx().cancel(),
+            (_, TaskLookup::Elsewhere(_)) => {
+                let cancel = TaskMessage(MessageKind::Cancel);
+                registry
+                    .store()
+                    .send(&id, cancel)
+                    .await
+                    .map_err(store_error)?;
+            }
             // "tasks/cancel" of a task that has ended changes nothing.
             (_, TaskLookup::Finished(_)) => {}
         }
@@ -359,13 +482,15 @@ impl Server {
             return Ok(TaskLookup::Live(live));
         }
         let record = registry.store().load(id).await;
-        let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
+        let record = record.map_err(store_error)?;
         let record = record.ok_or_else(unknown_task)?;
         self.check_task(record.origin(), request)?;
         if record.is_finished() {
             Ok(TaskLookup::Finished(Box::new(record)))
-        } else {
+        } else if registry.store().take(id).await.map_err(store_error)? {
             Ok(self.resume_task(registry, record).await)
+        } else {
+            Ok(TaskLookup::Elsewhere(Box::new(record)))
         }
     }
 
@@ -458,6 +583,11 @@ impl Server {
     }
 }
 
+/// Returns the error for a store that has failed.
+fn store_error(error: TaskStoreError) -> PeerError {
+    PeerError::internal(error.to_string())
+}
+
 /// Returns the error for an unknown task.
 fn unknown_task() -> PeerError {
     let message = "there is no such task: it never existed, has expired or is another caller's";
@@ -499,7 +629,10 @@ fn check_scopes<'l>(
 fn detailed_task(registry: &TaskRegistry, known: &TaskLookup) -> JsonObject {
     match known {
         TaskLookup::Live(live) => live.detailed_result(registry.poll_interval()),
-        TaskLookup::Finished(record) => record.detailed_content(registry.poll_interval(), None),
+        TaskLookup::Finished(record) | TaskLookup::Elsewhere(record) => {
+            let asked = record.asked().cloned();
+            record.detailed_content(registry.poll_interval(), asked)
+        }
     }
 }
 

@@ -257,7 +257,53 @@ impl TaskStore for DirectoryTaskStore {
         self.run_blocking(move |store| store.read(&id).map_err(unavailable))
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+    fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
         self.run_blocking(|store| store.read_unfinished().map_err(unavailable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract;
+
+    /// Folder that is removed on drop.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("mcp-exact-store-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            // The folder may exist after a run that was killed.
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            // The folder may not exist.
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// What is on disk counts for the next process.
+    #[tokio::test]
+    async fn the_store_in_a_folder_keeps_the_contract() {
+        let folder = Folder::new("contract");
+        let open = || DirectoryTaskStore::open(&folder.0).expect("a folder");
+        contract::task_store(&open(), async || open()).await;
+        let folder = Folder::new("limits");
+        let open = || DirectoryTaskStore::open(&folder.0).expect("a folder");
+        contract::task_limits(&open().limit(4)).await;
+        let folder = Folder::new("bytes");
+        let open = || DirectoryTaskStore::open(&folder.0).expect("a folder");
+        contract::task_bytes(&open().bytes(40_000)).await;
+        let known = open().read_unfinished().expect("records");
+        let other = serde_json::to_string(&known[0]).expect("JSON");
+        let other = other.replace(known[0].id(), &"e".repeat(32));
+        let other: TaskRecord = serde_json::from_str(&other).expect("a record");
+        let refused = TaskStore::save(&open().bytes(40_000), other).await;
+        assert!(refused.is_err(), "{refused:?}");
     }
 }

@@ -31,7 +31,14 @@ struct LiveState {
     record: TaskRecord,
     /// Pending input requests by key.
     input_requests: Vec<(String, InputRequest)>,
+    /// Answers that other processes have received before the handler asked for them, as after a takeover.
+    early_answers: Vec<JsonObject>,
+    /// True once another process has taken over the task.
+    is_taken_over: bool,
 }
+
+/// Maximum number of answers that are kept until the handler asks for them.
+const MAX_EARLY_ANSWERS: usize = 16;
 
 impl LiveTask {
     pub(crate) fn new(record: TaskRecord, cx: &Cx, store: &Arc<dyn TaskStore>) -> Arc<Self> {
@@ -42,6 +49,8 @@ impl LiveTask {
             state: Mutex::new(LiveState {
                 record,
                 input_requests: Vec::new(),
+                early_answers: Vec::new(),
+                is_taken_over: false,
             }),
             save_lock: tokio::sync::Mutex::default(),
         });
@@ -97,6 +106,10 @@ impl LiveTask {
                 record.finish(end);
             }
             let saved = task.store.save(record.clone()).await;
+            if matches!(saved, Err(TaskStoreError::TakenOver)) {
+                task.state().is_taken_over = true;
+                task.cx.cancel();
+            }
             if saved.is_ok() && record.is_finished() {
                 task.state().record = record;
             }
@@ -113,8 +126,34 @@ impl LiveTask {
         let mut state = self.state();
         if !state.record.is_finished() {
             state.record.set_record(recorded);
+            let asked = input_requests_json(&state.input_requests);
+            state.record.set_asked(asked);
         }
         state.record.clone()
+    }
+
+    /// Returns true once another process has taken over the task.
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.state().is_taken_over
+    }
+
+    /// Delivers answers that another process has received; keeps them if the handler has not asked for them yet. Returns true if
+    /// at least one was expected.
+    pub(crate) fn deliver_or_keep(&self, responses: JsonObject) -> bool {
+        let is_expected = self.deliver(&responses);
+        let mut state = self.state();
+        if !is_expected && state.early_answers.len() < MAX_EARLY_ANSWERS {
+            state.early_answers.push(responses);
+        }
+        is_expected
+    }
+
+    /// Delivers the answers that were kept, as far as the handler asks for them now.
+    pub(crate) fn deliver_kept(&self) {
+        let kept = std::mem::take(&mut self.state().early_answers);
+        for responses in kept {
+            self.deliver_or_keep(responses);
+        }
     }
 
     /// Sets the input requests that the handler waits for; returns true if their keys have changed.
@@ -177,12 +216,7 @@ impl LiveTask {
     /// Returns the result of `tasks/get`.
     pub(crate) fn detailed_result(&self, poll_interval: Duration) -> JsonObject {
         let state = self.state();
-        let input_requests = (!state.input_requests.is_empty()).then(|| {
-            let input_requests = state.input_requests.iter();
-            input_requests
-                .map(|(key, request)| (key.clone(), input_request_json(request)))
-                .collect()
-        });
+        let input_requests = input_requests_json(&state.input_requests);
         state.record.detailed_content(poll_interval, input_requests)
     }
 }
@@ -251,6 +285,12 @@ impl Drop for UnclaimedRecord {
             }
         });
     }
+}
+
+/// Returns pending input requests as `inputRequests`; `None` if there are none.
+fn input_requests_json(pending: &[(String, InputRequest)]) -> Option<JsonObject> {
+    let json = |(key, request): &(String, InputRequest)| (key.clone(), input_request_json(request));
+    (!pending.is_empty()).then(|| pending.iter().map(json).collect())
 }
 
 /// Returns an input request as a member of `inputRequests`.

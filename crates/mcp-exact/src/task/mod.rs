@@ -12,6 +12,7 @@ mod store;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub(crate) use live::{LiveTask, UnclaimedRecord};
 use record::TaskClient;
 pub use record::TaskRecord;
 pub(crate) use record::{TaskEnd, TaskOrigin};
-pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
+pub(crate) use store::MessageKind;
+pub use store::{MemoryTaskStore, TaskExchange, TaskMessage, TaskStore, TaskStoreError};
 
 /// Identifier of the tasks extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -175,6 +177,10 @@ pub(crate) struct TaskRegistry {
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Clients of the tasks that are being created.
     reserved: Mutex<Vec<Option<TaskClient>>>,
+    /// Tasks of other processes that subscriptions of this one watch, with their states as last told.
+    watched: Mutex<HashMap<String, TaskRecord>>,
+    /// True once this process exchanges messages and tasks with others.
+    is_exchanging: AtomicBool,
 }
 
 /// Slot of a task that is being created, which counts towards the limit until it is dropped.
@@ -198,7 +204,26 @@ impl TaskRegistry {
             config,
             live: Mutex::default(),
             reserved: Mutex::default(),
+            watched: Mutex::default(),
+            is_exchanging: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the intervals of the exchange with other processes if it has to begin now.
+    pub(crate) fn begin_exchange(&self) -> Option<TaskExchange> {
+        let exchange = self.store().exchange()?;
+        let has_begun = self.is_exchanging.swap(true, Ordering::Relaxed);
+        (!has_begun).then_some(exchange)
+    }
+
+    /// Locks the watched tasks of other processes.
+    pub(crate) fn watched(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if handlers of tasks run in this process.
+    pub(crate) fn has_live(&self) -> bool {
+        !self.live().is_empty()
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn TaskStore> {

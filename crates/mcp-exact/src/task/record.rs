@@ -39,6 +39,9 @@ pub struct TaskRecord {
     origin: TaskOrigin,
     /// Input requests with their answers, and results of `once`.
     record: ReplayRecord,
+    /// Pending input requests by key, for clients that ask another process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<JsonObject>,
     /// End of the task; `None` while it is not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<TaskEnd>,
@@ -150,6 +153,7 @@ impl TaskRecord {
             message: None,
             origin,
             record,
+            asked: None,
             end: None,
         }
     }
@@ -197,8 +201,32 @@ impl TaskRecord {
         self.set_updated_now();
     }
 
+    /// Returns the pending input requests by key.
+    pub(crate) fn asked(&self) -> Option<&JsonObject> {
+        self.asked.as_ref()
+    }
+
+    /// Sets the pending input requests by key.
+    pub(crate) fn set_asked(&mut self, asked: Option<JsonObject>) {
+        self.asked = asked;
+    }
+
+    /// Returns true if a later record of the same task may say something else.
+    pub(crate) fn differs_from(&self, other: &Self) -> bool {
+        (self.updated_at, &self.asked, &self.end) != (other.updated_at, &other.asked, &other.end)
+    }
+
+    /// Returns the client that the task counts for, for stores that limit what one client may have: a text that is the same for
+    /// all tasks of a principal, or of an address without authentication. `None` for the client of a process.
+    pub fn client_key(&self) -> Option<String> {
+        self.origin.task_client().map(|client| match client {
+            TaskClient::Principal(principal) => format!("p:{principal}"),
+            TaskClient::Address(address) => format!("a:{address}"),
+        })
+    }
+
     /// Returns the approximate memory of the record, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let origin = &self.origin;
         let end = match &self.end {
             Some(TaskEnd::Completed(content) | TaskEnd::Failed(content)) => content.text().len(),
@@ -211,6 +239,7 @@ impl TaskRecord {
     pub(crate) fn finish(&mut self, end: TaskEnd) {
         // The handler does not run again.
         self.record = ReplayRecord::default();
+        self.asked = None;
         self.origin.drop_params();
         self.end = Some(end);
         self.set_updated_now();

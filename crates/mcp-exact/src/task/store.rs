@@ -6,9 +6,13 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::TaskRecord;
 use super::share::{KeptTasks, StoreLimits};
+use crate::link::JsonObject;
 
 /// Future of an operation of a task store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
@@ -23,6 +27,10 @@ pub enum TaskStoreError {
     /// The store contains as many tasks of one client as it may have.
     #[error("this client has as many tasks as it may have; wait until they expire")]
     OverShare,
+    /// Another process has taken over the task, because this one counted as dead. What this process has done since then is not
+    /// recorded.
+    #[error("another process has taken over the task")]
+    TakenOver,
     /// The store did not answer.
     #[error("the store of tasks is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -31,10 +39,17 @@ pub enum TaskStoreError {
 /// Storage for the records of tasks.
 ///
 /// A record is saved before the client is informed of its content, so a store must return only when the record is
-/// durable. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. Only one process at a time
-/// may run the tasks of a store; other processes may read the store.
+/// durable. Records that have [expired](TaskRecord::is_expired) may be dropped at any time.
+///
+/// A task that is not finished belongs to the process that runs its handler: the process that has saved its first record, or
+/// has taken it over since. By default, only one process at a time may run the tasks of a store, which owns all of them; other
+/// processes may read the store. A store for several processes implements all methods, so that each process answers requests
+/// about all tasks. The feature `contract` has suites that stores must pass.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Saves a record and replaces a record of the same id.
+    /// Saves a record and replaces a record of the same id. A new task belongs to this process.
+    ///
+    /// # Errors
+    /// [`TaskStoreError::TakenOver`] if the task belongs to another process.
     fn save(
         &self,
         record: TaskRecord,
@@ -46,10 +61,69 @@ pub trait TaskStore: Send + Sync + 'static {
         id: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Option<TaskRecord>, TaskStoreError>> + Send + 'a>>;
 
-    /// Returns every record that is [not finished](TaskRecord::is_finished) and has not expired.
-    fn unfinished(
+    /// Returns every record that is [not finished](TaskRecord::is_finished) and has not expired, and does not belong to another
+    /// living process. These tasks belong to this process from now on, which runs their handlers again.
+    fn take_unfinished(
         &self,
     ) -> Pin<Box<dyn Future<Output = Result<Vec<TaskRecord>, TaskStoreError>> + Send + '_>>;
+
+    /// Takes over one task, unless it belongs to another living process. Returns true if it belongs to this process.
+    fn take<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<bool, TaskStoreError>> + Send + 'a>> {
+        let _ = id;
+        Box::pin(ready(Ok(true)))
+    }
+
+    /// Keeps a message for the process to which a task belongs, or that takes it over. A message for a task that has ended is
+    /// dropped.
+    fn send<'a>(
+        &'a self,
+        id: &'a str,
+        message: TaskMessage,
+    ) -> Pin<Box<dyn Future<Output = Result<(), TaskStoreError>> + Send + 'a>> {
+        let _ = (id, message);
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Removes and returns the messages for the tasks of this process, with the ids of the tasks, in order.
+    fn receive(
+        &self,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<(String, TaskMessage)>, TaskStoreError>> + Send + '_>>
+    {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    /// Returns how often a process asks for messages, and how often for tasks of dead processes; `None` for a store of one
+    /// process, which it asks for neither.
+    fn exchange(&self) -> Option<TaskExchange> {
+        None
+    }
+}
+
+/// Intervals at which a process asks a store that it shares with others ([`TaskStore::exchange`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskExchange {
+    /// Interval for the messages of other processes.
+    pub messages: Duration,
+    /// Interval for the tasks of processes that have died.
+    pub takeover: Duration,
+}
+
+/// Message for the process that runs a task, from a process that a client has asked: a cancellation, or answers to the input
+/// requests of the task. The serialised form is private to this crate; stores keep it unchanged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskMessage(pub(crate) MessageKind);
+
+/// Kind of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MessageKind {
+    /// `tasks/cancel`.
+    Cancel,
+    /// `inputResponses` of `tasks/update`.
+    Answers(JsonObject),
 }
 
 /// Store of tasks in memory: tasks end with the process. One client, which is a principal or the address of anonymous clients,
@@ -116,12 +190,46 @@ impl TaskStore for MemoryTaskStore {
         Box::pin(ready(Ok(records.get(id).cloned())))
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+    fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
         let state = self.state();
         let open = state
             .records
             .values()
             .filter(|one| !one.is_finished() && !one.is_expired());
         Box::pin(ready(Ok(open.cloned().collect())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::contract;
+
+    /// Store in memory that outlives its process.
+    #[derive(Clone)]
+    struct Shared(Arc<MemoryTaskStore>);
+
+    impl TaskStore for Shared {
+        fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
+            self.0.save(record)
+        }
+
+        fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
+            self.0.load(id)
+        }
+
+        fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+            self.0.take_unfinished()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_store_in_memory_keeps_the_contract() {
+        let store = Shared(Arc::default());
+        contract::task_store(&store, async || store.clone()).await;
+        contract::task_limits(&MemoryTaskStore::with_limit(4)).await;
+        contract::task_bytes(&MemoryTaskStore::default().bytes(40_000)).await;
     }
 }

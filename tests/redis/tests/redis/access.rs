@@ -9,6 +9,7 @@ use mcp_exact_transport::store::{SessionStore, SessionStoreError};
 use tokio::time::{sleep, timeout};
 
 use super::stores::{MarkedBus, TIMEOUT, record};
+use super::tasks::keeps_shared_contract;
 
 /// Lifetime of the saved session records.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -22,6 +23,7 @@ async fn keeps_contracts(options: &RedisOptions) {
     contract::event_log(&*redis.event_log()).await;
     let marked = MarkedBus::new(&redis);
     contract::change_bus(&marked, async || marked.settle().await).await;
+    Box::pin(keeps_shared_contract(options)).await;
     redis.end().await.expect("ended");
 }
 

@@ -12,6 +12,7 @@ mod model;
 mod operator;
 mod sdks;
 mod stores;
+mod tasks;
 mod unavailable;
 
 /// Path of the server program.

@@ -182,7 +182,7 @@ async fn changed_handlers_are_not_resumed() {
         assert_eq!(text(&task, "status"), "failed");
         assert!(text(&task, "statusMessage").contains(reason), "{task}");
     }
-    let open = open().unfinished().await.expect("a store");
+    let open = open().take_unfinished().await.expect("a store");
     assert!(open.is_empty(), "{open:?}");
 }
 

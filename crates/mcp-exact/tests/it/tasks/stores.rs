@@ -76,8 +76,8 @@ impl TaskStore for GatedStore {
         self.0.store.load(id)
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
-        self.0.store.unfinished()
+    fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+        self.0.store.take_unfinished()
     }
 }
 
@@ -129,7 +129,7 @@ async fn cancelled_calls_leave_no_unfinished_task() {
     while store.0.saved_records.load(Ordering::SeqCst) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(store.unfinished().await.expect("records").is_empty());
+    assert!(store.take_unfinished().await.expect("records").is_empty());
 }
 
 /// True if the server of [`PanickingExtractor`] was restarted.
@@ -201,66 +201,6 @@ async fn expired_task_files_are_removed() -> Result {
     DirectoryTaskStore::open(&folder.0)?;
     assert!(!old.exists() && new.exists());
     Ok(())
-}
-
-/// Creates a record of a task of a client, whose params have a size.
-fn record_of(id: u64, client: &str, bytes: usize) -> TaskRecord {
-    let params = "x".repeat(bytes);
-    let text = format!(
-        r#"{{"id":"{id:032x}","created":1,"updated":1,"origin":{{"tool":"ok","params":{{"x":"{params}"}},"revision":"2026-07-28","capabilities":{{}},{client}}},"record":{{"v":"1","q":[]}}}}"#
-    );
-    object(&text).parse().expect("a record")
-}
-
-/// Stores keep a limited number of tasks and bytes, of each client half of them: one client takes no room of others.
-#[tokio::test]
-async fn clients_have_shares_of_stores() -> Result {
-    let folder = Folder::new("shares");
-    let directory = || DirectoryTaskStore::open(&folder.0);
-    let in_memory = MemoryTaskStore::with_limit(4);
-    check_shares(&in_memory).await;
-    check_bytes(&MemoryTaskStore::default().bytes(40_000)).await;
-    check_shares(&directory()?.limit(4)).await;
-    std::fs::remove_dir_all(&folder.0)?;
-    let few_bytes = directory()?.bytes(40_000);
-    check_bytes(&few_bytes).await;
-    // What is on disk counts for the next process.
-    let full = directory()?.bytes(40_000);
-    let refused = full.save(record_of(9, r#""principal":"red""#, 8_000)).await;
-    assert!(refused.is_err());
-    Ok(())
-}
-
-/// Checks the shares of a store of four tasks.
-async fn check_shares(store: &dyn TaskStore) {
-    for (id, client, is_saved) in [
-        (1, r#""principal":"red""#, true),
-        (2, r#""principal":"red""#, true),
-        (3, r#""principal":"red""#, false),
-        (2, r#""principal":"red""#, true),
-        (4, r#""address":"192.0.2.1""#, true),
-        (5, r#""address":"192.0.2.2""#, true),
-        (6, r#""address":"192.0.2.2""#, false),
-    ] {
-        let saved = store.save(record_of(id, client, 0)).await;
-        assert_eq!(saved.is_ok(), is_saved, "{id} {client}: {saved:?}");
-    }
-}
-
-/// Checks that a store of 40,000 bytes keeps two tasks of 8,000 bytes of one client, and one of another.
-async fn check_bytes(store: &dyn TaskStore) {
-    for (id, client, is_saved) in [
-        (1, "red", true),
-        (2, "red", true),
-        (3, "red", false),
-        (4, "blue", true),
-        (5, "blue", true),
-        (6, "green", false),
-    ] {
-        let client = format!(r#""principal":"{client}""#);
-        let saved = store.save(record_of(id, &client, 8_000)).await;
-        assert_eq!(saved.is_ok(), is_saved, "{id} {client}: {saved:?}");
-    }
 }
 
 /// A task that has ended keeps nothing of its call: a cancelled one drops its params.
