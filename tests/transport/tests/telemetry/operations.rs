@@ -268,10 +268,10 @@ async fn session_in_memory_has_spans() {
           error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a rpc.response.status_code=-32002
         Client notifications/roots/list_changed < local Internal program
           mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25
-        Client ping < local Internal program
-          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25
         Server notifications/roots/list_changed < remote Client notifications/roots/list_changed
           mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25
+        Client ping < local Internal program
+          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25
         Server ping < remote Client ping
           jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25
     "#]]).await;
@@ -301,7 +301,7 @@ async fn requests_without_session_have_spans() {
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
         Server tools/call ask < remote Client tools/call ask
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
-        Client tools/call ask < local Internal connection
+        Client tools/call ask < local Internal program
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
         Server tools/call ask < remote Client tools/call ask
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28
@@ -326,10 +326,10 @@ async fn session_over_http_has_spans() {
           client.address=127.0.0.1 client.port=PORT jsonrpc.request.id=1 mcp.method.name=initialize mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
         Client notifications/initialized < -
           mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
-        Client tools/call echo < local Internal program
-          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server notifications/initialized < remote Client notifications/initialized
           client.address=127.0.0.1 client.port=PORT mcp.method.name=notifications/initialized mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client tools/call echo < local Internal program
+          gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server tools/call echo < remote Client tools/call echo
           client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=echo jsonrpc.request.id=2 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
         Client tools/call fail < local Internal program ERROR
@@ -358,10 +358,10 @@ async fn session_over_http_has_spans() {
           client.address=127.0.0.1 client.port=PORT error.type=-32002 jsonrpc.request.id=7 mcp.method.name=resources/read mcp.protocol.version=2025-11-25 mcp.resource.uri=file://host/a mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32002
         Client notifications/roots/list_changed < local Internal program
           mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
-        Client ping < local Internal program
-          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server notifications/roots/list_changed < remote Client notifications/roots/list_changed
           client.address=127.0.0.1 client.port=PORT mcp.method.name=notifications/roots/list_changed mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+        Client ping < local Internal program
+          jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server ping < remote Client ping
           client.address=127.0.0.1 client.port=PORT jsonrpc.request.id=8 mcp.method.name=ping mcp.protocol.version=2025-11-25 mcp.session.id=DIGEST network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
     "#]]).await;
@@ -391,7 +391,7 @@ async fn stateless_http_has_spans() {
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server tools/call ask < remote Client tools/call ask
           client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
-        Client tools/call ask < -
+        Client tools/call ask < local Internal program
           gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp server.address=127.0.0.1 server.port=PORT
         Server tools/call ask < remote Client tools/call ask
           client.address=127.0.0.1 client.port=PORT gen_ai.operation.name=execute_tool gen_ai.tool.name=ask jsonrpc.request.id=6 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp

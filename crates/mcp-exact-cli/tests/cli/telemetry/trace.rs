@@ -217,6 +217,8 @@ async fn gateway_with_two_servers_is_one_trace() {
         let unknown = client.request("tools/call", Some(params)).await;
         assert!(unknown.is_err());
     };
+    // A test beside this one, without a subscriber, may have switched spans off for all threads.
+    tracing::callsite::rebuild_interest_cache();
     calls.instrument(tracing::info_span!("agent")).await;
     client.close();
     stop_bridge(process).await;
@@ -255,6 +257,42 @@ fn check_trace(trace: &[Recorded]) {
     expect![[r#"
         agent INTERNAL agent
     
+          client CLIENT tools/call files__read
+              gen_ai.operation.name=execute_tool gen_ai.tool.name=files__read jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+            gateway SERVER tools/call files__read
+                gen_ai.operation.name=execute_tool gen_ai.tool.name=files__read jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+              gateway CLIENT tools/call read
+                  gen_ai.operation.name=execute_tool gen_ai.tool.name=read jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 mcp_exact.server=files network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                server SERVER tools/call read
+                    gen_ai.operation.name=execute_tool gen_ai.tool.name=read jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+          client CLIENT tools/call mail__send ERROR
+              error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=mail__send jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+            gateway SERVER tools/call mail__send ERROR
+                error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=mail__send jsonrpc.request.id=4 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+              gateway CLIENT tools/call send ERROR
+                  error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=send jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 mcp_exact.server=mail network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                server SERVER tools/call send ERROR
+                    error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=send jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                  server CLIENT notifications/progress
+                      mcp.method.name=notifications/progress mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                    gateway SERVER notifications/progress
+                        mcp.method.name=notifications/progress mcp.protocol.version=2026-07-28 mcp_exact.server=mail network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                      gateway CLIENT notifications/progress
+                          mcp.method.name=notifications/progress mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                        client SERVER notifications/progress
+                            mcp.method.name=notifications/progress mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+          client CLIENT tools/call invented ERROR
+              error.type=-32602 gen_ai.operation.name=execute_tool gen_ai.tool.name=invented jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+            gateway SERVER tools/call ERROR
+                error.type=-32602 gen_ai.operation.name=execute_tool jsonrpc.request.id=5 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp rpc.response.status_code=-32602
+              gateway CLIENT tools/list
+                  jsonrpc.request.id=4 mcp.method.name=tools/list mcp.protocol.version=2026-07-28 mcp_exact.server=files network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                server SERVER tools/list
+                    jsonrpc.request.id=4 mcp.method.name=tools/list mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+              gateway CLIENT tools/list
+                  jsonrpc.request.id=4 mcp.method.name=tools/list mcp.protocol.version=2026-07-28 mcp_exact.server=mail network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
+                server SERVER tools/list
+                    jsonrpc.request.id=4 mcp.method.name=tools/list mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
     "#]]
     .assert_eq(&text);
 }
