@@ -58,7 +58,11 @@ pub(super) fn request_id(head: &MessageHead<'_>) -> Option<String> {
 
 /// Returns the longest beginning of a text that a span may contain.
 pub(super) fn shorten(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_VALUE_BYTES)]
+    let mut end = text.len().min(MAX_VALUE_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Kind of what a call names.

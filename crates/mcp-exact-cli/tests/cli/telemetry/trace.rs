@@ -147,7 +147,13 @@ fn in_order(all: &[Recorded], parent: &Recorded) -> Vec<Recorded> {
         .filter(|span| span.trace == parent.trace && span.parent == parent.id)
         .cloned()
         .collect();
-    below.sort_by_key(|span| span.times);
+    // Requests of one name may be sent at the same time.
+    let begin = |name: &str| {
+        let same = all.iter().filter(|span| span.parent == parent.id);
+        let same = same.filter(|span| span.name == name);
+        same.map(|span| span.times.0).min()
+    };
+    below.sort_by_cached_key(|span| (begin(&span.name), span.attributes.clone()));
     for mut span in below {
         span.depth = parent.depth + 1;
         spans.extend(in_order(all, &span));
@@ -252,11 +258,12 @@ fn check_trace(trace: &[Recorded]) {
         let error = if span.is_error { " ERROR" } else { "" };
         let (process, kind, name) = (span.process, span.kind, &span.name);
         writeln!(text, "{indent}{process} {kind} {name}{error}").expect("written");
-        writeln!(text, "{indent}    {}", span.attributes).expect("written");
+        if !span.attributes.is_empty() {
+            writeln!(text, "{indent}    {}", span.attributes).expect("written");
+        }
     }
     expect![[r#"
         agent INTERNAL agent
-    
           client CLIENT tools/call files__read
               gen_ai.operation.name=execute_tool gen_ai.tool.name=files__read jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http network.protocol.version=1.1 network.transport=tcp
             gateway SERVER tools/call files__read
