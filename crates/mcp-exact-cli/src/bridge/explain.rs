@@ -16,7 +16,8 @@ use mcp_exact_bridge::{Bridge, LossHook};
 use mcp_exact_revisions::RevisionSpec;
 
 use super::matrix::Matrix;
-use super::{Losses, ReportedLossKind, Setup, format_servers};
+use super::reported_losses::ReportedLossKind;
+use super::{Losses, Setup, format_servers};
 use crate::Outcome;
 use crate::client::{Settings, add_hint};
 use crate::terminal::stdout;

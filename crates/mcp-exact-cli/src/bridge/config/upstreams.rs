@@ -1,0 +1,158 @@
+//! Servers of a configuration file as upstreams of the bridge.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+#[cfg(feature = "oauth")]
+use mcp_exact::expand_variables;
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::{ServerAddress, ServerEntry};
+use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
+#[cfg(not(feature = "oauth"))]
+use serde::Deserialize;
+
+#[cfg(feature = "oauth")]
+use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
+use crate::client::memory::{FileMemory, RememberedUpstream};
+
+/// Empty credentials of a server, in a build without OAuth.
+#[cfg(not(feature = "oauth"))]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerOAuth {}
+
+/// Options of the gateway for a server, which an `mcp.json` entry does not contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ServerOptions {
+    /// Credentials of the gateway at the server.
+    pub(super) oauth: Option<ServerOAuth>,
+    /// True if the sessions of one principal share connections to the server.
+    pub(super) is_shared: bool,
+}
+
+/// Returns the settings of a server in the type of the bridge library.
+fn upstream_settings(
+    entry: &ServerEntry,
+    options: &ServerOptions,
+) -> anyhow::Result<UpstreamSettings> {
+    let mut settings = UpstreamSettings::default();
+    settings.revision = entry.pinned_revision()?;
+    settings.request_timeout = entry.time_limit()?;
+    settings.connect_timeout = settings.request_timeout;
+    settings.message_bytes = entry.message_bytes;
+    settings.max_pages = entry.max_pages;
+    settings.is_shared = options.is_shared;
+    Ok(settings)
+}
+
+/// Options of the gateway by server name.
+pub(super) type ServerOptionsByName = BTreeMap<String, ServerOptions>;
+
+/// A server that a configuration file defines.
+#[derive(Clone)]
+pub struct ConfiguredServer {
+    /// Name of the server in the file.
+    pub name: String,
+    /// `mcp.json` entry with the address of the server.
+    pub entry: ServerEntry,
+    /// Options of the gateway for the server.
+    options: ServerOptions,
+    /// Server as an upstream of the bridge.
+    upstream: Arc<dyn Upstream>,
+}
+
+impl ConfiguredServer {
+    /// Returns the server as an upstream of the bridge, with the memory of its command or URL, which `probes` ignores.
+    pub fn upstream(&self, probes: bool) -> Arc<dyn Upstream> {
+        let entry = &self.entry;
+        let words = entry.url.iter().chain(&entry.command).chain(&entry.args);
+        let folder = entry.cwd.as_ref().map(PathBuf::from);
+        let folder = folder.or_else(|| std::env::current_dir().ok());
+        let folder = folder.filter(|_| entry.url.is_none());
+        let memory = FileMemory::new(words.map(OsStr::new), folder.as_deref(), probes);
+        Arc::new(RememberedUpstream {
+            upstream: Arc::clone(&self.upstream),
+            memory,
+        })
+    }
+
+    /// Returns true if both values describe the same server with the same options.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.entry == other.entry && self.options == other.options
+    }
+}
+
+/// Adds OAuth with the credentials of a server to the requests to this server.
+#[cfg(feature = "oauth")]
+fn with_credentials(
+    endpoint: HttpEndpoint,
+    entry: &ServerEntry,
+    oauth: Option<&ServerOAuth>,
+) -> anyhow::Result<HttpEndpoint> {
+    let Some(oauth) = oauth else {
+        return Ok(endpoint);
+    };
+    let mut headers = entry.headers.keys();
+    if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
+        bail!("`oauth` and the header Authorization exclude each other: remove one");
+    }
+    let oauth = oauth.oauth(|text| Ok(expand_variables(text)?))?;
+    let oauth = oauth.http_options(entry.http_options()?);
+    with_oauth_client(endpoint, oauth, Names::Keys)
+}
+
+/// Returns the endpoint unchanged; returns an error if credentials are configured, because this build has no OAuth.
+#[cfg(not(feature = "oauth"))]
+fn with_credentials(
+    endpoint: HttpEndpoint,
+    _: &ServerEntry,
+    oauth: Option<&ServerOAuth>,
+) -> anyhow::Result<HttpEndpoint> {
+    if oauth.is_some() {
+        bail!("`oauth` needs the feature `oauth`: install the program with `--features full`");
+    }
+    Ok(endpoint)
+}
+
+/// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`.
+pub(super) fn configured_servers(
+    entries: BTreeMap<String, ServerEntry>,
+    options: &mut ServerOptionsByName,
+) -> anyhow::Result<Vec<ConfiguredServer>> {
+    let mut servers = Vec::new();
+    for (name, entry) in entries {
+        if entry.disabled {
+            continue;
+        }
+        let options = options.remove(&name).unwrap_or_default();
+        let settings = upstream_settings(&entry, &options);
+        let settings = settings.with_context(|| format!("server {name:?}"))?;
+        let address = entry.address();
+        let upstream: Arc<dyn Upstream> = match address
+            .with_context(|| format!("server {name:?}"))?
+        {
+            ServerAddress::Command(_) if options.oauth.is_some() => {
+                bail!("server {name:?}: `oauth` is for servers with a `url`")
+            }
+            ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream { upstream, settings }),
+            ServerAddress::Http(endpoint) => {
+                let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
+                let upstream = endpoint.with_context(|| format!("server {name:?}"))?;
+                Arc::new(ConfiguredUpstream { upstream, settings })
+            }
+            _ => bail!("server {name:?}: its transport is not known here"),
+        };
+        servers.push(ConfiguredServer {
+            name,
+            entry,
+            options,
+            upstream,
+        });
+    }
+    if servers.is_empty() {
+        bail!("there is no server; add one, such as `[servers.files]` with `command = \"…\"`");
+    }
+    Ok(servers)
+}
