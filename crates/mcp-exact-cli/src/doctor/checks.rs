@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use mcp_exact_tool_schema::deviations;
+use mcp_exact_wire::JsonObject;
 use serde_json::{Value, json};
 
-use super::portable;
 use super::session::{Answer, Session, client_info};
 use crate::rules::{self, Rule};
 
@@ -270,8 +271,9 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     let mut names = HashSet::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap_or_default();
-        for (place, reason) in portable::deviations(&tool["inputSchema"]) {
-            let message = format!("{place}: {reason}");
+        let schema = JsonObject::try_from(tool["inputSchema"].clone());
+        for deviation in schema.iter().flat_map(deviations) {
+            let message = format!("/inputSchema{deviation}");
             session.report_entry(&rules::PORTABLE_SCHEMA, format!("tool `{name}`"), message);
         }
         if !names.insert(name) {

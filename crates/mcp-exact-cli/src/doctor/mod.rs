@@ -6,7 +6,6 @@ mod checks;
 #[cfg(feature = "http")]
 mod http;
 mod output;
-mod portable;
 mod report;
 mod session;
 #[cfg(feature = "http")]

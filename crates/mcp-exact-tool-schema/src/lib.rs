@@ -1,0 +1,53 @@
+//! Shapes of JSON Schema that widely used hosts refuse in the schemas of tools, and equivalent schemas without them.
+//!
+//! All of these shapes are right by the specification. [`deviations`] finds them, and [`rewrite`] replaces those that have an
+//! equivalent: `docs/repairs.md` lists the shapes, what replaces them, and the public reports of each. What is not understood
+//! stays as it is. Neither function resolves references to other documents.
+
+mod keywords;
+mod merge;
+mod references;
+mod rewrite;
+mod shapes;
+mod tree;
+
+use mcp_exact_wire::JsonObject;
+
+pub use shapes::{Deviation, Shape};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+/// Values that a schema describes, which decides how exact its equivalent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SchemaOf {
+    /// Arguments of a tool (`inputSchema`). An equivalent accepts the same arguments, except that it does not offer `null` for a
+    /// property that may be absent, and that formats such as `uint32` become the bounds that they mean.
+    Arguments,
+    /// Structured results of a tool (`outputSchema`). An equivalent accepts exactly the same results.
+    Results,
+}
+
+/// Schema after [`rewrite`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rewritten {
+    /// The equivalent schema; `None` if the schema stays as it is.
+    pub schema: Option<JsonObject>,
+    /// Shapes that are left, in the equivalent schema or, without one, in the schema itself.
+    pub remaining: Vec<Deviation>,
+}
+
+/// Returns the shapes in a schema that hosts refuse, in the order of the text.
+pub fn deviations(schema: &JsonObject) -> Vec<Deviation> {
+    shapes::deviations(&tree::Tree::of_root(schema.text()).root)
+}
+
+/// Returns an equivalent schema without the shapes that hosts refuse, as far as there is one.
+///
+/// Unknown keywords are kept. Definitions that references name are copied in their place up to a total size of `room` bytes;
+/// beyond it, and where definitions contain themselves, references stay.
+pub fn rewrite(schema: &JsonObject, of: SchemaOf, room: usize) -> Rewritten {
+    rewrite::rewrite(schema, of, room)
+}
