@@ -1,4 +1,4 @@
-//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs and metrics.
+//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas and metrics.
 //!
 //! Nothing here knows a server or a client.
 
@@ -16,5 +16,6 @@ pub(crate) mod options;
 pub(crate) mod repairs;
 pub(crate) mod resource_uri;
 pub(crate) mod rules;
+pub(crate) mod schemas;
 pub(crate) mod server_uris;
 pub(crate) mod target;

@@ -51,6 +51,12 @@
 //! their ids in the HTTP response. [`LossRule`]s report, reject or accept
 //! losses by their ids.
 //!
+//! # Schemas of tools
+//!
+//! [`Options::portable_schemas`] rewrites the schemas in lists of tools into equivalent ones without the shapes that widely used
+//! hosts refuse, for clients of every revision. Shapes without an equivalent are reported once for each tool: by a tracing event,
+//! in [`Metrics::unportable_schemas`], and to [`Options::on_unportable_schema`].
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -98,10 +104,12 @@ pub use around::names::Prefix;
 pub use around::options::{BridgeError, Options};
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};
 pub use around::rules::Rules;
+pub use around::schemas::{SchemaObserver, ShapeCounts, UnportableSchema};
 pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
+pub use mcp_exact_tool_schema::Shape;
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};

@@ -36,7 +36,7 @@ use mcp_exact_bridge::{
     Bridge, FirstClient, LossHook, LossPolicy, Offer, Options, Rules, Upstream,
 };
 
-use self::config::{Config, ConfiguredServer};
+use self::config::{Config, ConfiguredServer, Schemas};
 use self::operations::Operations;
 use self::reload::ConfigReloader;
 use self::reported_losses::ReportedLosses;
@@ -60,6 +60,7 @@ With --config it stands in front of many servers. The file is the `mcp.json` of 
 
   listen = \"127.0.0.1:8080\"      # as the options allow-host, allow-origin, client-revision, losses
   prefix = \"always\"              # or on-conflict, never: tools are named files__read, web__search
+  schemas = \"portable\"           # schemas of tools that more hosts accept; also for one server
 
   [servers.files]
   command = \"node\"
@@ -104,6 +105,10 @@ pub struct Arguments {
     /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
+    /// Rewrite the schemas of tools into equivalent ones that widely used hosts accept, such as one type instead of
+    /// `["string","null"]`; shapes without an equivalent are reported. `docs/repairs.md` has the shapes.
+    #[arg(long)]
+    portable_schemas: bool,
     /// Levels of the log on standard error, such as `info`, or of its parts, such as `warn,mcp_exact_bridge=debug`. Without it
     /// the variable RUST_LOG has them; the default is `warn`.
     #[arg(long, value_name = "LEVELS")]
@@ -192,9 +197,10 @@ async fn serve(
     let (reported, out) = (Arc::clone(&losses), stderr.clone());
     setup.options.on_loss = Some(LossHook::new(move |report| reported.report(report, &out)));
     if let Some(path) = &setup.config.audit {
-        let ((calls, repairs), log) = audit::open_log(path, setup.config.audit_arguments)?;
-        setup.options.on_call = Some(calls);
-        setup.options.on_repair = Some(repairs);
+        let (observers, log) = audit::open_log(path, setup.config.audit_arguments)?;
+        setup.options.on_call = Some(observers.calls);
+        setup.options.on_repair = Some(observers.repairs);
+        setup.options.on_unportable_schema = Some(observers.schemas);
         *audit = Some(log);
     }
     let created = Arc::new(OnceLock::new());
@@ -405,6 +411,8 @@ impl<'a> Setup<'a> {
         if let Some(pages) = arguments.settings.max_pages().or(config.max_pages) {
             options.max_pages = pages;
         }
+        options.portable_schemas =
+            arguments.portable_schemas || config.schemas == Some(Schemas::Portable);
         if let Some(seconds) = config.answer_within {
             options.answer_within = Duration::from_secs(seconds);
         }

@@ -8,6 +8,7 @@ use crate::around::losses::{LossCounters, LossSettings, Losses};
 use crate::around::options::Options;
 use crate::around::repairs::RepairCounters;
 use crate::around::rules::Rules;
+use crate::around::schemas::ShapeCounters;
 
 /// Current rules, with the settings and counters of losses that they are applied with.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ impl LiveRules {
             rules: Arc::new(options.rules.clone()),
             losses: Arc::default(),
             repairs: Arc::new(RepairCounters::new(options.on_repair.clone())),
+            shapes: Arc::new(ShapeCounters::new(options.on_unportable_schema.clone())),
         })))
     }
 
@@ -41,6 +43,11 @@ impl LiveRules {
     /// Returns the counters of repairs.
     pub(crate) fn repairs(&self) -> Arc<RepairCounters> {
         Arc::clone(&self.0.read().repairs)
+    }
+
+    /// Returns the counters of shapes in the schemas of tools.
+    pub(crate) fn shapes(&self) -> Arc<ShapeCounters> {
+        Arc::clone(&self.0.read().shapes)
     }
 
     /// Replaces the rules.

@@ -13,6 +13,7 @@ use crate::around::loss_rules::{LossHook, LossReport, LossRule};
 use crate::around::options::Options;
 use crate::around::repairs::{RepairCounters, RepairReport};
 use crate::around::rules::Rules;
+use crate::around::schemas::ShapeCounters;
 
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
@@ -67,6 +68,7 @@ pub(crate) struct LossSettings {
     pub(crate) rules: Arc<Rules>,
     pub(crate) losses: Arc<LossCounters>,
     pub(crate) repairs: Arc<RepairCounters>,
+    pub(crate) shapes: Arc<ShapeCounters>,
 }
 
 impl LossSettings {
@@ -338,6 +340,7 @@ mod tests {
             rules: Arc::new(rules),
             losses: Arc::default(),
             repairs: Arc::new(RepairCounters::new(None)),
+            shapes: Arc::new(ShapeCounters::new(None)),
         }
     }
 

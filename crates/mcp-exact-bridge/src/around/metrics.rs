@@ -13,6 +13,7 @@ use mcp_exact_revisions::Side;
 
 use crate::around::hooks::Call;
 use crate::around::repairs::RepairCounts;
+use crate::around::schemas::ShapeCounts;
 
 /// Upper bounds of the histogram buckets of durations, in seconds.
 const BOUNDS: [f64; 12] = [
@@ -248,6 +249,8 @@ pub struct Metrics {
     pub losses: BTreeMap<String, u64>,
     /// Number of repairs in messages by the name of the server, empty for clients, and the name of the rule.
     pub repairs: RepairCounts,
+    /// Number of tools by the name of their server and a shape of their schema that hosts may refuse and that has no equivalent.
+    pub unportable_schemas: ShapeCounts,
     /// Servers in the order of the configuration.
     pub servers: Vec<ServerState>,
     /// Current resource usage of the bridge.
@@ -257,7 +260,7 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn new(
         counters: &Counters,
-        (losses, repairs): (BTreeMap<String, u64>, RepairCounts),
+        (losses, repairs, unportable_schemas): (BTreeMap<String, u64>, RepairCounts, ShapeCounts),
         servers: Vec<ServerState>,
         usage: Usage,
     ) -> Self {
@@ -265,6 +268,7 @@ impl Metrics {
             counts: counters.0.lock().clone(),
             losses,
             repairs,
+            unportable_schemas,
             servers,
             usage,
         }
@@ -340,6 +344,15 @@ impl fmt::Display for Metrics {
             (labels(&named), count)
         });
         write_metric(f, ("counter", "repairs_total", help), repairs)?;
+        let help = "Tools with a schema that hosts may refuse and that has no equivalent, by server and shape.";
+        let shapes = self
+            .unportable_schemas
+            .iter()
+            .map(|((server, shape), count)| {
+                let named = [("server", &**server), ("shape", *shape)];
+                (labels(&named), count)
+            });
+        write_metric(f, ("counter", "unportable_schemas_total", help), shapes)?;
         let sessions = [(String::new(), self.usage.sessions)];
         write_metric(f, ("gauge", "sessions", "Clients with sessions."), sessions)?;
         let help = "Requests and subscriptions that are being relayed.";

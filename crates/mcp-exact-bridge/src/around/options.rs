@@ -11,6 +11,7 @@ use crate::around::metrics::CallObserver;
 use crate::around::names::Prefix;
 use crate::around::repairs::RepairObserver;
 use crate::around::rules::Rules;
+use crate::around::schemas::SchemaObserver;
 
 /// Settings of a [`Bridge`](crate::Bridge); every setting has a default.
 #[derive(Debug, Clone)]
@@ -46,6 +47,11 @@ pub struct Options {
     pub on_call: Option<CallObserver>,
     /// Function that is called for each kind of repair.
     pub on_repair: Option<RepairObserver>,
+    /// True if the schemas of tools in lists are rewritten into equivalent ones that widely used hosts accept
+    /// (`docs/repairs.md`, "HOST.portable-schema"). Calls are relayed unchanged.
+    pub portable_schemas: bool,
+    /// Function that is called for each tool and shape of its schema that has no equivalent.
+    pub on_unportable_schema: Option<SchemaObserver>,
     /// True if [`Bridge::update`](crate::Bridge::update) may add servers with further capabilities; the bridge then declares every capability
     /// that servers may have.
     pub servers_may_change: bool,
@@ -102,6 +108,8 @@ impl Default for Options {
             hooks: Hooks::default(),
             on_call: None,
             on_repair: None,
+            portable_schemas: false,
+            on_unportable_schema: None,
             servers_may_change: false,
             seal: None,
             connections: 64,

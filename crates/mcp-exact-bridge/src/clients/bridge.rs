@@ -207,7 +207,8 @@ impl Bridge {
         let servers = servers.map(|backend| backend.state()).collect();
         let losses = self.0.live.counters().counted();
         let repairs = self.0.live.repairs().counted();
-        Metrics::new(&self.0.counters, (losses, repairs), servers, self.usage())
+        let counted = (losses, repairs, self.0.live.shapes().counted());
+        Metrics::new(&self.0.counters, counted, servers, self.usage())
     }
 
     /// Ends all calls, sessions and connections to servers, and waits until the connections and the processes of the servers

@@ -12,7 +12,6 @@ use crate::route::translate::Translation;
 use crate::servers::backend::Backend;
 use crate::servers::connection::Connection;
 use crate::servers::errors::{self, RelayError};
-use crate::servers::tools::KnownTools;
 
 /// Request that is relayed on a connection.
 pub(crate) struct RelayedCall<'a> {
@@ -22,8 +21,8 @@ pub(crate) struct RelayedCall<'a> {
     pub(crate) translation: Translation,
     /// Hooks for the messages during the request.
     pub(crate) messages: MessageHooks,
-    /// Cache of the server's tools.
-    pub(crate) tools: &'a KnownTools,
+    /// The server.
+    pub(crate) backend: &'a Backend,
 }
 
 impl<'a> RelayedCall<'a> {
@@ -40,7 +39,7 @@ impl<'a> RelayedCall<'a> {
             connection,
             translation: translation.of_request(&request.context().app_data),
             messages,
-            tools: &backend.tools,
+            backend,
         }
     }
 
@@ -77,10 +76,14 @@ impl<'a> RelayedCall<'a> {
         let (method, uri) = (self.request.method(), relay::uri_of(self.request));
         match outcome {
             Outcome::Result(result) => {
-                if method == "tools/list" {
-                    self.tools.update(result.object());
+                let lists_tools = method == "tools/list";
+                if lists_tools {
+                    self.backend.tools.update(result.object());
                 }
-                let result = back.result(method, result, uri.as_deref())?;
+                let mut result = back.result(method, result, uri.as_deref())?;
+                if lists_tools {
+                    result = self.backend.with_portable_schemas(result);
+                }
                 Ok(Reply::Result(result))
             }
             Outcome::Error(error) => {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{CachedNegotiation, PeerError, Principal, SessionInfo};
+use mcp_exact_session::{CachedNegotiation, PeerError, Principal, RawResult, SessionInfo};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -327,6 +327,15 @@ impl Backend {
     pub(crate) fn max_pages(&self) -> usize {
         let own = self.upstream.read().settings().max_pages;
         own.unwrap_or(self.options.max_pages)
+    }
+
+    /// Returns a list of the server's tools with schemas that hosts accept, if the settings require it.
+    pub(crate) fn with_portable_schemas(&self, tools: RawResult) -> RawResult {
+        let own = self.upstream.read().settings().portable_schemas;
+        if !own.unwrap_or(self.options.portable_schemas) {
+            return tools;
+        }
+        self.live.shapes().rewrite_list(&self.name, tools)
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.

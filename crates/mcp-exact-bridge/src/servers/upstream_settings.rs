@@ -22,6 +22,8 @@ pub struct UpstreamSettings {
     pub message_bytes: Option<usize>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
+    /// True if the schemas of its tools are rewritten into equivalent ones that widely used hosts accept.
+    pub portable_schemas: Option<bool>,
     /// True if clients with sessions share connections to the server, as [`SharedUpstream`](crate::SharedUpstream) describes.
     pub is_shared: bool,
 }

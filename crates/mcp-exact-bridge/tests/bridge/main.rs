@@ -22,6 +22,7 @@ mod peers;
 mod redeploy;
 mod relaying;
 mod restart;
+mod schemas;
 mod scripted;
 mod seen;
 mod shared;

@@ -1,4 +1,5 @@
-//! Audit log of `mcp-exact bridge`: one line of JSON per completed request, and one per kind of repair.
+//! Audit log of `mcp-exact bridge`: one line of JSON per completed request, one per kind of repair, and one per tool and shape of
+//! its schema that hosts may refuse.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -7,7 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use mcp_exact_bridge::{CallObserver, CallOutcome, CallReport, NewRepair, RepairObserver};
+use mcp_exact_bridge::{
+    CallObserver, CallOutcome, CallReport, NewRepair, RepairObserver, SchemaObserver,
+    UnportableSchema,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -32,14 +36,17 @@ pub enum Arguments {
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens the audit log at `path`; `-` is standard error. Returns the observers of calls and of repairs, which add a line
-/// each, and the log.
+/// Observers that add a line to the log each.
+pub struct Observers {
+    pub calls: CallObserver,
+    pub repairs: RepairObserver,
+    pub schemas: SchemaObserver,
+}
+
+/// Opens the audit log at `path`; `-` is standard error. Returns the observers, and the log.
 ///
 /// If too many lines wait, further lines are dropped, and the log contains their number.
-pub fn open_log(
-    path: &Path,
-    arguments: Arguments,
-) -> anyhow::Result<((CallObserver, RepairObserver), LineLog)> {
+pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(Observers, LineLog)> {
     let is_stderr = path == Path::new("-");
     let out: Box<dyn Write + Send> = if is_stderr {
         Box::new(stderr().document())
@@ -51,14 +58,23 @@ pub fn open_log(
     let name = (!is_stderr).then(|| path.display().to_string());
     let log = start(out, name)?;
     let waiting = Arc::clone(&log.queue);
-    let observer = CallObserver::new(move |report| {
+    let calls = CallObserver::new(move |report| {
         waiting.add_line(log_line(report, arguments, SystemTime::now()));
     });
     let waiting = Arc::clone(&log.queue);
-    let of_repairs = RepairObserver::new(move |repaired| {
+    let repairs = RepairObserver::new(move |repaired| {
         waiting.add_line(repair_line(repaired, SystemTime::now()));
     });
-    Ok(((observer, of_repairs), log))
+    let waiting = Arc::clone(&log.queue);
+    let schemas = SchemaObserver::new(move |report| {
+        waiting.add_line(schema_line(report, SystemTime::now()));
+    });
+    let observers = Observers {
+        calls,
+        repairs,
+        schemas,
+    };
+    Ok((observers, log))
 }
 
 /// Starts the log.
@@ -83,6 +99,19 @@ fn repair_line(repaired: &NewRepair<'_>, now: SystemTime) -> String {
         "subject": repair.subject.as_deref(),
         "repaired": repair.rule.name(),
         "pointer": &*repair.pointer,
+    });
+    format!("{line}\n")
+}
+
+/// Returns the log line of a shape that hosts may refuse in the schema of a tool.
+fn schema_line(report: &UnportableSchema<'_>, now: SystemTime) -> String {
+    let line = serde_json::json!({
+        "time": humantime::format_rfc3339_millis(now).to_string(),
+        "server": report.server,
+        "method": "tools/list",
+        "subject": report.tool,
+        "unportable": report.shape.name(),
+        "pointer": report.pointer,
     });
     format!("{line}\n")
 }

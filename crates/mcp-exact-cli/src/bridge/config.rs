@@ -64,6 +64,8 @@ pub struct Config {
     pub message_budget: Option<usize>,
     /// Maximum number of pages of a list of a server.
     pub max_pages: Option<usize>,
+    /// Form of the schemas of tools.
+    pub schemas: Option<Schemas>,
     /// Patterns of methods that are relayed although the specification does not define them.
     pub extension_methods: Vec<String>,
     /// Authorization server whose tokens clients must present; without one, clients are not authenticated.
@@ -181,6 +183,16 @@ enum PrefixPolicy {
     Never,
 }
 
+/// Form of the schemas of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schemas {
+    /// As the server has them.
+    Unchanged,
+    /// Without the shapes that widely used hosts refuse, where there is an equivalent.
+    Portable,
+}
+
 /// Server in the TOML file: the members of an entry of `mcp.json`, and options of the gateway.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -227,6 +239,8 @@ struct Server {
     /// Maximum number of pages of a list of the server.
     #[serde(rename = "max-pages")]
     max_pages: Option<usize>,
+    /// Form of the schemas of its tools.
+    schemas: Option<Schemas>,
 }
 
 /// Rule that shows or hides tools, prompts and resources.
@@ -296,6 +310,7 @@ impl Config {
             let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
+                schemas: server.schemas,
             };
             options.insert(name.clone(), dealing);
             entries.insert(name, server.into());
@@ -436,6 +451,7 @@ impl Config {
                 self.message_budget != other.message_budget,
             ),
             ("max-pages", self.max_pages != other.max_pages),
+            ("schemas", self.schemas != other.schemas),
             ("answer-within", self.answer_within != other.answer_within),
             ("list-within", self.list_within != other.list_within),
             (

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
 use mcp_exact::{Client, ClientError, Revision};
-use mcp_exact_bridge::{Bridge, LossHook};
+use mcp_exact_bridge::{Bridge, LossHook, SchemaObserver};
 use mcp_exact_revisions::RevisionSpec;
 
 use super::matrix::Matrix;
@@ -43,6 +43,9 @@ pub struct Arguments {
     /// Explain the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     config: Option<PathBuf>,
+    /// Explain the servers as with `bridge --portable-schemas`: which shapes of their schemas hosts may still refuse.
+    #[arg(long, conflicts_with = "server")]
+    portable_schemas: bool,
     #[command(flatten)]
     settings: Settings,
     /// The command that starts the server with its arguments, or its URL.
@@ -71,6 +74,7 @@ impl Arguments {
             // If a list were refused, its other losses would not be listed.
             losses: Some(Losses::Report),
             config: self.config.clone(),
+            portable_schemas: self.portable_schemas,
             log: None,
             limits: false,
             settings: self.settings.clone(),
@@ -110,6 +114,17 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
             .or_default();
         subjects.extend(report.loss.subject.as_deref().map(str::to_owned));
     }));
+    let unportable = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&unportable);
+    setup.options.on_unportable_schema = Some(SchemaObserver::new(move |report| {
+        let server = match report.server {
+            "" => String::new(),
+            server => format!("{server}: "),
+        };
+        let line = format!("{server}tool `{}`: {report}", report.tool);
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.push(line);
+    }));
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect(std::future::ready(None)).await?;
     let mut out = stdout();
@@ -144,6 +159,14 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
                 Untrusted(&member)
             ))?;
         }
+    }
+    let unportable =
+        std::mem::take(&mut *unportable.lock().unwrap_or_else(PoisonError::into_inner));
+    if !unportable.is_empty() {
+        out.line(&"\nschemas that hosts may refuse, without an equivalent".into())?;
+    }
+    for line in unportable {
+        out.line(&text!("  {}", Untrusted(&line)))?;
     }
     Ok(outcome)
 }

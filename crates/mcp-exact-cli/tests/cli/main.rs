@@ -10,6 +10,7 @@ mod bridge_explain;
 mod bridge_flood;
 #[cfg(feature = "bridge")]
 mod bridge_processes;
+mod bridge_schemas;
 mod check;
 #[cfg(feature = "client")]
 mod client;

@@ -14,6 +14,7 @@ use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
 #[cfg(not(feature = "oauth"))]
 use serde::Deserialize;
 
+use super::Schemas;
 #[cfg(feature = "oauth")]
 use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
 use crate::client::memory::{FileMemory, RememberedUpstream};
@@ -30,6 +31,8 @@ pub(super) struct ServerOptions {
     pub(super) oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections to the server.
     pub(super) is_shared: bool,
+    /// Form of the schemas of its tools.
+    pub(super) schemas: Option<Schemas>,
 }
 
 /// Returns the settings of a server in the type of the bridge library.
@@ -44,6 +47,7 @@ fn upstream_settings(
     settings.message_bytes = entry.message_bytes;
     settings.max_pages = entry.max_pages;
     settings.is_shared = options.is_shared;
+    settings.portable_schemas = options.schemas.map(|schemas| schemas == Schemas::Portable);
     Ok(settings)
 }
 
