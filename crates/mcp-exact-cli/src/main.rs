@@ -50,6 +50,7 @@ mod text;
 mod value;
 mod verdict;
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -189,10 +190,19 @@ fn command_line() -> clap::Command {
 
 /// Parses the command line; ends the program with its help, or with a message about wrong usage.
 fn parse_arguments() -> Arguments {
-    let parsed = command_line().try_get_matches();
+    let parsed = command_line().try_get_matches_from(without_help_of_help(std::env::args_os()));
     parsed
         .and_then(|matches| Arguments::from_arg_matches(&matches))
         .unwrap_or_else(|error| error.exit())
+}
+
+/// Returns the words of a command line; of `help --help` without the option, which would be taken for the name of a command.
+fn without_help_of_help(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
 }
 
 fn main() -> ExitCode {
@@ -269,6 +279,10 @@ fn describe(error: &anyhow::Error) -> Text {
     if let Some(LastWordsError { problem, words }) = error.downcast_ref() {
         let words = Untrusted(words).indented();
         return text!("{}:\n  {}", Untrusted(problem), words);
+    }
+    if let Some((problem, lines)) = words.split_once("; its last words:\n") {
+        let lines = Untrusted(lines).indented();
+        return text!("{}; its last words:\n  {}", Untrusted(problem), lines);
     }
     text!("{}", Untrusted(&words))
 }

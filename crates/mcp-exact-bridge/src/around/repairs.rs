@@ -125,6 +125,11 @@ impl RepairReport {
         }
     }
 
+    /// Returns the name of the server.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// Reports the repairs of a message of the server.
     pub(crate) fn report(&self, method: &str, repairs: &[Repair]) {
         self.counters.report(&self.server, method, repairs);

@@ -29,6 +29,7 @@ use crate::route::backends::{Backends, connect_all};
 use crate::route::server::Server;
 use crate::route::stateless::SubscriptionRequest;
 use crate::route::uris::KnownUris;
+use crate::servers::errors::without_last_words;
 use crate::servers::upstream::Upstream;
 
 /// Gateway in front of one server or many.
@@ -336,7 +337,8 @@ impl ServerHandler for Bridge {
                 shared.start(handle, key, async move {
                     let ended = listening.listen(subscribing, filter, principal).await;
                     if let Err(error) = ended {
-                        tracing::warn!(error = error.message(), "a subscription has ended");
+                        let error = without_last_words(error.message());
+                        tracing::warn!(error, "a subscription has ended");
                     }
                     client.end_subscription(key);
                 });

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::around::names;
 use crate::route::server::Server;
 use crate::route::uris;
-use crate::servers::{tasks, tools};
+use crate::servers::{errors, tasks, tools};
 
 /// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
 /// stable.
@@ -57,7 +57,7 @@ pub(crate) async fn connect_all(backends: &[Arc<Server>], within: Duration) {
             match timeout(within, backend.profile()).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
-                    let error = error.message();
+                    let error = errors::without_last_words(error.message());
                     tracing::warn!(server, error, "a server cannot be reached");
                 }
                 Err(_) => {

@@ -34,7 +34,7 @@ use crate::route::server::Server;
 use crate::route::translate::{Translation, newest};
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, publish_every_list, subscribe_again};
-use crate::servers::errors::{RelayError, answered};
+use crate::servers::errors::{RelayError, answered, without_last_words};
 use crate::servers::tasks;
 
 /// Session of a client with one server.
@@ -140,7 +140,8 @@ impl Session {
         let session = Arc::clone(self);
         let connecting = tokio::spawn(async move {
             if let Err(error) = session.connection().await {
-                tracing::warn!(error = error.message(), "a client has no server yet");
+                let error = without_last_words(error.message());
+                tracing::warn!(error, "a client has no server yet");
             }
         });
         self.state.lock().connecting = Some(connecting.abort_handle());

@@ -148,12 +148,14 @@ impl Connection {
         let handler: Arc<dyn ClientHandler> = Arc::new(handler);
         let spare = spares.connect(&settings, prior, &handler);
         let connected = spare.unwrap_or_else(|| upstream.connect(settings, prior, handler));
-        let (handle, driver) = connected.map_err(|error| unreachable_server(&error))?;
+        let (handle, driver) =
+            connected.map_err(|error| unreachable_server(repairs.server(), &error))?;
         // From here on, the connection ends with this future, wherever its client stops waiting.
         let client = OwnedClient::new(handle);
         drivers.add(driver);
         let ready = client.ready().await;
-        let (info, negotiation) = ready.map_err(|error| unreachable_server(&error))?;
+        let (info, negotiation) =
+            ready.map_err(|error| unreachable_server(repairs.server(), &error))?;
         let connection = Arc::new(Self {
             client,
             info,
@@ -460,13 +462,13 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
 }
 
 /// Returns the error for a connection that cannot be opened.
-fn unreachable_server(error: &ConnectError) -> PeerError {
+fn unreachable_server(server: &str, error: &ConnectError) -> PeerError {
     let limit = match error {
         ConnectError::Negotiation(error) => error.exceeded_limit(),
         _ => None,
     };
     let error = format!("{error}{}", remedy_of_limit(limit.as_deref()));
-    tracing::warn!(error, "the server cannot be reached");
+    tracing::warn!(server, error, "the server cannot be reached");
     PeerError::internal(format!(
         "the server behind the bridge cannot be reached: {error}"
     ))

@@ -28,6 +28,13 @@ impl From<PeerError> for RelayError {
     }
 }
 
+/// Returns the words of an error without what a server that has exited wrote last: the log has it where the connection failed.
+pub(crate) fn without_last_words(words: &str) -> &str {
+    words
+        .split_once("; its last words:")
+        .map_or(words, |(problem, _)| problem)
+}
+
 /// Returns the error for the client whose request was not sent to the server.
 pub(crate) fn not_sent_error(error: &SendError) -> PeerError {
     match error {

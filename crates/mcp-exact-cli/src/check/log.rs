@@ -127,17 +127,28 @@ fn check_file(
         let waiting =
             [Direction::Client, Direction::Server].map(|side| conversation.pending_count(side));
         let revision = conversation.negotiated().or(first_revision);
+        let is_unknown = revision.is_none();
         let revision = revision.unwrap_or("revision unknown");
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
         let mut summary = text!(
-            "{}: {} messages, {} with findings, {}",
+            "{}: {} message{}, {} with findings, {}",
             Untrusted(&name),
             messages,
+            plural(messages),
             wrong,
             revision
         );
         let waiting: usize = waiting.iter().sum();
         if waiting > 0 {
-            summary.push(&text!(", {} requests without response", waiting));
+            let plural = plural(waiting);
+            summary.push(&text!(", {} request{} without response", waiting, plural));
+        }
+        if is_unknown {
+            summary.push(
+                &"; it has no handshake, so that only what holds in every revision was checked: say the revision with --revision, such \
+                  as --revision 2025-06-18"
+                    .into(),
+            );
         }
         out.line(&summary)?;
     }

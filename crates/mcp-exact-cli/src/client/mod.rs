@@ -451,13 +451,11 @@ impl Settings {
             command = command.directory(folder);
         }
         let shows = !self.quiet || self.trace;
-        let command = command
-            .shutdown_waits(CLOSE_WAIT, TERMINATE_WAIT)
-            .stderr(move |line| {
-                if shows {
-                    print_to_stderr(&text!("{}", Untrusted(line)));
-                }
-            });
+        command = command.shutdown_waits(CLOSE_WAIT, TERMINATE_WAIT);
+        // What is not shown is in the error of a server that ends.
+        if shows {
+            command = command.stderr(|line| print_to_stderr(&text!("{}", Untrusted(line))));
+        }
         self.started.add(&command);
         Ok(command)
     }
@@ -516,9 +514,13 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
             match remedy_of_connection(&words) {
                 Some(remedy) => anyhow!("{words}; {remedy}"),
                 None if matches!(error, ClientError::Connect(_)) => anyhow!(words),
-                None => anyhow!(
-                    "{words}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
-                ),
+                None => {
+                    // A question has its mark.
+                    let mark = if words.ends_with('?') { "" } else { ";" };
+                    anyhow!(
+                        "{words}{mark} --trace shows the messages, and `mcp-exact doctor` looks for the cause"
+                    )
+                }
             }
         }
         _ => anyhow!("{error}"),

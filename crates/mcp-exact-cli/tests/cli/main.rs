@@ -23,6 +23,7 @@ mod diff;
 #[cfg(all(feature = "client", unix))]
 mod ends;
 mod exactness;
+mod failed_starts;
 mod jsonl;
 mod messages;
 #[cfg(feature = "oauth")]

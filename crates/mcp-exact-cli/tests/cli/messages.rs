@@ -266,7 +266,7 @@ fn recordings_pair_responses_with_requests() {
         &["check", "--log", "log.jsonl", "-r", "2025-03-26"],
         expect![[r#"
             exit 0
-            out: log.jsonl: 1 messages, 0 with findings, 2025-03-26
+            out: log.jsonl: 1 message, 0 with findings, 2025-03-26
         "#]],
     );
     let first = RECORDING.lines().next().unwrap_or_default();

@@ -192,7 +192,7 @@ mod http {
     fn timeout_holds_for_the_handshake() {
         let silent = HttpPeer::start(|_| PeerReply::Silence);
         let ended = call(&silent, &["--timeout", "1"]);
-        let expected = "error: the server did not respond in time; is it an MCP server?; --trace shows the messages, and \
+        let expected = "error: the server did not respond in time; is it an MCP server? --trace shows the messages, and \
                         `mcp-exact doctor` looks for the cause\n";
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));
         assert_eq!(silent.methods(), ["server/discover", "initialize"]);

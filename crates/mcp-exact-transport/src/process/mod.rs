@@ -37,7 +37,7 @@ use group::Group;
 use observed::{CreateObserver, Observed, SharedObserver};
 pub use prepared::PreparedServer;
 use running::{Counted, Running};
-use stderr::Stderr;
+use stderr::{EarlierLines, Stderr};
 
 /// Callback for the lines that a server writes to its standard error, without line endings.
 pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
@@ -93,6 +93,8 @@ pub struct ServerCommand {
     restarts: u32,
     /// Count of the running processes.
     running: Running,
+    /// Lines of a process in whose place the next one is started.
+    earlier_lines: EarlierLines,
 }
 
 impl ServerCommand {
@@ -114,6 +116,7 @@ impl ServerCommand {
             terminate_wait: Duration::from_secs(2),
             restarts: 1,
             running: Running::default(),
+            earlier_lines: EarlierLines::default(),
         }
     }
 
@@ -184,8 +187,9 @@ impl ServerCommand {
     /// Sets a callback for the lines that the server writes to its standard error.
     ///
     /// The task that reads the lines calls the callback, which must not block. Without a callback, lines are recorded
-    /// as `tracing` events if the feature `tracing` is enabled, and are otherwise dropped. With or without a callback,
-    /// errors about the end of the server contain the last lines.
+    /// as `tracing` events if the feature `tracing` is enabled, and are otherwise dropped, and errors about the end of the
+    /// server contain the last lines. If a server that has exited is started again for the same connection, the lines that it
+    /// repeats are not passed on.
     #[must_use]
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr = Some(Arc::new(callback));
@@ -334,7 +338,7 @@ impl ServerCommand {
         let mut group = Group::spawn(command).map_err(failed)?;
         let missing = || failed(io::Error::other("its standard streams are not available"));
         let (input, output, errors) = group.take_streams().ok_or_else(missing)?;
-        let stderr = Stderr::forward(errors, self.stderr.clone());
+        let stderr = Stderr::forward(errors, self.stderr.clone(), &self.earlier_lines);
         Ok(Process {
             input,
             output,
@@ -428,6 +432,7 @@ impl Supervisor {
             let (close, terminate) = (self.command.close_wait, self.command.terminate_wait);
             let status = group.end(close, terminate).await;
             drop(group);
+            stderr.precede(&self.command.earlier_lines);
             let last_lines = stderr.last_lines().await;
             let restart = self.wants_restart.swap(false, Ordering::AcqRel) && restarts > 0;
             if !restart {
@@ -461,7 +466,7 @@ impl Supervisor {
     }
 
     /// Creates the error for the end of the process: its exit status or the error of the connection, and the last lines
-    /// of standard error.
+    /// of standard error if nobody has received them.
     fn describe(
         &self,
         result: &io::Result<()>,
@@ -476,7 +481,8 @@ impl Supervisor {
             (Err(error), _) => broke(error),
             (Ok(()), Err(error)) => broke(&error),
         };
-        if !last_lines.is_empty() {
+        // A callback has received them.
+        if !last_lines.is_empty() && self.command.stderr.is_none() {
             message.push_str("; its last words:\n");
             message.push_str(last_lines);
         }

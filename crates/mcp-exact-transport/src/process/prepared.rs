@@ -23,7 +23,12 @@ impl PreparedServer {
 
     /// Returns true if the process has not exited.
     pub fn is_running(&mut self) -> bool {
-        self.process.group.is_running()
+        let is_running = self.process.group.is_running();
+        if !is_running {
+            // Another process is started in its place.
+            self.process.stderr.precede(&self.command.earlier_lines);
+        }
+        is_running
     }
 
     /// Connects a client to the process, as [`ServerCommand::connect`] does.

@@ -82,6 +82,45 @@ async fn crash_is_reported_with_last_lines() {
     );
 }
 
+/// A callback receives the lines of a server that ends at the probe, and of its second process only what is new; the error does not
+/// repeat them.
+#[tokio::test]
+async fn repeated_lines_are_passed_on_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (second, expected) in [
+        ("echo two >&2", &["one", "two"][..]),
+        (
+            "echo other >&2; echo two >&2",
+            &["one", "two", "other", "two"],
+        ),
+    ] {
+        let (seen, mark) = (
+            Arc::<Mutex<Vec<String>>>::default(),
+            folder.path().join("mark"),
+        );
+        let script = format!(
+            "echo one >&2; if [ -e {mark} ]; then {second}; else : > {mark}; echo two >&2; fi; exit 3",
+            mark = mark.display()
+        );
+        let lines = Arc::clone(&seen);
+        let command = ServerCommand::new("sh")
+            .args(["-c", &script])
+            .stderr(move |line| {
+                lines.lock().expect("not poisoned").push(line.to_owned());
+            });
+        let config = ClientConfig::new(Identity::new("tester", "1")).build();
+        let config = config.expect("a configuration");
+        let (client, driver) = command
+            .connect(config, None, Arc::new(echo::answer))
+            .expect("started");
+        let error = client.ready().await.expect_err("exited").to_string();
+        driver.await.expect("driver");
+        assert_eq!(*seen.lock().expect("not poisoned"), expected);
+        assert!(error.ends_with("exit status: 3"), "{error}");
+        std::fs::remove_file(mark).expect("it was started");
+    }
+}
+
 /// The pending call of a client ends as lost when the server process is killed.
 #[tokio::test]
 async fn killed_server_ends_calls() {

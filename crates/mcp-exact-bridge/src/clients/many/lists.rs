@@ -201,7 +201,7 @@ impl SharedState {
         let leave_out = |server: usize, error: &str| {
             backends[server].set_missed();
             let server = backends[server].name.as_str();
-            let method = list.method;
+            let (method, error) = (list.method, errors::without_last_words(error));
             tracing::warn!(server, method, error, "a server is left out of a list");
         };
         while let Ok(Some(read)) = timeout_at(answered_at, reading.join_next()).await {
