@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Number of generated schemas.
 const SCHEMAS: Cases = Cases {
     short: 400,
-    long: 40_000,
+    long: 20_000,
 };
 /// Names of properties, few enough that they meet.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
