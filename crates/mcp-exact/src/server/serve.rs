@@ -155,6 +155,19 @@ impl Server {
     pub async fn serve_http(&self, address: impl tokio::net::ToSocketAddrs) -> crate::Result {
         // Start functions must not run if the address cannot be bound.
         let listener = transport::http::server::HttpListener::bind(address).await?;
+        self.serve_listener(listener).await
+    }
+
+    /// Serves clients over HTTP as [`serve_http`](Self::serve_http), on a listener that is bound: its address is known when
+    /// port 0 has selected one.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the listener fails, or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
+    #[cfg(feature = "http-server")]
+    pub async fn serve_listener(
+        &self,
+        listener: transport::http::server::HttpListener,
+    ) -> crate::Result {
         self.start().await?;
         let service = self.http(transport::http::server::HttpServerOptions::default());
         let served = listener.serve(service, wait_for_termination_signal()).await;
