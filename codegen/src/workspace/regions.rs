@@ -83,7 +83,7 @@ const FILES: &[File] = &[
         path: "crates/mcp-exact-cli/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
-            ("revision features", features),
+            ("revision features", cli_features),
             ("revision dependencies", cli_dependencies),
         ],
     },
@@ -91,7 +91,7 @@ const FILES: &[File] = &[
         path: "crates/mcp-exact-session/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
-            ("revision features", features),
+            ("revision features", session_features),
             ("revision dependencies", session_dependencies),
         ],
     },
@@ -202,15 +202,28 @@ fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
     format!("`mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Returns the `default` feature with all released revisions, and one feature per released revision.
-fn features(revisions: &[TypeCrate<'_>]) -> String {
-    let names: Vec<String> = released_ids(revisions)
-        .map(|id| format!("\"{id}\""))
+/// Returns the features in the `Cargo.toml` of `mcp-exact-cli`.
+fn cli_features(revisions: &[TypeCrate<'_>]) -> String {
+    features(&["client", "http"], revisions)
+}
+
+/// Returns the features in the `Cargo.toml` of `mcp-exact-session`.
+fn session_features(revisions: &[TypeCrate<'_>]) -> String {
+    features(&["client"], revisions)
+}
+
+/// Returns the `default` feature with others and all released revisions, and one feature per released revision.
+fn features(others: &[&str], revisions: &[TypeCrate<'_>]) -> String {
+    let names: Vec<String> = others
+        .iter()
+        .copied()
+        .chain(released_ids(revisions))
+        .map(|name| format!("\"{name}\""))
         .collect();
     let features = format_lines(released_ids(revisions), |id| {
         format!("{id} = [\"dep:mcp-{id}\"]")
     });
-    format!("default = [\"client\", {}]\n{features}", names.join(", "))
+    format!("default = [{}]\n{features}", names.join(", "))
 }
 
 /// Returns the dependencies on type crates in the `Cargo.toml` of `mcp-exact-cli`.

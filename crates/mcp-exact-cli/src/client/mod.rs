@@ -19,7 +19,7 @@ mod tap;
 #[cfg(feature = "http")]
 mod trace;
 #[cfg(feature = "http")]
-mod url;
+pub mod url;
 
 use std::collections::HashSet;
 use std::ffi::OsString;

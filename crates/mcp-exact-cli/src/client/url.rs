@@ -83,9 +83,7 @@ impl Settings {
     /// Creates the endpoint of a URL, with the headers of the command line and, with `--trace`, an HTTP client that
     /// prints messages.
     fn create_endpoint(&self, url: &str, options: HyperOptions) -> anyhow::Result<HttpEndpoint> {
-        if url.starts_with("https:") && !cfg!(feature = "oauth") {
-            bail!("this program was built without HTTPS; install it with the feature `full`");
-        }
+        check_scheme(url, cfg!(feature = "oauth"))?;
         #[cfg(feature = "oauth")]
         self.certificates.check_url(url)?;
         let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
@@ -115,5 +113,33 @@ impl Settings {
             endpoint.client(Arc::new(client))
         };
         Ok(endpoint)
+    }
+}
+
+/// Checks that this program can connect to a URL with its scheme: TLS comes with the feature `oauth`.
+///
+/// # Errors
+/// Returns an error that names the feature.
+pub fn check_scheme(url: &str, has_tls: bool) -> anyhow::Result<()> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    if scheme.eq_ignore_ascii_case("https") && !has_tls {
+        bail!(
+            "cannot reach {url}: this program was built without HTTPS; install it with `--features oauth`"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without TLS, an error for a URL of HTTPS names the feature; the others are for all builds.
+    #[test]
+    fn https_needs_a_feature() {
+        let error = check_scheme("HTTPS://a/mcp", false).expect_err("there is no TLS");
+        assert!(error.to_string().ends_with("`--features oauth`"), "{error}");
+        check_scheme("https://a/mcp", true).expect("there is TLS");
+        check_scheme("http://a/mcp", false).expect("it needs none");
     }
 }

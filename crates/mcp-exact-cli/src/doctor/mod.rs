@@ -162,6 +162,7 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     };
     #[cfg(feature = "http")]
     {
+        crate::client::url::check_scheme(url, cfg!(feature = "oauth"))?;
         let headers = [named.headers.as_slice(), &arguments.header].concat();
         let options = mcp_exact::transport::http::client::HyperOptions::default();
         #[cfg(feature = "oauth")]
