@@ -569,6 +569,11 @@ fn remedy_of_limit(limit: &str) -> &'static str {
         "message_bytes" => "; allow more by --message-bytes",
         "message_budget" => "; allow more by --message-budget",
         _ => "",
+    } else if words.contains("HTTP status 401") && !cfg!(feature = "oauth") {
+        Some(
+            "it demands authorization: give a token by --header 'Authorization: Bearer …', or install the program with `--features \
+             oauth`, which signs in",
+        )
     }
 }
 
