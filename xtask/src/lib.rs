@@ -15,6 +15,7 @@ mod fuzz;
 pub mod interop;
 pub mod miri;
 mod mutants;
+pub mod new_server;
 pub mod nightly;
 mod oracle;
 pub mod package;

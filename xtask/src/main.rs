@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, book, codegen, conformance, diff, dist, interop, miri, nightly, package, page,
-    providers, quickstart, redis, schema, test, transcripts, wasm, workspace_root,
+    bench, book, codegen, conformance, diff, dist, interop, miri, new_server, nightly, package,
+    page, providers, quickstart, redis, schema, test, transcripts, wasm, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -44,6 +44,8 @@ enum Task {
     Interop(interop::Arguments),
     /// Interpret the tests of unsafe code with Miri, which finds undefined behaviour; needs the nightly toolchain.
     Miri,
+    /// Write, test, examine and pack a server of `mcp-exact new` outside of the workspace.
+    NewServer,
     /// Run the checks that take too long for every change: property tests with many seeds, mutation testing, Miri.
     Nightly(nightly::Arguments),
     /// Package the crates, and build and test them outside of the workspace.
@@ -88,6 +90,7 @@ fn run_task(task: Task) -> anyhow::Result<()> {
         Task::Dist(arguments) => dist::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),
+        Task::NewServer => new_server::run(&root),
         Task::Nightly(arguments) => nightly::run(&root, &arguments),
         Task::Redis(arguments) => redis::run(&root, &arguments),
         Task::Quickstart => quickstart::run(&root),

@@ -20,6 +20,8 @@ mod last_words;
 mod list;
 mod message;
 mod names;
+#[cfg(feature = "client")]
+mod new;
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "tables are for what servers offer")
@@ -121,6 +123,12 @@ enum Command {
     #[cfg(feature = "client")]
     /// Add a server to the configuration of a client.
     Add(servers::add::Arguments),
+    #[cfg(feature = "client")]
+    /// Write a new server: a package of Cargo with tests, CI, and what publishes it.
+    New(new::Arguments),
+    #[cfg(feature = "client")]
+    /// Pack the program of a package as a bundle for desktop clients (MCPB).
+    Bundle(new::bundle::Arguments),
     /// Run a gateway in front of a server, so that clients of any revision can use it.
     #[cfg(feature = "bridge")]
     Bridge(Box<bridge::Arguments>),
@@ -149,13 +157,14 @@ enum Outcome {
 }
 
 /// Headings of the commands in the help, each with its commands.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Use a server",
         &[
             "inspect", "call", "read", "prompt", "session", "listen", "servers", "add",
         ],
     ),
+    ("Write a server", &["new", "bundle"]),
     ("Examine a server", &["doctor", "proxy", "replay"]),
     (
         "Work with messages and revisions",
@@ -231,6 +240,10 @@ fn main() -> ExitCode {
         Command::Servers(arguments) => servers::run(arguments),
         #[cfg(feature = "client")]
         Command::Add(arguments) => servers::add::run(arguments),
+        #[cfg(feature = "client")]
+        Command::New(arguments) => new::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Bundle(arguments) => new::bundle::run(arguments),
         #[cfg(feature = "bridge")]
         Command::Bridge(arguments) => bridge::run(arguments),
         Command::Proxy(arguments) => proxy::run(arguments),

@@ -379,6 +379,17 @@ impl Settings {
         }
     }
 
+    /// Returns the settings of a command line without options, for a process with variables `NAME=VALUE`.
+    pub fn for_process(env: Vec<String>) -> Self {
+        #[derive(clap::Parser)]
+        struct NoOptions {
+            #[command(flatten)]
+            settings: Settings,
+        }
+        let NoOptions { settings } = clap::Parser::parse_from(["mcp-exact"]);
+        Self { env, ..settings }
+    }
+
     /// Returns the timeout of a request.
     pub fn request_timeout(&self) -> Duration {
         self.given_timeout().unwrap_or(DEFAULT_TIMEOUT)
@@ -558,6 +569,11 @@ pub fn remedy_of_connection(words: &str) -> Option<&'static str> {
         Some("the port speaks TLS: write https:// instead of http://")
     } else if words.contains("asks for a client certificate, and none is set") {
         Some("give one by --client-cert and --client-key")
+    } else if words.contains("HTTP status 401") && !cfg!(feature = "oauth") {
+        Some(
+            "it demands authorization: give a token by --header 'Authorization: Bearer …', or install the program with `--features \
+             oauth`, which signs in",
+        )
     } else {
         None
     }
@@ -569,11 +585,6 @@ fn remedy_of_limit(limit: &str) -> &'static str {
         "message_bytes" => "; allow more by --message-bytes",
         "message_budget" => "; allow more by --message-budget",
         _ => "",
-    } else if words.contains("HTTP status 401") && !cfg!(feature = "oauth") {
-        Some(
-            "it demands authorization: give a token by --header 'Authorization: Bearer …', or install the program with `--features \
-             oauth`, which signs in",
-        )
     }
 }
 

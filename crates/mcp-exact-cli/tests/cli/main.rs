@@ -26,6 +26,8 @@ mod exactness;
 mod failed_starts;
 mod jsonl;
 mod messages;
+#[cfg(feature = "client")]
+mod new;
 #[cfg(feature = "oauth")]
 mod oauth;
 #[cfg(feature = "client")]

@@ -136,6 +136,27 @@ fn write_files(folder: &Path) {
     ] {
         fs::write(folder.join(name), text).expect("a file");
     }
+    write_package(folder);
+}
+
+/// Files of a package of which a bundle is made, with the server as its program.
+fn write_package(folder: &Path) {
+    let manifest = format!(
+        r#"{{"manifest_version":"0.3","name":"{HOSTILE}","description":"{HOSTILE}","author":{{"name":"{HOSTILE}"}},"server":{{"type":"binary","mcp_config":{{"args":["${{user_config.{HOSTILE}}}"]}}}},"user_config":{{"{HOSTILE}":{{"default":"{HOSTILE}"}}}}}}"#
+    );
+    let registry = format!(r#"{{"name":"{HOSTILE}","packages":["{HOSTILE}"]}}"#);
+    let program = format!("#!/bin/sh\n{}", SERVER.replace("$H", HOSTILE));
+    let cargo = "[package]\nname = \"p\"\nversion = \"0.1.0\"\n[workspace]\n".to_owned();
+    fs::create_dir_all(folder.join("package/src")).expect("a folder");
+    for (name, text) in [
+        ("package/Cargo.toml", &cargo),
+        ("package/src/main.rs", &String::new()),
+        ("package/manifest.json", &manifest),
+        ("package/server.json", &registry),
+        ("server.sh", &program),
+    ] {
+        fs::write(folder.join(name), text).expect("a file");
+    }
 }
 
 /// Commands, by the kind of server that they are in front of.
@@ -244,6 +265,10 @@ const OTHERS: &[&[&str]] = &[
         "--",
         "x",
     ],
+    &["new", "\u{1b}[2J\nFORGED"],
+    &["new", "x", "--path", "\u{1b}[2J\nFORGED"],
+    &["bundle", "--path", "package", "--binary", "linux=server.sh"],
+    &["bundle", "--path", "\u{1b}[2J\nFORGED"],
     &["diff", "\u{1b}[2J\nFORGED", "2025-06-18"],
     &["revisions"],
 ];
