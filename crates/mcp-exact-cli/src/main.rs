@@ -199,10 +199,16 @@ fn command_line() -> clap::Command {
 
 /// Parses the command line; ends the program with its help, or with a message about wrong usage.
 fn parse_arguments() -> Arguments {
-    let parsed = command_line().try_get_matches_from(without_help_of_help(std::env::args_os()));
-    parsed
-        .and_then(|matches| Arguments::from_arg_matches(&matches))
-        .unwrap_or_else(|error| error.exit())
+    let words = without_help_of_help(std::env::args_os());
+    let mut command = command_line();
+    let parsed = command
+        .try_get_matches_from_mut(&words)
+        .and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (arguments, matches) = parsed.unwrap_or_else(|error| error.exit());
+    if let Some(note) = server_address::misplaced_option(&command, &matches, &words) {
+        print_to_stderr(&note);
+    }
+    arguments
 }
 
 /// Returns the words of a command line; of `help --help` without the option, which would be taken for the name of a command.
@@ -280,7 +286,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Time limit for printing an error message.
 const PRINT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Describes an error on one line, and lists the known names below an unknown one.
+/// Describes an error, and lists the known names below an unknown one; each line but the first is indented.
 fn describe(error: &anyhow::Error) -> Text {
     let words = format!("{error:#}");
     if let Some(UnknownName { known_names, .. }) = error.downcast_ref()
@@ -293,11 +299,7 @@ fn describe(error: &anyhow::Error) -> Text {
         let words = Untrusted(words).indented();
         return text!("{}:\n  {}", Untrusted(problem), words);
     }
-    if let Some((problem, lines)) = words.split_once("; its last words:\n") {
-        let lines = Untrusted(lines).indented();
-        return text!("{}; its last words:\n  {}", Untrusted(problem), lines);
-    }
-    text!("{}", Untrusted(&words))
+    text!("{}", Untrusted(&words).indented())
 }
 
 /// Prints an error message to standard error; failures to print are ignored. The program does not wait for a pipe that

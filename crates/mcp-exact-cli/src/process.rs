@@ -44,30 +44,54 @@ pub struct Named {
     pub folder: Option<PathBuf>,
 }
 
-/// The configured server that the command line names; its processes get the environment and the folder of its entry.
-static CONFIGURED: OnceLock<Named> = OnceLock::new();
+/// The server of the command line; its processes get the environment and the folder of its entry, and the variables of `--env`.
+static RESOLVED: OnceLock<Named> = OnceLock::new();
+
+/// What the command line gives in the place of what the entry of a configured server says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Variables, as `NAME=VALUE`.
+    pub env: &'a [String],
+    /// Headers, as `Name: value`.
+    #[cfg_attr(
+        not(feature = "client"),
+        expect(dead_code, reason = "there are no configured servers")
+    )]
+    pub headers: &'a [String],
+}
 
 /// Returns the server that the words of a command line specify, which may be the name of a configured one.
 ///
 /// # Errors
-/// Returns an error if the name is that of several servers, or their entry cannot be used.
-pub fn resolve(words: &[OsString]) -> anyhow::Result<Named> {
-    #[cfg(feature = "client")]
-    if let Some(named) = crate::servers::find::find(words)? {
-        return Ok(CONFIGURED.get_or_init(|| named).clone());
+/// Returns an error if the name is that of several servers, or their entry cannot be used, and if a variable is no assignment.
+pub fn resolve(words: &[OsString], given: Given<'_>) -> anyhow::Result<Named> {
+    let is_assignment =
+        |text: &&String| matches!(text.split_once('='), Some((name, _)) if !name.is_empty());
+    if let Some(wrong) = given.env.iter().find(|text| !is_assignment(text)) {
+        bail!("--env: `{wrong}` is no assignment; write --env NAME=VALUE");
     }
-    Ok(Named {
+    #[cfg(feature = "client")]
+    let found = crate::servers::find::find(words, given)?;
+    #[cfg(not(feature = "client"))]
+    let found = None;
+    let mut named: Named = found.unwrap_or_else(|| Named {
         words: words.to_vec(),
         ..Named::default()
-    })
+    });
+    named.env.extend_from_slice(given.env);
+    Ok(RESOLVED.get_or_init(|| named).clone())
 }
 
 /// Returns the command of a server that the words of a command line specify.
 ///
 /// # Errors
 /// Returns an error if the words name a configured server at a URL.
-pub fn command(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
-    let named = resolve(words)?;
+pub fn command(words: &[OsString], env: &[String]) -> anyhow::Result<Vec<OsString>> {
+    let given = Given {
+        env,
+        ..Given::default()
+    };
+    let named = resolve(words, given)?;
     if let (Some(word), Some(url)) = (words.first(), named.words.first())
         && word != url
         && url.to_string_lossy().contains("://")
@@ -117,9 +141,9 @@ impl RunningServer {
         stderr: ServerStderr,
     ) -> anyhow::Result<(Arc<Self>, ChildStdout)> {
         let (program, arguments) = command.split_first().context("there is no command")?;
-        server_address::refuse_option(program)?;
+        server_address::refuse_other_word(program)?;
         let mut command = Command::new(program);
-        if let Some(Named { env, folder, .. }) = CONFIGURED.get() {
+        if let Some(Named { env, folder, .. }) = RESOLVED.get() {
             command.envs(env.iter().filter_map(|variable| variable.split_once('=')));
             if let Some(folder) = folder {
                 command.current_dir(folder);

@@ -58,6 +58,9 @@ pub struct Arguments {
     /// Exit with code 1 if a message has a violation.
     #[arg(long)]
     fail: bool,
+    /// Set a variable in the environment of the server's process.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     /// The command of the server, with its arguments.
     #[arg(
         value_name = "COMMAND",
@@ -124,7 +127,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     interrupt::end_processes_on_signals()?;
     let (server, output) = RunningServer::start(
-        &process::command(&arguments.command)?,
+        &process::command(&arguments.command, &arguments.env)?,
         ServerStderr::Inherited,
     )?;
     let input = ServerInput(Arc::clone(&server));

@@ -21,7 +21,7 @@ use crate::output::{Painter, Style, is_standard_stream};
 use crate::process::{self, Process, ServerOutput, ServerStderr};
 use crate::recording::Entry;
 use crate::terminal::stdout;
-use crate::text::{Untrusted, text};
+use crate::text::{Untrusted, count, text};
 use crate::value::Value;
 
 /// The arguments of `mcp-exact replay`.
@@ -51,6 +51,9 @@ pub struct Arguments {
     /// Answer a client from the recording, instead of comparing a server with it.
     #[arg(long, conflicts_with_all = ["timeout", "command"])]
     serve: bool,
+    /// Set a variable in the environment of the server's process.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     /// The command of the server, with its arguments.
     #[arg(value_name = "COMMAND", required_unless_present = "serve", last = true)]
     command: Vec<OsString>,
@@ -73,7 +76,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut senders = Conversation::new(None, options);
     let mut player = Player {
         server: Process::start(
-            &process::command(&arguments.command)?,
+            &process::command(&arguments.command, &arguments.env)?,
             ServerStderr::Inherited,
         )?,
         conversation: Conversation::new(None, options),
@@ -100,10 +103,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     } = player;
     server.end(Duration::from_secs(5));
     stdout().line(&text!(
-        "{} responses compared, {} different, {} messages with findings",
-        compared,
+        "{} compared, {} different, {} with findings",
+        count(compared, "response"),
         differing_responses,
-        violating_messages
+        count(violating_messages, "message")
     ))?;
     Ok(match differing_responses + violating_messages {
         0 => Outcome::Valid,

@@ -34,6 +34,14 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Returns true if revisions of a lifecycle have the rule.
+    pub fn is_of(&self, lifecycle: Lifecycle) -> bool {
+        match lifecycle {
+            Lifecycle::Initialize => !self.page.is_empty(),
+            Lifecycle::Discover => !self.discover_page.is_empty(),
+        }
+    }
+
     /// Returns the URL of the page that states the rule, in the revision `spec`.
     pub fn url(&self, spec: &RevisionSpec) -> String {
         let page = match spec.lifecycle() {
@@ -74,6 +82,8 @@ rules! {
         "All messages between MCP clients and servers MUST follow the JSON-RPC 2.0 specification."
     RESPONSE_ID "RPC.response-id-matches" Must "basic" "basic"
         "Result responses MUST include the same ID as the request they correspond to."
+    ANSWERED "RPC.request-answered" Must "basic" "basic"
+        "When a rpc call is made, the Server MUST reply with a Response, except for in the case of Notifications. (JSON-RPC 2.0, section 5)"
     NO_REPLY "RPC.no-reply-to-notification" Must "basic" "basic"
         "The receiver MUST NOT send a response."
     ID_UNIQUE "RPC.id-unique" Must "basic" ""
@@ -142,6 +152,8 @@ rules! {
         "Servers that declare the prompts capability MUST respond to prompts/list requests"
     PORTABLE_SCHEMA "HOST.portable-schema" Note "server/tools" "server/tools"
         "Hosts give schemas of tools to models of several vendors, and widely used ones refuse some shapes, or a whole server because of them."
+    PROBE_ENDS "HOST.probe-ends-server" Note "basic/lifecycle" "basic/transports/stdio"
+        "Clients of 2026-07-28 begin with server/discover. They have to start a server again that exits because of it, and older revisions do not demand that it is answered."
     TOOL_OUTPUT "TOOL.output-matches-schema" Must "server/tools" "server/tools"
         "Servers MUST provide structured results that conform to this schema."
     TOOL_NAMES "TOOL.names-unique" Should "server/tools" "server/tools"
@@ -192,12 +204,35 @@ rules! {
         "it MUST respond with 400 Bad Request and an UnsupportedProtocolVersionError listing its supported versions."
 }
 
+/// Rules that every message of a server is checked by, as far as the revision has them.
+pub static OF_ALL_MESSAGES: [&Rule; 19] = [
+    &SCHEMA,
+    &VERSION,
+    &RESPONSE_ID,
+    &ANSWERED,
+    &ID_UNIQUE,
+    &ID_IN_FLIGHT,
+    &FORBIDDEN_CODES,
+    &RETIRED_CODES,
+    &NO_SERVER_REQUESTS,
+    &NEGOTIATED,
+    &SERVER_WAITS,
+    &CANCEL_OWN,
+    &CANCEL_LISTEN,
+    &LOG_CAPABILITY,
+    &LOG_SILENT,
+    &INPUT_METHODS,
+    &INPUT_DECLARED,
+    &NO_REPLY,
+    &SUBSCRIPTION_ACK,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Ids of rules of JSON-RPC itself, which `docs/requirements.toml` does not contain.
-    const RULES_OF_JSON_RPC: [&str; 1] = ["RPC.method-not-found"];
+    const RULES_OF_JSON_RPC: [&str; 2] = ["RPC.method-not-found", "RPC.request-answered"];
 
     /// The id of every MUST rule is the id of a requirement in `docs/requirements.toml`.
     #[test]

@@ -4,6 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::bail;
+use clap::{ArgMatches, Command};
+
+use crate::text::{Text, Untrusted, text};
 
 /// Returns the URL of the server, or `None` if the arguments are a command that starts the server.
 ///
@@ -16,7 +19,7 @@ pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
         bail!("there is no server; name its URL, or the command that starts it");
     };
     let text = first.to_str().unwrap_or_default();
-    refuse_option(first)?;
+    refuse_other_word(first)?;
     let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
         if further.is_empty() && !Path::new(first).exists() {
@@ -31,19 +34,70 @@ pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
     Ok(Some(text))
 }
 
-/// Returns an error if what has to be a command is an option, which this command of the program does not have.
-pub fn refuse_option(word: &OsStr) -> anyhow::Result<()> {
+/// Returns true if a word is an assignment `NAME=VALUE`, and no program.
+pub fn is_assignment(word: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.chars().all(is_letter)
+        && !Path::new(word).exists()
+}
+
+/// Returns a note about an option of the program that stands after the command, so that the server gets it; `None` if there is none,
+/// or if `--` before the command says that what follows is the server's. `arguments` is the whole command line.
+pub fn misplaced_option(
+    command: &Command,
+    matches: &ArgMatches,
+    arguments: &[OsString],
+) -> Option<Text> {
+    if let Some((name, inner)) = matches.subcommand() {
+        return misplaced_option(command.find_subcommand(name)?, inner, arguments);
+    }
+    let mut positionals = command.get_positionals();
+    let server = positionals.find(|argument| argument.is_trailing_var_arg_set())?;
+    let words = matches.try_get_many::<OsString>(server.get_id().as_str());
+    let words: Vec<&OsString> = words.ok()??.collect();
+    let before = arguments.len().checked_sub(words.len() + 1)?;
+    if arguments[before] == "--" {
+        return None;
+    }
+    let is_known = |name: &&str| {
+        let mut options = command.get_arguments();
+        options.any(|option| option.get_long() == Some(name))
+    };
+    let rest = words.iter().skip(1).take_while(|word| **word != "--");
+    let mut names = rest.filter_map(|word| {
+        let name = word.to_str()?.strip_prefix("--")?;
+        Some(name.split_once('=').map_or(name, |(name, _)| name))
+    });
+    let name = names.find(is_known)?;
+    Some(text!(
+        "note: `--{}` stands after the command, so that it is an option of the server; those of `{}` stand before the command, and \
+         `--` between them says that the rest is the server's",
+        Untrusted(name),
+        Untrusted(command.get_name())
+    ))
+}
+
+/// Returns an error if what has to be a command is an option, which this command of the program does not have, or an assignment.
+pub fn refuse_other_word(word: &OsStr) -> anyhow::Result<()> {
     let word = word.to_string_lossy();
     if word.len() > 1 && word.starts_with('-') {
         bail!(
             "`{word}` is no option here; --help lists those there are, and the command or URL of the server comes after them"
         );
     }
+    if is_assignment(&word) {
+        bail!(
+            "`{word}` is no command; give the server a variable by --env {word}, and write its command after the options"
+        );
+    }
     Ok(())
 }
 
 /// Returns an error that says what to write instead of a word that cannot be a command.
-fn refuse_mistake(word: &str) -> anyhow::Result<()> {
+pub fn refuse_mistake(word: &str) -> anyhow::Result<()> {
     let (authority, _) = word.split_once('/').unwrap_or((word, ""));
     if let Some((host, port)) = authority.rsplit_once(':') {
         let is_host = !host.is_empty() && host.chars().all(|letter| !letter.is_whitespace());
@@ -95,6 +149,44 @@ mod tests {
         assert!(parse_url(&[]).is_err());
     }
 
+    /// Options of the program after the command are noted, unless `--` says that they are the server's.
+    #[test]
+    fn misplaced_options_are_noted() {
+        let command = Command::new("mcp-exact").subcommand(
+            Command::new("doctor")
+                .arg(clap::Arg::new("junit").long("junit"))
+                .arg(
+                    clap::Arg::new("server")
+                        .value_parser(clap::value_parser!(OsString))
+                        .num_args(1..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true),
+                ),
+        );
+        let note = |words: &[&str]| {
+            let arguments = server(&[&["mcp-exact", "doctor"][..], words].concat());
+            let matches = command.clone().try_get_matches_from(&arguments);
+            misplaced_option(&command, &matches.expect("arguments"), &arguments)
+        };
+        for words in [
+            &["node", "s.js", "--junit", "x"][..],
+            &["node", "--junit=x"],
+            &["--junit", "a", "node", "--junit"],
+        ] {
+            let note = note(words).map(|note| note.to_string());
+            let note = note.unwrap_or_else(|| panic!("{words:?}"));
+            assert!(note.starts_with("note: `--junit` stands after"), "{note}");
+            assert!(note.contains("those of `doctor`"), "{note}");
+        }
+        for words in [
+            &["--", "node", "--junit", "x"][..],
+            &["--junit", "x", "node", "--other"],
+            &["npx", "x", "--", "--junit"],
+        ] {
+            assert_eq!(note(words), None, "{words:?}");
+        }
+    }
+
     /// What is neither a URL nor a command is refused with what to write instead.
     #[test]
     fn mistakes_are_named() {
@@ -120,6 +212,10 @@ mod tests {
                 "and the command or URL of the server comes after them",
             ),
             (
+                "KEY=a b",
+                "give the server a variable by --env KEY=a b, and write its command after the options",
+            ),
+            (
                 "node server.js",
                 "without quotes around them: node server.js",
             ),
@@ -127,7 +223,13 @@ mod tests {
             let error = parse_url(&server(&[word])).expect_err(word);
             assert!(error.to_string().ends_with(expected), "{error}");
         }
-        for command in [&["node"][..], &["./a:b"], &["npx", "a:1"], &["C:\\a"]] {
+        for command in [
+            &["node"][..],
+            &["./a:b"],
+            &["npx", "a:1"],
+            &["C:\\a"],
+            &["./a=b"],
+        ] {
             assert_eq!(
                 parse_url(&server(command)).expect("a command"),
                 None,

@@ -130,6 +130,12 @@ macro_rules! text {
 }
 pub(crate) use text;
 
+/// Returns a number with the noun that it counts.
+pub fn count(number: usize, noun: &'static str) -> Text {
+    let plural = if number == 1 { "" } else { "s" };
+    text!("{} {}{}", number, noun, plural)
+}
+
 /// Returns true for characters that change a terminal, that change the direction of text (Unicode, UAX 9), or that separate
 /// lines (UAX 14).
 fn is_hidden(letter: char) -> bool {

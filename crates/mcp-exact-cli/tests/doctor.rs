@@ -3,6 +3,8 @@
 //! Each fault is reported under the id of its rule, and the server without a fault has no findings, over stdio and
 //! HTTP.
 
+#[path = "doctor/forms.rs"]
+mod forms;
 #[path = "doctor/server.rs"]
 mod server;
 
@@ -28,6 +30,15 @@ const FAULTS: &[(&str, &str, &str)] = &[
         "2025-11-25",
     ),
     ("prints-to-stdout", "STD.stdout-clean", "2025-11-25"),
+    ("exits-in-call", "RPC.request-answered", "2025-11-25"),
+    ("exits-in-call", "RPC.request-answered", "2026-07-28"),
+    ("silent-in-call", "RPC.request-answered", "2025-11-25"),
+    (
+        "exits-on-unknown-offer",
+        "RPC.request-answered",
+        "2025-11-25",
+    ),
+    ("prints-in-call", "STD.stdout-clean", "2025-11-25"),
     ("pretty-prints", "STD.no-newline", "2025-11-25"),
     (
         "result-for-unknown-method",
@@ -120,7 +131,7 @@ const THREAD_COUNT: usize = 12;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, flag, transport, fault] = arguments.as_slice()
+    if let [_, flag, transport, fault, ..] = arguments.as_slice()
         && flag == "--serve"
     {
         return server::serve(transport, fault);
@@ -134,9 +145,26 @@ fn main() {
         }),
         Trial::test("stdio::list-of-types is noted", check_note),
         Trial::test("stdio::newest revisions decide", check_newest_revisions),
+        Trial::test("stdio::the end of a server is found", forms::check_end),
+        Trial::test(
+            "stdio::an end by the first question is noted",
+            forms::check_probe,
+        ),
+        Trial::test("stdio::calls are named", forms::check_calls),
+        Trial::test("stdio::junit has a test case for each rule", || {
+            forms::check_junit("stdio", FAULTS)
+        }),
+        Trial::test(
+            "stdio::junit and annotations of a failure",
+            forms::check_failure,
+        ),
+        Trial::test(
+            "stdio::options after the command are noted",
+            forms::check_misplaced,
+        ),
     ];
     trials.extend(FAULTS.iter().map(|(fault, rule, revision)| {
-        Trial::test(format!("stdio::{fault}"), move || {
+        Trial::test(format!("stdio::{fault} in {revision}"), move || {
             check_planted_fault("stdio", fault, rule, revision)
         })
     }));
@@ -148,6 +176,10 @@ fn main() {
         trials.push(Trial::test("sse::nothing_is_found_without_a_fault", || {
             check_faultless_server("sse")
         }));
+        trials.push(Trial::test(
+            "http::junit has a test case for each rule",
+            || forms::check_junit("http", HTTP_FAULTS),
+        ));
         trials.extend(SSE_FAULTS.iter().map(|fault| {
             let planted = FAULTS.iter().find(|(name, ..)| name == fault);
             let (fault, rule, revision) = planted.expect("a fault over stdio");

@@ -12,7 +12,7 @@ use crate::output::{Painter, Style};
 use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::terminal::stdout;
-use crate::text::{Text, Untrusted, text};
+use crate::text::{Text, Untrusted, count, text};
 use crate::{Outcome, print_error};
 
 /// Output line of `--json` for a message with a violation.
@@ -129,19 +129,16 @@ fn check_file(
         let revision = conversation.negotiated().or(first_revision);
         let is_unknown = revision.is_none();
         let revision = revision.unwrap_or("revision unknown");
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
         let mut summary = text!(
-            "{}: {} message{}, {} with findings, {}",
+            "{}: {}, {} with findings, {}",
             Untrusted(&name),
-            messages,
-            plural(messages),
+            count(messages, "message"),
             wrong,
             revision
         );
         let waiting: usize = waiting.iter().sum();
         if waiting > 0 {
-            let plural = plural(waiting);
-            summary.push(&text!(", {} request{} without response", waiting, plural));
+            summary.push(&text!(", {} without response", count(waiting, "request")));
         }
         if is_unknown {
             summary.push(

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         client.close();
         for (method, reason) in &description.failed {
             let word = Painter::stderr().paint(Style::Red, "not shown");
-            let reason = Untrusted(reason);
+            let reason = Untrusted(reason).indented();
             print_to_stderr(&text!("{}: `{}` failed: {}", word, *method, reason));
         }
         if arguments.json {

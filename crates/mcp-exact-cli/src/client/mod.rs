@@ -40,10 +40,10 @@ use mcp_exact::{
 use self::memory::FileMemory;
 #[cfg(feature = "bridge")]
 use self::memory::RememberedUpstream;
-use self::tap::{OpenConnections, SentLists};
+use self::tap::{OpenConnections, OtherOutput, SentLists};
 use crate::interrupt::{self, Interrupted};
 use crate::output::{Painter, Style};
-use crate::process::Named;
+use crate::process::{Given, Named};
 use crate::proxy;
 use crate::registry::Registry;
 use crate::server_address;
@@ -115,6 +115,8 @@ pub struct Settings {
     connections: OpenConnections,
     #[arg(skip)]
     sent_lists: SentLists,
+    #[arg(skip)]
+    other_output: OtherOutput,
 }
 
 /// Commands of servers that were started.
@@ -192,6 +194,9 @@ pub fn run_with_server<T>(
         tokio::join!(settings.started.ended(), async {
             let _ = tokio::time::timeout(END_TIMEOUT, connections).await;
         });
+        if ended.is_ok() {
+            settings.other_output.print();
+        }
         ended
     })
 }
@@ -210,7 +215,7 @@ impl Settings {
     /// input to sign in.
     #[cfg(feature = "bridge")]
     pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
-        if let Some(named) = find(server)? {
+        if let Some(named) = find(server, self.given())? {
             return self.with(&named).target(&named.words, has_input);
         }
         self.target(server, has_input)
@@ -221,8 +226,22 @@ impl Settings {
     fn target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
         Ok(match server_address::parse_url(server)? {
             Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
-            None => Target::Command(Box::new(self.server_command(server)?)),
+            None => {
+                let mut command = self.server_command(server)?;
+                if self.trace {
+                    command = self.observed(command);
+                }
+                Target::Command(Box::new(command))
+            }
         })
+    }
+
+    /// Returns what the command line gives in the place of what the entry of a configured server says.
+    fn given(&self) -> Given<'_> {
+        Given {
+            env: &self.env,
+            headers: &self.header,
+        }
     }
 
     /// Returns the settings for a configured server; options of the command line come before what its entry says.
@@ -273,7 +292,7 @@ impl Settings {
 
     /// Starts to build a connection to a server. Commands can add handlers before they await the connection.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
-        if let Some(named) = find(server)? {
+        if let Some(named) = find(server, self.given())? {
             return self.with(&named).connect_to(&named.words);
         }
         self.connect_to(server)
@@ -285,7 +304,7 @@ impl Settings {
         self.check_options(url.is_some())?;
         let connect = match url {
             Some(url) => self.connect_http(url)?,
-            None => Client::spawn(self.server_command(server)?),
+            None => Client::spawn(self.observed(self.server_command(server)?)),
         };
         let connect = connect
             .negotiation_memory(self.memory(server))
@@ -431,7 +450,7 @@ impl Settings {
         )
     }
 
-    /// Returns the command that starts the server; with `--trace`, its messages are printed.
+    /// Returns the command that starts the server.
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         #[cfg(feature = "oauth")]
         if let Some(option) = self.certificates.first_option() {
@@ -439,21 +458,6 @@ impl Settings {
         }
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = ServerCommand::new(program).args(arguments);
-        if self.trace || self.sent_lists.is_kept() {
-            let (lists, is_tracing) = (self.sent_lists.clone(), self.trace);
-            command = command.observe(move || {
-                let mut print = is_tracing.then(proxy::trace_observer);
-                let lists = lists.clone();
-                move |sender, message: &[u8]| {
-                    if sender == Side::Server {
-                        lists.observe(message);
-                    }
-                    if let Some(print) = &mut print {
-                        print(sender, message);
-                    }
-                }
-            });
-        }
         for variable in &self.env {
             let (name, value) = parse_assignment(variable)?;
             command = command.env(name, value);
@@ -469,6 +473,25 @@ impl Settings {
         }
         self.started.add(&command);
         Ok(command)
+    }
+
+    /// Returns the command with an observer of its messages, which prints them with `--trace`.
+    fn observed(&self, command: ServerCommand) -> ServerCommand {
+        let (lists, is_tracing) = (self.sent_lists.clone(), self.trace);
+        let other_output = self.other_output.clone();
+        command.observe(move || {
+            let mut print = is_tracing.then(proxy::trace_observer);
+            let (lists, other_output) = (lists.clone(), other_output.clone());
+            move |sender, message: &[u8]| {
+                if sender == Side::Server {
+                    lists.observe(message);
+                    other_output.observe(message);
+                }
+                if let Some(print) = &mut print {
+                    print(sender, message);
+                }
+            }
+        })
     }
 }
 

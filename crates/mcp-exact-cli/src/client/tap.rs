@@ -1,11 +1,18 @@
-//! What a connection has shown of the server besides the client's own view: the entries of lists as they were sent, and the end of
-//! its HTTP requests.
+//! What a connection has shown of the server besides the client's own view: the entries of lists as they were sent, what is no
+//! message, and the end of its HTTP requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+
+use crate::output::{Painter, Style};
+use crate::terminal::print_to_stderr;
+use crate::text::{Untrusted, count, text};
+
+/// Maximum number of characters that are shown of a line.
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// Members of results that are lists.
 const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
@@ -28,6 +35,7 @@ impl SentLists {
     }
 
     /// Returns true if entries are kept.
+    #[cfg(feature = "http")]
     pub fn is_kept(&self) -> bool {
         self.lock().is_some()
     }
@@ -74,6 +82,48 @@ impl SentLists {
     }
 }
 
+/// Lines on the standard output of a server that are no messages.
+#[derive(Debug, Clone, Default)]
+pub struct OtherOutput(Arc<Mutex<OtherLines>>);
+
+#[derive(Debug, Default)]
+struct OtherLines {
+    count: usize,
+    /// The first of them.
+    first: String,
+}
+
+impl OtherOutput {
+    /// Looks at a line of the server.
+    pub fn observe(&self, line: &[u8]) {
+        let line = line.trim_ascii();
+        // A line that begins as an object is a message, well-formed or not, and a batch is a list.
+        let is_list = || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(line).is_ok();
+        if line.is_empty() || line.starts_with(b"{") || (line.starts_with(b"[") && is_list()) {
+            return;
+        }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.count += 1;
+        if lines.count == 1 {
+            lines.first = String::from_utf8_lossy(line).into_owned();
+        }
+    }
+
+    /// Prints a note about the lines, if there are any.
+    pub fn print(&self) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.count > 0 {
+            print_to_stderr(&text!(
+                "{}: the server's standard output has {} besides its messages, where some clients end the connection: `{}`; run \
+                 `mcp-exact doctor`",
+                Painter::stderr().paint(Style::Yellow, "note"),
+                count(lines.count, "line"),
+                Untrusted(&lines.first).cut(MAX_SHOWN_CHARS)
+            ));
+        }
+    }
+}
+
 /// Connections over HTTP that have not ended.
 #[derive(Debug, Clone, Default)]
 pub struct OpenConnections(Arc<Mutex<Vec<mpsc::Receiver<()>>>>);
@@ -111,6 +161,26 @@ impl OpenConnections {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// Lines that are no messages are counted, and the first is kept.
+    #[test]
+    fn other_lines_are_counted() {
+        let other = OtherOutput::default();
+        for line in [
+            "{\"a\":1}\r",
+            "{ cut",
+            "[{}]",
+            " \n",
+            "",
+            "[INFO] up",
+            "5",
+            "ready",
+        ] {
+            other.observe(line.as_bytes());
+        }
+        let lines = other.0.lock().expect("lines");
+        assert_eq!((lines.count, lines.first.as_str()), (3, "[INFO] up"));
+    }
 
     /// Members that the newest revision does not have are added; those that this program has read stay.
     #[test]

@@ -10,6 +10,7 @@ use mcp_exact_wire::JsonObject;
 use serde_json::{Value, json};
 
 use super::session::{Answer, Session, client_info};
+use super::stateless::{check_missing_metadata, check_subscriptions, check_unsupported_revision};
 use crate::rules::{self, Rule};
 
 /// Identifier of a revision that no server supports.
@@ -20,12 +21,12 @@ const MAX_PAGES: usize = 20;
 /// request of the user.
 const MAX_SAMPLES: usize = 3;
 /// Duration for which the doctor waits for messages that no request has caused.
-const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
+pub const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
 
 /// JSON-RPC error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC error code of invalid params.
-const INVALID_PARAMS: i64 = -32602;
+pub const INVALID_PARAMS: i64 = -32602;
 
 /// Tool call that the doctor makes.
 #[derive(Debug, Clone)]
@@ -43,12 +44,13 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
         "capabilities": {},
         "clientInfo": client_info(),
     });
-    session.request_unmodified("initialize", params)
+    session.ask_unmodified("initialize", params)
 }
 
 /// Completes the handshake, and checks all rules of a revision with `initialize`; `result` is the result of
 /// `initialize`.
 pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    session.examine_messages();
     session.notify("notifications/initialized", json!({}));
     check_initialized(session);
     check_ping(session);
@@ -66,6 +68,7 @@ pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCal
 
 /// Checks all rules of a revision without a handshake; `result` is the result of `server/discover`.
 pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    session.examine_messages();
     check_unknown_messages(session);
     check_unsupported_revision(session);
     check_missing_metadata(session);
@@ -91,7 +94,8 @@ fn check_initialized(session: &mut Session<'_>) {
 
 /// Checks that `ping` is answered with an empty result.
 fn check_ping(session: &mut Session<'_>) {
-    match session.request("ping", json!({})) {
+    session.examine(&[&rules::PING]);
+    match session.ask("ping", json!({})) {
         Answer::Result(result) => {
             let names = result
                 .as_object()
@@ -112,7 +116,8 @@ fn check_ping(session: &mut Session<'_>) {
 
 /// Checks the response to an unknown method, and that notifications that the server may ignore have no response.
 fn check_unknown_messages(session: &mut Session<'_>) {
-    match session.request("mcp-exact/no-such-method", json!({})) {
+    session.examine(&[&rules::METHOD_CODE, &rules::UNKNOWN_METHOD]);
+    match session.ask("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
         Answer::Error(code, _) => {
             let message = format!("an unknown method was answered with {code} instead of -32601");
@@ -180,6 +185,7 @@ const LISTS: [(&str, &str, &str, &Rule); 4] = [
 fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
     for (capability, method, member, rule) in LISTS {
         let is_declared = capabilities.get(capability).is_some();
+        session.examine(&[rule]);
         let Some(items) = fetch_list(session, method, member, is_declared) else {
             continue;
         };
@@ -212,27 +218,33 @@ fn fetch_list(
 ) -> Option<Vec<Value>> {
     let mut items = Vec::new();
     let (mut scopes, mut cursors) = (HashSet::new(), HashSet::new());
+    let rule = match member {
+        "tools" => Some(&rules::TOOLS_ANSWERED),
+        "resources" => Some(&rules::RESOURCES_ANSWERED),
+        "prompts" => Some(&rules::PROMPTS_ANSWERED),
+        // A server may have resources and no templates.
+        _ => None,
+    };
+    let rule = rule.filter(|_| session.is_stateless && is_declared);
+    session.examine(&[&rules::CURSOR_ADVANCES]);
+    session.examine(rule.as_slice());
+    if session.is_stateless {
+        session.examine(&[&rules::CACHE_SCOPE]);
+    }
     let mut params = json!({});
     for page in 0..MAX_PAGES {
-        let answer = session.request(method, params.clone());
+        let answer = session.ask(method, params.clone());
         let result = match answer {
             Answer::Result(result) => result,
             answer => {
-                let rule = match member {
-                    "tools" => Some(&rules::TOOLS_ANSWERED),
-                    "resources" => Some(&rules::RESOURCES_ANSWERED),
-                    "prompts" => Some(&rules::PROMPTS_ANSWERED),
-                    // A server may have resources and no templates.
-                    _ => None,
-                };
                 // An error is an answer, as that of a server whose backend is away, unless it says that there is no such method.
                 let is_answered =
                     matches!(&answer, Answer::Error(code, _) if *code != METHOD_NOT_FOUND);
-                if let Some(rule) = rule
-                    .filter(|_| session.is_stateless && is_declared && page == 0 && !is_answered)
-                {
+                if let Some(rule) = rule.filter(|_| page == 0 && !is_answered) {
                     let message = format!("{method} was answered with {}", answer.to_line());
                     session.report_breach(rule, message);
+                } else if answer.is_silence() {
+                    session.report_unanswered(method, &answer);
                 }
                 return (page > 0).then_some(items);
             }
@@ -268,6 +280,8 @@ fn fetch_list(
 
 /// Checks the listed tools; calls the tools that the user has requested, and harmless tools.
 fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
+    session.add_tools(tools);
+    session.examine(&[&rules::PORTABLE_SCHEMA, &rules::TOOL_NAMES, &rules::CURSOR]);
     let mut names = HashSet::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap_or_default();
@@ -291,7 +305,9 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
             session.report_breach(&rules::CURSOR, message);
         }
     }
-    let told = calls.iter().cloned();
+    // A call of a tool that no revision lists is refused at the end.
+    let told = calls.iter().filter(|call| names.contains(&*call.name));
+    let told = told.cloned();
     let harmless = tools
         .iter()
         .filter(|tool| is_harmless(tool))
@@ -320,6 +336,13 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
         "arguments": call.arguments,
         "_meta": {"progressToken": format!("doctor-{}", call.name)},
     });
+    session.add_call(&call.name);
+    session.examine(&[
+        &rules::TOOL_OUTPUT,
+        &rules::PROGRESS_TOKEN,
+        &rules::PROGRESS_INCREASES,
+        &rules::PROGRESS_STOPS,
+    ]);
     let Some(result) = session.request("tools/call", params).result() else {
         return;
     };
@@ -338,6 +361,11 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
 fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     for resource in resources.iter().take(MAX_SAMPLES) {
         session.request("resources/read", json!({"uri": resource["uri"]}));
+    }
+    if session.is_stateless {
+        session.examine(&[&rules::RESOURCE_NOT_FOUND, &rules::RESOURCE_NOT_EMPTY]);
+    } else {
+        session.examine(&[&rules::RESOURCE_ERROR]);
     }
     let unknown = json!({"uri": "mcp-exact://no-such-resource"});
     let answer = session.request("resources/read", unknown);
@@ -372,6 +400,7 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     for prompt in prompts.iter().filter(needs_nothing).take(MAX_SAMPLES) {
         session.request("prompts/get", json!({"name": prompt["name"]}));
     }
+    session.examine(&[&rules::PROMPT_ERROR]);
     match session.request("prompts/get", json!({"name": "mcp-exact-no-such-prompt"})) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
@@ -384,6 +413,7 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
 /// Checks the responses to `logging/setLevel` with a valid and an invalid level.
 fn check_log_levels(session: &mut Session<'_>) {
     session.request("logging/setLevel", json!({"level": "warning"}));
+    session.examine(&[&rules::LOG_LEVEL]);
     match session.request("logging/setLevel", json!({"level": "verbose"})) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
@@ -397,12 +427,19 @@ fn check_log_levels(session: &mut Session<'_>) {
 fn check_batch(session: &mut Session<'_>) {
     session.check();
     let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    session.examine(&[&rules::BATCH]);
     let mut waiting: HashSet<&str> = HashSet::from(["batch-1", "batch-2"]);
     session.send(&json!([ping("batch-1"), ping("batch-2")]));
     let limit = session.limit().min(Duration::from_secs(5));
     while !waiting.is_empty() {
-        let Ok(message) = session.receive(limit) else {
-            break;
+        let message = match session.receive(limit) {
+            Ok(message) => message,
+            Err(answer) => {
+                if answer == Answer::End && session.channel.is_ordered() {
+                    session.report_end("a batch of two pings");
+                }
+                break;
+            }
         };
         let messages = match &message {
             Value::Array(items) => items.as_slice(),
@@ -429,71 +466,4 @@ fn check_batch(session: &mut Session<'_>) {
         );
         session.report_breach(&rules::BATCH, message);
     }
-}
-
-/// Checks that a request of an unknown revision is answered with the error -32022, which lists the supported revisions.
-fn check_unsupported_revision(session: &mut Session<'_>) {
-    let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
-    let answer = session.request("tools/list", params);
-    let lists = |error: &Value| {
-        error["data"]["supported"]
-            .as_array()
-            .is_some_and(|list| !list.is_empty())
-    };
-    match &answer {
-        Answer::Error(-32022, error) if lists(error) => {}
-        Answer::Error(-32022, _) => {
-            let message = "the error -32022 does not list the supported versions";
-            session.report_breach(&rules::UNSUPPORTED, message);
-        }
-        Answer::End => {}
-        answer => {
-            let message = format!("a request of {UNKNOWN_REVISION} gave {}", answer.to_line());
-            session.report_breach(&rules::UNSUPPORTED, message);
-        }
-    }
-}
-
-/// Checks that a request without the client capabilities in `_meta` is answered with the error -32602.
-fn check_missing_metadata(session: &mut Session<'_>) {
-    let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
-    match session.request_unmodified("tools/list", params) {
-        Answer::Error(INVALID_PARAMS, _) | Answer::End => {}
-        answer => {
-            let message = format!(
-                "a request without clientCapabilities gave {}",
-                answer.to_line()
-            );
-            session.report_breach(&rules::META_REQUIRED, message);
-        }
-    }
-}
-
-/// Subscribes to all list changes, receives messages for a limited time, and cancels the subscription.
-fn check_subscriptions(session: &mut Session<'_>) {
-    if !session.channel.is_ordered() {
-        return;
-    }
-    session.check();
-    let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true}});
-    let params = session.params(filter);
-    let message = json!({"jsonrpc": "2.0", "id": "doctor-listen", "method": "subscriptions/listen", "params": params});
-    if !session.send(&message) {
-        return;
-    }
-    // The conversation reports messages before the acknowledgement.
-    let mut limit = session.limit();
-    while let Ok(message) = session.receive(limit) {
-        let method = message["method"].as_str();
-        if method == Some("notifications/subscriptions/acknowledged")
-            || message["id"] == "doctor-listen"
-        {
-            limit = UNSOLICITED_WAIT;
-        }
-    }
-    session.notify(
-        "notifications/cancelled",
-        json!({"requestId": "doctor-listen"}),
-    );
-    session.listen(UNSOLICITED_WAIT);
 }

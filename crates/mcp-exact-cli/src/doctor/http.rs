@@ -447,6 +447,11 @@ impl Examination<'_> {
             .add(self.spec.id(), &breach, Evidence::default());
     }
 
+    /// Records that the server is examined by a rule.
+    fn examine(&mut self, rule: &'static Rule) {
+        self.report.examine(self.spec.id(), &[rule]);
+    }
+
     /// Posts a message and returns the response; returns the default value if there is no response.
     fn post(&mut self, headers: &[(&str, &str)], message: &Value) -> Exchange {
         self.report.checks += 1;
@@ -470,6 +475,7 @@ impl Examination<'_> {
 
     /// Checks that a message with the header `Origin` of a foreign site is refused.
     fn check_origin(&mut self, headers: &[(&str, &str)], message: &Value) {
+        self.examine(&rules::HTTP_ORIGIN);
         let mut all = headers.to_vec();
         all.push(("origin", "https://origin.invalid"));
         let exchange = self.post(&all, message);
@@ -484,6 +490,7 @@ impl Examination<'_> {
 
     /// Checks that the content type of a successful response is that of JSON or of an event stream.
     fn check_content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
+        self.examine(rule);
         let found = exchange.header("content-type").to_owned();
         let is_right = ["application/json", "text/event-stream"]
             .iter()
@@ -511,6 +518,9 @@ impl Examination<'_> {
         }
         self.check_content_type(&rules::HTTP_CONTENT_TYPE, &begun);
         let id = begun.headers.get(SESSION_ID).cloned();
+        if id.is_some() {
+            self.examine(&rules::SESSION_CHARS);
+        }
         if let Some(id) = &id
             && !id
                 .as_bytes()
@@ -542,6 +552,7 @@ impl Examination<'_> {
 
     /// Checks that a notification was answered with status 202 and without a body.
     fn check_accepted(&mut self, exchange: &Exchange) {
+        self.examine(&rules::HTTP_202);
         if exchange.is_success() && (exchange.status != 202 || exchange.body_bytes > 0) {
             let message = format!(
                 "a notification was answered with status {} and {} bytes",
@@ -567,6 +578,7 @@ impl Examination<'_> {
         let is_stream = exchange
             .header("content-type")
             .starts_with("text/event-stream");
+        self.examine(&rules::HTTP_GET);
         if !(exchange.status == 405 || exchange.is_success() && is_stream) {
             let message = format!(
                 "GET was answered with status {} and the content type {:?}",
@@ -579,6 +591,7 @@ impl Examination<'_> {
 
     /// Checks that a request with an unknown revision in `MCP-Protocol-Version` is answered with status 400.
     fn check_version_header(&mut self, session_id: Option<&str>) {
+        self.examine(&rules::HTTP_VERSION);
         let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
         let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
@@ -601,6 +614,7 @@ impl Examination<'_> {
         if !deleted.is_ok_and(|deleted| deleted.is_success()) {
             return;
         }
+        self.examine(&rules::SESSION_404);
         let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
         let exchange = self.post(headers, &ping);
         if exchange.status != 404 && exchange.status != 0 {
@@ -633,14 +647,18 @@ impl Examination<'_> {
             ("mcp-method", "server/discover"),
         ];
         let exchange = self.post(&other, &discover);
+        self.examine(&rules::HEADER_MISMATCH);
         // A 2025-11-25 server may treat this as a request without a session: any status 400 is accepted.
         if exchange.status != 400 {
             self.check_mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
         }
         let other = [(VERSION_HEADER, id), ("mcp-method", "tools/list")];
         let exchange = self.post(&other, &discover);
+        self.examine(&rules::HEADER_METHOD);
         self.check_mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
 
+        self.examine(&rules::HTTP_UNKNOWN_METHOD);
+        self.examine(&rules::HTTP_UNSUPPORTED);
         let unknown = "mcp-exact/no-such-method";
         let headers = [(VERSION_HEADER, id), ("mcp-method", unknown)];
         let exchange = self.post(&headers, &message(unknown, id));

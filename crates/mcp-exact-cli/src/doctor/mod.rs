@@ -1,21 +1,25 @@
 //! `mcp-exact doctor`: sends requests to a server in every revision that it supports, and reports the violated rules,
 //! each with the sentence of the specification that states the rule.
 
+mod answer;
 mod channel;
 mod checks;
+mod examined;
 #[cfg(feature = "http")]
 mod http;
+mod junit;
 mod output;
 mod report;
 mod session;
 #[cfg(feature = "http")]
 mod sse;
+mod stateless;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, bail};
 use clap::Args;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Value, json};
@@ -23,21 +27,30 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::conversation::Breach;
 use crate::interrupt;
-use crate::last_words::LastWordsError;
+use crate::names::suggest;
+use crate::output::is_standard_stream;
+use crate::process::Given;
 use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address;
 use crate::terminal::stderr;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
+use examined::ExaminedServer;
 use report::{Evidence, Report};
 use session::{Answer, Session, Settings};
 
 /// The arguments of `mcp-exact doctor`.
 #[derive(Args)]
 #[command(after_help = "\
+Examples:
+
+  mcp-exact doctor node server.js
+  mcp-exact doctor --call 'add={\"a\": 1, \"b\": 2}' -- node server.js
+  mcp-exact doctor --strict --junit doctor.xml https://example.com/mcp
+
 Each revision is tried with a process or session of its own. Tools are called only if they say that they just read \
-(readOnlyHint) and need no arguments, or if --call names them. Resources are read and prompts are got, a few of each.
+(readOnlyHint) and need no arguments, or if --call names them; the report ends with those that were not called. Resources are read and prompts are got, a few of each.
 
 The newest revision of each lifecycle that the server speaks decides: that with `initialize` and that with `server/discover`. \
 Older ones are examined with --all-revisions.
@@ -50,7 +63,7 @@ pub struct Arguments {
     /// Examine the server in all revisions that it speaks, not just the newest of each lifecycle.
     #[arg(long, conflicts_with = "revision")]
     all_revisions: bool,
-    /// Call a tool, with its arguments as JSON.
+    /// Call a tool, with its arguments as JSON: --call 'add={"a": 1, "b": 2}'.
     #[arg(long, value_name = "TOOL=JSON")]
     call: Vec<String>,
     /// Take violations of SHOULD as seriously as those of MUST.
@@ -62,6 +75,9 @@ pub struct Arguments {
     /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
     #[arg(long, value_name = "NAME: VALUE")]
     header: Vec<String>,
+    /// Set a variable in the environment of the server's process.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     /// Print each message to standard error.
     #[arg(long)]
     trace: bool,
@@ -71,7 +87,7 @@ pub struct Arguments {
     /// Print annotations of GitHub Actions, besides the report.
     #[arg(long, conflicts_with = "json")]
     github: bool,
-    /// Write a report in the format of JUnit to a file; `-` is standard output.
+    /// Write a report in the format of JUnit to a file; `-` is standard output, and the other report goes to standard error then.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     #[cfg(feature = "oauth")]
@@ -92,7 +108,34 @@ pub struct Arguments {
 
 /// Examines the server and prints the report.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let is_junit_printed = arguments.junit.as_deref().is_some_and(is_standard_stream);
+    if arguments.json && is_junit_printed {
+        bail!("--json and `--junit -` would both write to standard output; give --junit a file");
+    }
     interrupt::end_processes_on_signals()?;
+    let examination = examine(arguments);
+    let _ = stderr().clear_line();
+    let (examined, report) = match examination {
+        Ok(found) => found,
+        Err(error) => {
+            if !error.is::<interrupt::Interrupted>() {
+                output::print_failure(arguments, &error)?;
+            }
+            return Err(error);
+        }
+    };
+    output::print(arguments, &examined, &report)?;
+    let is_well =
+        report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
+    Ok(if is_well {
+        Outcome::Valid
+    } else {
+        Outcome::Invalid
+    })
+}
+
+/// Examines the server; returns what it is, and the findings.
+fn examine(arguments: &Arguments) -> anyhow::Result<(ExaminedServer, Report)> {
     let mut selected_revisions = Vec::new();
     for id in &arguments.revision {
         selected_revisions.push(Registry::new().revision(id)?.revision.spec);
@@ -136,23 +179,36 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             (examined, report) = (found, other);
         }
     }
-    let _ = stderr().clear_line();
     if examined.revisions.is_empty() && report.count(Level::Must) == 0 {
         return Err(examined.explain_silence(&doctor.server));
     }
-    output::print(arguments, &examined, &report)?;
-    let is_well =
-        report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
-    Ok(if is_well {
-        Outcome::Valid
-    } else {
-        Outcome::Invalid
-    })
+    refuse_unlisted_calls(&doctor.calls, &report)?;
+    Ok((examined, report))
+}
+
+/// Returns an error if the server does not list a tool that is to be called. A server that has failed before it gave a list may
+/// have the tool.
+fn refuse_unlisted_calls(calls: &[ToolCall], report: &Report) -> anyhow::Result<()> {
+    let is_listed = |call: &&ToolCall| report.tool_names().any(|name| name == call.name);
+    let Some(unlisted) = calls.iter().find(|call| !is_listed(call)) else {
+        return Ok(());
+    };
+    if !report.has_tools && report.count(Level::Must) > 0 {
+        return Ok(());
+    }
+    let mut problem = format!("--call: the server has no tool `{}`", unlisted.name);
+    suggest(&mut problem, &unlisted.name, report.tool_names());
+    bail!(problem)
 }
 
 /// Returns the server that the command line specifies: a URL or a command.
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
-    let named = crate::process::resolve(&arguments.server)?;
+    refuse_assignments(arguments)?;
+    let given = Given {
+        env: &arguments.env,
+        headers: &arguments.header,
+    };
+    let named = crate::process::resolve(&arguments.server, given)?;
     let Some(url) = server_address::parse_url(&named.words)? else {
         #[cfg(feature = "oauth")]
         if let Some(option) = arguments.certificates.first_option() {
@@ -160,6 +216,9 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
         }
         return Ok(Server::Command(named.words));
     };
+    if !arguments.env.is_empty() {
+        bail!("a server at a URL has no process here; leave `--env` out");
+    }
     #[cfg(feature = "http")]
     {
         crate::client::url::check_scheme(url, cfg!(feature = "oauth"))?;
@@ -187,89 +246,34 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     );
 }
 
+/// Returns an error if arguments of a tool stand where the command begins, as they may for `mcp-exact call`.
+fn refuse_assignments(arguments: &Arguments) -> anyhow::Result<()> {
+    let words = arguments.server.iter().map(|word| word.to_str());
+    let words = words.map_while(|word| word.filter(|word| server_address::is_assignment(word)));
+    let words: Vec<&str> = words.collect();
+    let call = arguments.call.last().filter(|call| !call.contains('='));
+    let (Some(first), Some(tool)) = (words.first(), call) else {
+        return Ok(());
+    };
+    let pairs = words.iter().filter_map(|word| word.split_once('='));
+    let pairs = pairs.map(|(name, text)| {
+        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        (name.to_owned(), value)
+    });
+    let object = Value::Object(pairs.collect());
+    bail!("`{first}` is no command; --call takes all arguments as JSON: --call '{tool}={object}'")
+}
+
 /// Parses a tool call of the form `TOOL=JSON`, or `TOOL` without arguments.
 fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
     let (name, json) = text.split_once('=').unwrap_or((text, "{}"));
-    let arguments: Value = serde_json::from_str(json)
-        .with_context(|| format!("the arguments of {name} are no JSON"))?;
+    let arguments: Value = serde_json::from_str(json).with_context(|| {
+        format!("--call: the arguments of {name} are no JSON; write them as in --call 'add={{\"a\": 1}}'")
+    })?;
     Ok(ToolCall {
         name: name.to_owned(),
         arguments,
     })
-}
-
-/// Identity and supported revisions of the examined server.
-#[derive(Debug, Default)]
-struct ExaminedServer {
-    /// `Implementation` object of the server.
-    info: Value,
-    /// Revisions that the server supports.
-    revisions: Vec<&'static str>,
-    /// True if the first request of a session has a response.
-    has_answered: bool,
-    /// True if older revisions were not examined.
-    has_more: bool,
-    /// How the process of the server has ended, and what it wrote last.
-    last_words: Option<(String, Vec<String>)>,
-    /// HTTP status of the first request, if it has no message.
-    status: Option<u16>,
-}
-
-impl ExaminedServer {
-    /// Records whether the first request of a session has a response.
-    fn record_answer(&mut self, answer: &Answer, session: &Session<'_>) {
-        match answer {
-            Answer::Timeout => {}
-            Answer::End => self.last_words = session.last_words().or(self.last_words.take()),
-            Answer::Status(status) => self.status = Some(*status),
-            _ => self.has_answered = true,
-        }
-    }
-
-    /// Records the `Implementation` object of the server, unless a newer revision has given one.
-    fn name(&mut self, info: &Value) {
-        if self.info.is_null() {
-            self.info = info.clone();
-        }
-    }
-
-    /// Returns the error for a server that was examined in no revision.
-    fn explain_silence(&self, server: &Server) -> anyhow::Error {
-        if self.has_answered {
-            return anyhow!(
-                "the server answers in no revision that this program knows; --trace shows what it says"
-            );
-        }
-        match (server, &self.last_words, self.status) {
-            (Server::Command(_), Some((status, words)), _) if words.is_empty() => {
-                anyhow!(
-                    "the server ends without an answer ({status}), and writes nothing to standard error"
-                )
-            }
-            (Server::Command(_), Some((status, words)), _) => anyhow!(LastWordsError {
-                problem: format!("the server ends without an answer ({status}); its last words"),
-                words: words.join("\n"),
-            }),
-            (Server::Command(_), None, _) => {
-                anyhow!("the server does not answer; --trace shows what it writes")
-            }
-            #[cfg(feature = "http")]
-            (Server::Url(target) | Server::Sse(target), _, Some(401)) => anyhow!(
-                "the server at {} demands authorization (HTTP status 401); if you have a token: --header 'Authorization: Bearer …'",
-                target.url
-            ),
-            #[cfg(feature = "http")]
-            (Server::Url(target) | Server::Sse(target), _, Some(status)) => anyhow!(
-                "the server at {} answers with HTTP status {status}, and not in the protocol",
-                target.url
-            ),
-            #[cfg(feature = "http")]
-            (Server::Url(target) | Server::Sse(target), _, None) => match target.take_error() {
-                Some(error) => anyhow!(error),
-                None => anyhow!("the server cannot be reached, or does not answer"),
-            },
-        }
-    }
 }
 
 /// Options of the examination of one server.
@@ -324,6 +328,15 @@ impl Doctor {
         });
         if let Some(newest) = newest {
             self.check_unknown_offer(newest, report)?;
+            if let Some(revision) = examined.ended_by_probe {
+                let message = format!("`server/discover` of {revision} ends the server");
+                let evidence = Evidence {
+                    last_words: examined.last_words.take().unwrap_or_default().1,
+                    ..Evidence::default()
+                };
+                let breach = Breach::new(&rules::PROBE_ENDS, message);
+                report.add(newest, &breach, evidence);
+            }
         }
         Ok(examined)
     }
@@ -353,6 +366,7 @@ impl Doctor {
             return Ok(false);
         }
         examined.name(&result["serverInfo"]);
+        session.examine(&[&rules::VERSION_ECHO]);
         checks::check_session(&mut session, &result, &self.calls);
         session.end();
         Ok(true)
@@ -388,12 +402,19 @@ impl Doctor {
     /// Offers a revision that does not exist, and checks that the server does not accept it.
     fn check_unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
         let mut session = Session::open(&self.server, newest, self.settings, report)?;
+        session.examine(&[&rules::VERSION_ALTERNATIVE]);
         // A server may also refuse: the specification shows an error for that.
-        if let Answer::Result(result) = checks::initialize(&mut session, UNKNOWN_REVISION)
-            && result["protocolVersion"] == UNKNOWN_REVISION
-        {
-            let message = format!("the server agreed to {UNKNOWN_REVISION}, which does not exist");
-            session.report_breach(&rules::VERSION_ALTERNATIVE, message);
+        match checks::initialize(&mut session, UNKNOWN_REVISION) {
+            Answer::Result(result) if result["protocolVersion"] == UNKNOWN_REVISION => {
+                let message =
+                    format!("the server agreed to {UNKNOWN_REVISION}, which does not exist");
+                session.report_breach(&rules::VERSION_ALTERNATIVE, message);
+            }
+            answer @ (Answer::End | Answer::Timeout) => {
+                let what = format!("the offer of {UNKNOWN_REVISION}, which does not exist,");
+                session.report_unanswered(&what, &answer);
+            }
+            _ => {}
         }
         session.end();
         Ok(())
@@ -412,6 +433,9 @@ impl Doctor {
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
         let answer = session.request("server/discover", json!({}));
         examined.record_answer(&answer, &session);
+        if answer == Answer::End && session.last_words().is_some() {
+            examined.ended_by_probe = Some(id);
+        }
         let has_revision = match &answer {
             Answer::Result(result) => {
                 let versions = result["supportedVersions"].as_array();
@@ -422,9 +446,13 @@ impl Doctor {
         session.end();
         if has_revision {
             let mut session = Session::open(&self.server, id, self.settings, report)?;
-            if let Answer::Result(result) = session.request("server/discover", json!({})) {
-                examined.name(&result["_meta"]["io.modelcontextprotocol/serverInfo"]);
-                checks::check_discover_server(&mut session, &result, &self.calls);
+            session.examine(&[&rules::DISCOVER]);
+            match session.request("server/discover", json!({})) {
+                Answer::Result(result) => {
+                    examined.name(&result["_meta"]["io.modelcontextprotocol/serverInfo"]);
+                    checks::check_discover_server(&mut session, &result, &self.calls);
+                }
+                answer => session.report_unanswered("server/discover", &answer),
             }
             session.end();
             return Ok(true);

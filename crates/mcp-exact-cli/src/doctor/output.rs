@@ -1,16 +1,14 @@
 //! Forms in which the doctor prints its report: text, JSON, annotations of GitHub Actions, and a JUnit file.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
 use serde_json::json;
 
+use super::junit;
 use super::report::{Finding, Report};
 use super::{Arguments, ExaminedServer};
-use crate::output::{Painter, Style, create};
+use crate::output::{Painter, Style, is_standard_stream};
 use crate::rules::Level;
-use crate::terminal::stdout;
-use crate::text::{Text, Untrusted, text};
+use crate::terminal::{stderr, stdout};
+use crate::text::{Text, Untrusted, count, text};
 
 /// Prints the identity of the server and the findings.
 pub fn print(
@@ -19,18 +17,55 @@ pub fn print(
     report: &Report,
 ) -> anyhow::Result<()> {
     if let Some(file) = &arguments.junit {
-        write_junit(file, arguments.strict, examined, report)?;
+        junit::write(file, arguments.strict, report)?;
     }
-    let mut out = stdout();
     if arguments.json {
-        return Ok(out.pretty_json(&json!({
+        return Ok(stdout().pretty_json(&json!({
             "server": examined.info,
             "revisions": examined.revisions,
             "checks": report.checks,
+            "notCalled": report.tools_not_called(),
             "findings": report.to_lines(),
         }))?);
     }
-    let painter = Painter::stdout();
+    let is_stdout_taken = arguments.junit.as_deref().is_some_and(is_standard_stream);
+    if is_stdout_taken {
+        let report = to_text(arguments, examined, report, Painter::stderr());
+        Ok(stderr().text(&report)?)
+    } else {
+        let report = to_text(arguments, examined, report, Painter::stdout());
+        Ok(stdout().text(&report)?)
+    }
+}
+
+/// Reports an examination that has failed, in the forms that other programs read.
+pub fn print_failure(arguments: &Arguments, error: &anyhow::Error) -> anyhow::Result<()> {
+    let words = crate::describe(error);
+    let lines: Vec<String> = words.as_str().lines().map(str::to_owned).collect();
+    if let Some(file) = &arguments.junit {
+        junit::write_failure(file, &lines)?;
+    }
+    if arguments.github {
+        let words = annotation_lines(&lines);
+        let line = text!("::error title=mcp-exact doctor::{}", Untrusted(&words));
+        let is_stdout_taken = arguments.junit.as_deref().is_some_and(is_standard_stream);
+        if is_stdout_taken {
+            stderr().line(&line)?;
+        } else {
+            stdout().line(&line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Formats the report as text.
+fn to_text(
+    arguments: &Arguments,
+    examined: &ExaminedServer,
+    report: &Report,
+    painter: Painter,
+) -> Text {
+    let mut out = Text::default();
     let word = |name: &str| Untrusted(examined.info[name].as_str().unwrap_or("?"));
     let mut heading = text!(
         "{} {}, revisions: {}",
@@ -41,21 +76,23 @@ pub fn print(
     if examined.has_more {
         heading.push(&"; --all-revisions examines older ones, too".into());
     }
-    out.line(&heading)?;
-    out.text(&report.to_text(painter))?;
-    out.line(&text!("\n{}", summary(report, painter)))?;
+    out.push_line(&heading);
+    out.push(&report.to_text(painter));
+    out.push_line(&text!("\n{}", summary(report, painter)));
+    let not_called = report.not_called_line();
+    if let Some(line) = &not_called {
+        out.push_line(&text!("not called: {}", Untrusted(line)));
+    }
     if arguments.github {
         for finding in report.findings() {
-            out.line(&annotation(finding, arguments.strict))?;
+            out.push_line(&annotation(finding, arguments.strict));
+        }
+        if let Some(line) = not_called {
+            let line = annotation_lines(&[line]);
+            out.push_line(&text!("::notice title=not called::{}", Untrusted(&line)));
         }
     }
-    Ok(())
-}
-
-/// Returns a number with the noun that it counts.
-fn count(number: usize, noun: &'static str) -> Text {
-    let plural = if number == 1 { "" } else { "s" };
-    text!("{} {}{}", number, noun, plural)
+    out
 }
 
 /// Summarizes the findings in one line.
@@ -82,12 +119,21 @@ fn summary(report: &Report, painter: Painter) -> Text {
 }
 
 /// Returns true if a finding decides the exit code.
-fn is_failure(finding: &Finding, is_strict: bool) -> bool {
+pub fn is_failure(finding: &Finding, is_strict: bool) -> bool {
     match finding.rule.level {
         Level::Must => true,
         Level::Should => is_strict,
         Level::Note => false,
     }
+}
+
+/// Returns lines as the message of an annotation.
+fn annotation_lines(lines: &[String]) -> String {
+    let lines = lines.iter().map(|line| {
+        let line = Untrusted(line).to_string();
+        line.replace('%', "%25")
+    });
+    lines.collect::<Vec<_>>().join("%0A")
 }
 
 /// Formats a finding as an annotation of GitHub Actions: a workflow command, whose message ends with its line.
@@ -97,97 +143,19 @@ fn annotation(finding: &Finding, is_strict: bool) -> Text {
         Level::Note => "notice",
         _ => "warning",
     };
-    let escape = |words: &str| words.replace('%', "%25");
-    let words = escape(&finding.words);
+    let found = format!(
+        "{}{}. “{}” Repair: {}",
+        finding.words,
+        finding.subject_suffix(),
+        finding.rule.sentence,
+        finding.repair_url()
+    );
+    let lines: Vec<String> = [found].into_iter().chain(finding.last_words()).collect();
     text!(
-        "::{} title={} {}::{}{}. {} {}",
+        "::{} title={} {}::{}",
         kind,
         finding.level(),
         finding.rule.id,
-        Untrusted(&words),
-        Untrusted(&escape(&finding.subject_suffix())),
-        finding.rule.sentence,
-        Untrusted(&finding.repair_url())
+        Untrusted(&annotation_lines(&lines))
     )
-}
-
-/// Writes the report as JUnit XML: a test case for each finding, and one for the examination.
-fn write_junit(
-    file: &Path,
-    is_strict: bool,
-    examined: &ExaminedServer,
-    report: &Report,
-) -> anyhow::Result<()> {
-    let failures = report
-        .findings()
-        .filter(|finding| is_failure(finding, is_strict));
-    let (tests, failures) = (report.findings().count() + 1, failures.count());
-    let mut xml = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"mcp-exact doctor\" tests=\"{tests}\" failures=\"{failures}\">\n"
-    );
-    let name = examined.info["name"].as_str().unwrap_or("?");
-    _ = writeln!(
-        xml,
-        "  <testcase classname=\"doctor\" name=\"{} speaks {}\"/>",
-        escape_xml(name),
-        examined.revisions.join(", ")
-    );
-    for finding in report.findings() {
-        _ = write!(
-            xml,
-            "  <testcase classname=\"{}\" name=\"{}{}\">",
-            finding.rule.id,
-            escape_xml(&finding.words),
-            escape_xml(&finding.subject_suffix())
-        );
-        let details = escape_xml(&format!(
-            "{} {}: {}\n{}",
-            finding.level(),
-            finding.rule.id,
-            finding.rule.sentence,
-            finding.repair_url()
-        ));
-        let words = escape_xml(&finding.words);
-        if is_failure(finding, is_strict) {
-            _ = write!(xml, "<failure message=\"{words}\">{details}</failure>");
-        } else {
-            _ = write!(xml, "<system-out>{details}</system-out>");
-        }
-        xml.push_str("</testcase>\n");
-    }
-    xml.push_str("</testsuite>\n");
-    let mut out = create(file)?;
-    Ok(out.write_all(xml.as_bytes())?)
-}
-
-/// Escapes text for XML; characters that XML does not allow are shown as escapes.
-fn escape_xml(text: &str) -> String {
-    let text = Untrusted(text).to_string();
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.extend(letter.escape_unicode()),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Text of a server is text in XML.
-    #[test]
-    fn xml_is_escaped() {
-        let text = "<a b=\"c\">&\u{1b}\u{ffff}\n";
-        assert_eq!(
-            escape_xml(text),
-            "&lt;a b=&quot;c&quot;&gt;&amp;\\u{1b}\\u{ffff}\\n"
-        );
-    }
 }

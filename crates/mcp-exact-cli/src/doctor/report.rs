@@ -1,17 +1,24 @@
 //! Violations that the doctor has found, without duplicates, each with the revisions in which it was found, and what it was found
 //! in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::conversation::Breach;
 use crate::output::{Painter, Style};
 use crate::rules::{Level, Rule};
 use crate::text::{Text, Untrusted, text};
 
+/// A rule in a revision: the revision, and the id of the rule.
+pub type RuleInRevision = (&'static str, &'static str);
+
 /// Page that says how to repair what the doctor finds; the id of a rule is the anchor of its section.
 const REPAIRS: &str = "https://github.com/mcp-exact/mcp-exact/blob/main/docs/repairs.md";
+
+/// Maximum number of tools that a line names.
+const NAMED_TOOLS: usize = 5;
 
 /// Maximum number of characters that are shown of a message.
 const SHOWN_CHARS: usize = 160;
@@ -23,6 +30,22 @@ pub struct Report {
     findings: BTreeMap<(Level, &'static str, String), Finding>,
     /// Number of messages that were sent to the server as checks.
     pub checks: usize,
+    /// Rules that the server was examined by.
+    examined: BTreeMap<RuleInRevision, &'static Rule>,
+    /// Tools that the server lists, in its order.
+    tools: Vec<ListedTool>,
+    /// Names of the tools that were called.
+    called: HashSet<String>,
+    /// True if the server has answered with a list of tools.
+    pub has_tools: bool,
+}
+
+/// Tool of the examined server.
+#[derive(Debug)]
+struct ListedTool {
+    name: String,
+    /// Value of `--call` that calls it.
+    example: String,
 }
 
 /// What a violation was found in.
@@ -32,6 +55,8 @@ pub struct Evidence {
     pub subject: Option<String>,
     /// Text of the message.
     pub message: Option<String>,
+    /// Lines that the server wrote last to standard error, if it has ended.
+    pub last_words: Vec<String>,
 }
 
 /// Violation of a rule, with the revisions in which the violation was found.
@@ -72,6 +97,9 @@ pub struct FindingLine<'a> {
     /// Message that it was found in.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+    /// Lines that the server wrote last to standard error.
+    #[serde(rename = "lastWords", skip_serializing_if = "<[_]>::is_empty")]
+    last_words: &'a [String],
     /// Number of occurrences in all revisions.
     count: usize,
 }
@@ -92,6 +120,69 @@ impl Report {
         if let Err(place) = finding.revisions.binary_search(&revision) {
             finding.revisions.insert(place, revision);
         }
+    }
+
+    /// Adds rules that the server is examined by in a revision.
+    pub fn examine(&mut self, revision: &'static str, rules: &[&'static Rule]) {
+        let rules = rules.iter().copied();
+        self.examined
+            .extend(rules.map(|rule| ((revision, rule.id), rule)));
+    }
+
+    /// Returns the rules that the server was examined by, in each revision, with their findings.
+    pub fn examined(&self) -> BTreeMap<RuleInRevision, Vec<&Finding>> {
+        let keys = self.examined.keys();
+        let mut all: BTreeMap<_, Vec<&Finding>> = keys.map(|key| (*key, Vec::new())).collect();
+        for finding in self.findings() {
+            for revision in &finding.revisions {
+                let key = (*revision, finding.rule.id);
+                all.entry(key).or_default().push(finding);
+            }
+        }
+        all
+    }
+
+    /// Adds the tools that the server lists.
+    pub fn add_tools(&mut self, tools: &[Value]) {
+        self.has_tools = true;
+        for tool in tools {
+            let name = tool["name"].as_str().unwrap_or_default();
+            if !self.tools.iter().any(|known| known.name == name) {
+                self.tools.push(ListedTool {
+                    name: name.to_owned(),
+                    example: example_call(name, &tool["inputSchema"]),
+                });
+            }
+        }
+    }
+
+    /// Returns the names of the tools that the server lists.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// Records that a tool was called.
+    pub fn add_call(&mut self, name: &str) {
+        self.called.insert(name.to_owned());
+    }
+
+    /// Returns the names of the tools that were not called.
+    pub fn tools_not_called(&self) -> Vec<&str> {
+        let is_called = |name: &&str| self.called.contains(*name);
+        self.tool_names().filter(|name| !is_called(name)).collect()
+    }
+
+    /// Returns a line about the tools that were not called, and how to call them; `None` if all were.
+    pub fn not_called_line(&self) -> Option<String> {
+        let names = self.tools_not_called();
+        let first = names.first()?;
+        let example = self.tools.iter().find(|tool| tool.name == **first)?;
+        let mut line = names[..names.len().min(NAMED_TOOLS)].join(", ");
+        if names.len() > NAMED_TOOLS {
+            line.push_str(&format!(" and {} more", names.len() - NAMED_TOOLS));
+        }
+        line.push_str(&format!(" (give --call '{}')", example.example));
+        Some(line)
     }
 
     /// Returns the number of different violations of rules of a level.
@@ -119,6 +210,7 @@ impl Report {
             found: &finding.words,
             subject: finding.evidence.subject.as_deref(),
             message: finding.evidence.message.as_deref(),
+            last_words: &finding.evidence.last_words,
             count: finding.count,
         });
         lines.collect()
@@ -175,7 +267,29 @@ impl Finding {
             let message = Untrusted(message).cut(SHOWN_CHARS);
             line.push(&text!("    {}\n", painter.paint(Style::Faint, message)));
         }
+        if !self.evidence.last_words.is_empty() {
+            line.push(&"    its last words:\n".into());
+        }
+        for words in &self.evidence.last_words {
+            let words = painter.paint(Style::Faint, Untrusted(words));
+            line.push(&text!("      {}\n", words));
+        }
         line
+    }
+
+    /// Returns the finding as lines without colours: what was found, the message, and the last words of the server.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("- {}{}", self.words, self.subject_suffix())];
+        lines.extend(self.evidence.message.as_deref().map(str::to_owned));
+        lines.extend(self.last_words());
+        lines
+    }
+
+    /// Returns the last words of the server as lines with a heading; nothing if there are none.
+    pub fn last_words(&self) -> impl Iterator<Item = String> {
+        let words = &self.evidence.last_words;
+        let heading = (!words.is_empty()).then(|| "its last words:".to_owned());
+        heading.into_iter().chain(words.iter().cloned())
     }
 
     /// Returns the tool, prompt or resource, as the end of a sentence; empty if there is none.
@@ -185,7 +299,7 @@ impl Finding {
     }
 
     /// Returns the URL of the page of the specification that states the rule, in the newest revision with the violation.
-    fn page_url(&self) -> String {
+    pub fn page_url(&self) -> String {
         let newest = self.revisions.last().copied().unwrap_or_default();
         let spec = mcp_exact_revisions::find(newest);
         spec.map(|spec| self.rule.url(spec)).unwrap_or_default()
@@ -195,6 +309,16 @@ impl Finding {
     pub fn repair_url(&self) -> String {
         format!("{REPAIRS}#{}", anchor(self.rule.id))
     }
+}
+
+/// Returns the value of `--call` that calls a tool with its required arguments, for which values are to be written.
+fn example_call(name: &str, schema: &Value) -> String {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let names: Vec<String> = required.map(|name| format!("{name}:…")).collect();
+    if names.is_empty() {
+        return name.to_owned();
+    }
+    format!("{name}={{{}}}", names.join(","))
 }
 
 /// Returns the anchor of a heading with the id of a rule, as GitHub and mdBook write it.
@@ -207,6 +331,8 @@ pub fn anchor(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::rules;
 
@@ -218,6 +344,7 @@ mod tests {
             let evidence = Evidence {
                 subject: Some("tool `a`".to_owned()),
                 message: Some("x".repeat(1000)),
+                ..Evidence::default()
             };
             report.add(revision, &Breach::new(&rules::PING, "wrong"), evidence);
         }
@@ -225,6 +352,23 @@ mod tests {
         let expected = "  - wrong, tool `a` (2024-11-05, 2025-11-25, 3 times)\n    xxx";
         assert!(text.as_str().contains(expected), "{text}");
         assert!(text.as_str().len() < 700, "{text}");
+    }
+
+    /// Tools that were not called are named once, the first ones of many, with what calls the first.
+    #[test]
+    fn tools_that_were_not_called_are_named() {
+        let mut report = Report::default();
+        assert_eq!(report.not_called_line(), None);
+        let tool = |name: &str| json!({"name": name, "inputSchema": {"required": ["a", "b"]}});
+        for _ in 0..2 {
+            report.add_tools(&[tool("one"), tool("two")]);
+        }
+        report.add_call("one");
+        let expected = r#"two (give --call 'two={"a":…,"b":…}')"#;
+        assert_eq!(report.not_called_line().as_deref(), Some(expected));
+        report.add_tools(&["3", "4", "5", "6", "7"].map(tool));
+        let line = report.not_called_line().expect("a line");
+        assert!(line.starts_with("two, 3, 4, 5, 6 and 1 more"), "{line}");
     }
 
     /// Every rule has a section that says how to repair a violation of it.

@@ -1,55 +1,22 @@
 //! Session of the doctor with a server: sends requests, waits for the responses, and checks every message.
 
+mod unanswered;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub use super::answer::Answer;
+use super::answer::{named_entry, named_subject};
 use super::channel::{Channel, Server};
 use super::report::{Evidence, Report};
-use crate::conversation::{Breach, Conversation, Options};
+use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
 use crate::process::ServerOutput;
-use crate::rules::{self, Rule};
+use crate::rules;
 use crate::terminal::{print_to_stderr, stderr};
 use crate::text::{Untrusted, text};
 use crate::value;
-
-/// Response to a request of the doctor, or the reason why there is none.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// The response has a result.
-    Result(Value),
-    /// The response is an error with this code and this error object.
-    Error(i64, Value),
-    /// No response was received within the time limit.
-    Timeout,
-    /// The server has closed the connection.
-    End,
-    /// The response has an HTTP status and no message.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has it"))]
-    Status(u16),
-}
-
-impl Answer {
-    /// Returns the result if the request succeeded.
-    pub fn result(self) -> Option<Value> {
-        match self {
-            Self::Result(result) => Some(result),
-            _ => None,
-        }
-    }
-
-    /// Describes the response in a few words.
-    pub fn to_line(&self) -> String {
-        match self {
-            Self::Result(_) => "a result".to_owned(),
-            Self::Error(code, _) => format!("the error {code}"),
-            Self::Timeout => "silence".to_owned(),
-            Self::End => "the end of the server".to_owned(),
-            Self::Status(status) => format!("status {status}"),
-        }
-    }
-}
 
 /// Session with a server in one revision, in which all messages are checked.
 pub struct Session<'r> {
@@ -82,6 +49,10 @@ pub struct Session<'r> {
     shows_progress: bool,
     /// Tool, prompt or resource of the pending request, such as "tool `echo`".
     subject: Option<String>,
+    /// Number of requests without an answer since the last answer.
+    silences: usize,
+    /// True if the server has ended, or answers nothing any more: nothing else is examined in this session.
+    is_over: bool,
 }
 
 /// Settings of sessions.
@@ -138,27 +109,9 @@ impl<'r> Session<'r> {
             is_tracing: settings.is_tracing,
             shows_progress: settings.shows_progress,
             subject: None,
+            silences: 0,
+            is_over: false,
         })
-    }
-
-    /// Adds a violation to the report.
-    pub fn report_breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
-        let evidence = Evidence {
-            subject: self.subject.clone(),
-            message: None,
-        };
-        self.report
-            .add(self.revision, &Breach::new(rule, message), evidence);
-    }
-
-    /// Adds a violation by an entry of a list, which has a name.
-    pub fn report_entry(&mut self, rule: &'static Rule, subject: String, message: String) {
-        let evidence = Evidence {
-            subject: Some(subject),
-            message: None,
-        };
-        self.report
-            .add(self.revision, &Breach::new(rule, message), evidence);
     }
 
     /// Returns the time limit for the response to a request.
@@ -188,14 +141,43 @@ impl<'r> Session<'r> {
         params
     }
 
-    /// Sends a request with the required `_meta` and waits for its response.
+    /// Sends a request with the required `_meta` and waits for its response; a request that is not answered is a violation.
     pub fn request(&mut self, method: &str, params: Value) -> Answer {
-        let params = self.params(params);
-        self.request_unmodified(method, params)
+        let answer = self.ask(method, params);
+        if answer.is_silence() && self.next_id > 1 {
+            self.report_unanswered(method, &answer);
+        }
+        answer
     }
 
-    /// Sends a request with exactly these params and waits for its response.
-    pub fn request_unmodified(&mut self, method: &str, params: Value) -> Answer {
+    /// Sends a request with the required `_meta` and waits for its response, whose absence the caller reports. The end of the server
+    /// is a violation, except for the first request: it may be one of a revision that the server does not have.
+    pub fn ask(&mut self, method: &str, params: Value) -> Answer {
+        let params = self.params(params);
+        self.ask_unmodified(method, params)
+    }
+
+    /// Sends a request with exactly these params, as [`Session::ask`] does.
+    pub fn ask_unmodified(&mut self, method: &str, params: Value) -> Answer {
+        if self.is_over {
+            return Answer::End;
+        }
+        let mut answer = self.exchange(method, params);
+        if self.next_id > 1 {
+            // Each request over HTTP has a connection of its own.
+            if answer == Answer::End && self.is_streamable_http() {
+                answer = Answer::Timeout;
+            }
+            if answer == Answer::End {
+                self.report_end(method);
+            }
+            self.count_silence(method, &answer);
+        }
+        answer
+    }
+
+    /// Sends a request and waits for its response.
+    fn exchange(&mut self, method: &str, params: Value) -> Answer {
         self.next_id += 1;
         // Ids alternate between numbers and strings, to detect servers that change their type.
         let id = match self.next_id % 2 {
@@ -331,6 +313,17 @@ impl<'r> Session<'r> {
         }
     }
 
+    /// Returns true if each message is an HTTP request of its own.
+    fn is_streamable_http(&self) -> bool {
+        match &self.channel {
+            Channel::Process(_) => false,
+            #[cfg(feature = "http")]
+            Channel::HttpSession(_) => true,
+            #[cfg(feature = "http")]
+            Channel::SseSession(_) => false,
+        }
+    }
+
     /// Reports a body or an event that is no JSON.
     fn report_body(&mut self, body: &[u8]) {
         let text = String::from_utf8_lossy(body);
@@ -396,7 +389,8 @@ impl<'r> Session<'r> {
         {
             let text = String::from_utf8_lossy(line);
             let text: String = text.chars().take(SHOWN_CHARS).collect();
-            self.report_breach(&rules::STDOUT_CLEAN, format!("it is not JSON: {text}"));
+            let message = format!("it is not JSON: {text}");
+            self.add_breach(&rules::STDOUT_CLEAN, message, Evidence::default());
         }
     }
 
@@ -418,6 +412,7 @@ impl<'r> Session<'r> {
                 let evidence = Evidence {
                     subject: entry.or_else(|| self.subject.clone()),
                     message: Some(text.to_owned()),
+                    ..Evidence::default()
                 };
                 self.report.add(self.revision, breach, evidence);
             }
@@ -448,38 +443,6 @@ impl<'r> Session<'r> {
             Channel::HttpSession(_) | Channel::SseSession(_) => {}
         }
     }
-}
-
-/// Returns the tool, prompt or resource that a request names.
-fn named_subject(method: &str, params: &Value) -> Option<String> {
-    let (kind, name) = match method {
-        "tools/call" => ("tool", &params["name"]),
-        "prompts/get" => ("prompt", &params["name"]),
-        "resources/read" => ("resource", &params["uri"]),
-        _ => return None,
-    };
-    name.as_str().map(|name| format!("{kind} `{name}`"))
-}
-
-/// Returns the tool, prompt or resource of a list that a JSON pointer refers to.
-fn named_entry(message: value::Value<'_>, pointer: &str) -> Option<String> {
-    let mut tokens = pointer.split('/').skip(1);
-    if tokens.next() != Some("result") {
-        return None;
-    }
-    let list = tokens.next()?;
-    let kind = match list {
-        "tools" => "tool",
-        "prompts" => "prompt",
-        "resources" => "resource",
-        "resourceTemplates" => "resource template",
-        _ => return None,
-    };
-    let index: usize = tokens.next()?.parse().ok()?;
-    let entries = message.get("result").get(list).items();
-    let entry = value::Value::of(entries.get(index)?);
-    let name = entry.get("name").as_str().or(entry.get("uri").as_str())?;
-    Some(format!("{kind} `{name}`"))
 }
 
 /// Returns true for JSON text, which is UTF-8.

@@ -23,12 +23,12 @@ const CONTEXT: usize = 2;
 /// The arguments of `mcp-exact add`.
 #[derive(Args)]
 #[command(after_help = "\
-Example: mcp-exact add files --to vscode -- npx -y @modelcontextprotocol/server-filesystem .
+Example: mcp-exact add files --to vscode --project -- npx -y @modelcontextprotocol/server-filesystem .
 
-The difference is shown before anything is written; the file before is kept beside it as .bak. Comments and all other text of \
+The difference is shown before anything is written, and a terminal asks whether to write it; the file before is kept beside it as .bak. Comments and all other text of \
 the file stay as they are.
 
-Exit code: 0 the file is written, 1 the difference was declined, 2 wrong usage, or the file cannot be read or written.")]
+Exit code: 0 the file is written, or shown by --dry-run, 1 the difference was declined, 2 wrong usage, or the file cannot be read or written.")]
 pub struct Arguments {
     /// The name of the server in the client.
     #[arg(value_name = "NAME")]
@@ -51,6 +51,9 @@ pub struct Arguments {
     /// Write without asking.
     #[arg(long)]
     yes: bool,
+    /// Show the difference, and write nothing.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// The URL of the server, or the command that starts it with its arguments.
     #[arg(value_name = "COMMAND|URL", required = true, last = true)]
     server: Vec<OsString>,
@@ -88,6 +91,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let name = painter.paint(Style::Bold, client.name);
     stdout().line(&text!("{}  {}", name, Untrusted(&shown)))?;
     stdout().text(&difference(text, &after, painter))?;
+    if arguments.dry_run {
+        return Ok(Outcome::Valid);
+    }
     if !arguments.yes && !confirm()? {
         return Ok(Outcome::Invalid);
     }
@@ -106,7 +112,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 /// Asks whether the difference is to be written.
 fn confirm() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("nothing is written without a yes; add --yes");
+        bail!(
+            "nothing is written: standard input is no terminal, where the question whether to write could be answered; add --yes \
+             to write, or --dry-run to see the difference alone"
+        );
     }
     stdout().text(&text!("write this? [y/N] "))?;
     let mut answer = String::new();

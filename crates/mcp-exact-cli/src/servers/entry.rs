@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::clients::KnownClient;
+use crate::process::Given;
 
 /// Address of a configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,30 +104,45 @@ impl Entry {
         })
     }
 
+    /// Returns the entry without what the command line gives in its place.
+    pub fn without(mut self, given: Given<'_>) -> Self {
+        for assignment in given.env {
+            let name = assignment.split('=').next().unwrap_or_default();
+            self.env.remove(name);
+        }
+        for header in given.headers {
+            let name = header.split(':').next().unwrap_or_default().trim();
+            self.headers
+                .retain(|own, _| !own.eq_ignore_ascii_case(name));
+        }
+        self
+    }
+
     /// Replaces variables in all values of the entry by what `lookup` returns.
     ///
     /// # Errors
-    /// Returns the reason why a variable has no value.
+    /// Returns the reason why a variable has no value, and the option that gives one.
     pub fn expand(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let all = |values: &BTreeMap<String, String>| {
+        let all = |values: &BTreeMap<String, String>, of: &dyn Fn(&str) -> ValueOf| {
             let values = values.iter();
             values
-                .map(|(name, value)| Ok((name.clone(), expand(value, lookup)?)))
+                .map(|(name, value)| Ok((name.clone(), expand(value, &of(name), lookup)?)))
                 .collect::<Result<BTreeMap<_, _>, String>>()
         };
+        let other = |text: &str| expand(text, &ValueOf::Other, lookup);
         let address = match &self.address {
             Address::Command(words) => {
-                let words = words.iter().map(|word| expand(word, lookup));
+                let words = words.iter().map(|word| other(word));
                 Address::Command(words.collect::<Result<_, _>>()?)
             }
-            Address::Url(url) => Address::Url(expand(url, lookup)?),
+            Address::Url(url) => Address::Url(other(url)?),
         };
         let folder = self.folder.as_deref();
         Ok(Self {
             address,
-            env: all(&self.env)?,
-            headers: all(&self.headers)?,
-            folder: folder.map(|folder| expand(folder, lookup)).transpose()?,
+            env: all(&self.env, &|name| ValueOf::Variable(name.to_owned()))?,
+            headers: all(&self.headers, &|name| ValueOf::Header(name.to_owned()))?,
+            folder: folder.map(other).transpose()?,
             is_disabled: self.is_disabled,
             notes: self.notes.clone(),
         })
@@ -234,8 +250,35 @@ fn note_type(
     }
 }
 
+/// What a value of an entry is.
+#[derive(Debug)]
+enum ValueOf {
+    /// Value of a variable of the process.
+    Variable(String),
+    Header(String),
+    /// A word of the command, a URL or a folder.
+    Other,
+}
+
+impl ValueOf {
+    /// Returns how the command line gives the value.
+    fn remedy(&self) -> String {
+        match self {
+            Self::Variable(name) => format!("give it here by --env {name}=…"),
+            Self::Header(name) => format!("give it here by --header '{name}: …'"),
+            Self::Other => {
+                "write the whole command or URL here, in the place of the name".to_owned()
+            }
+        }
+    }
+}
+
 /// Replaces `${env:NAME}`, `${NAME}`, `${NAME:-default}` and `${workspaceFolder}` by values; `${userHome}` too.
-fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn expand(
+    text: &str,
+    value_of: &ValueOf,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -247,7 +290,8 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String,
         rest = &rest[start + length + 1..];
         if let Some(input) = inside.strip_prefix("input:") {
             return Err(format!(
-                "the client asks for `{input}` when it starts the server; give the value here by --env or --header"
+                "the client asks for `{input}` when it starts the server; {}",
+                value_of.remedy()
             ));
         }
         let (name, default) = match inside.split_once(":-") {
@@ -258,7 +302,8 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String,
         let value = lookup(name).or_else(|| default.map(str::to_owned));
         let Some(value) = value else {
             return Err(format!(
-                "the variable `{name}` is not set in the environment"
+                "the variable `{name}` is not set in the environment; set it, or {}",
+                value_of.remedy()
             ));
         };
         out.push_str(&value);
@@ -427,9 +472,17 @@ mod tests {
             ("${input:key}", "asks for `key`"),
             ("${GONE}", "`GONE` is not set"),
         ] {
-            let error = expand(text, &lookup).expect_err(text);
-            assert!(error.contains(expected), "{error}");
+            for (of, remedy) in [
+                (ValueOf::Variable("K".to_owned()), "by --env K=…"),
+                (ValueOf::Header("X-K".to_owned()), "by --header 'X-K: …'"),
+                (ValueOf::Other, "in the place of the name"),
+            ] {
+                let error = expand(text, &of, &lookup).expect_err(text);
+                assert!(error.contains(expected), "{error}");
+                assert!(error.ends_with(remedy), "{error}");
+            }
         }
-        assert_eq!(expand("a $b ${c", &lookup).as_deref(), Ok("a $b ${c"));
+        let plain = expand("a $b ${c", &ValueOf::Other, &lookup);
+        assert_eq!(plain.as_deref(), Ok("a $b ${c"));
     }
 }

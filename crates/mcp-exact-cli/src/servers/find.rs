@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
 use super::clients::{Folders, KnownClient, all_places, shown_path};
 use super::entry::{Address, Entry};
 use super::file;
 use crate::names::suggest_similar;
 use crate::output::{Painter, Style};
-use crate::process::Named;
+use crate::process::{Given, Named};
+use crate::server_address;
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
 
@@ -29,14 +30,15 @@ struct Configured {
 /// # Errors
 /// Returns an error if several clients have different servers of this name, or its entry cannot be used; and if the word is
 /// neither a configured server nor a program, but similar to the name of a server.
-pub fn find(words: &[OsString]) -> anyhow::Result<Option<Named>> {
+pub fn find(words: &[OsString], given: Given<'_>) -> anyhow::Result<Option<Named>> {
     let ([word], Some(folders)) = (words, Folders::of_user()) else {
         return Ok(None);
     };
     let Some(word) = word.to_str().filter(|word| is_name(word)) else {
         return Ok(None);
     };
-    let Some(found) = find_in(word, &folders, &|name| variable(name, &folders))? else {
+    let lookup = |name: &str| variable(name, &folders);
+    let Some(found) = find_in(word, &folders, given, &lookup)? else {
         return Ok(None);
     };
     let painter = Painter::stderr();
@@ -50,14 +52,19 @@ pub fn find(words: &[OsString]) -> anyhow::Result<Option<Named>> {
     Ok(Some(found.0))
 }
 
-/// Returns true if a word may be the name of a server: it is no URL, no option and no path of a program, unless it begins with
-/// the name of a client.
+/// Returns true if a word may be the name of a server, such as `io.github.owner/name`: it is no URL, no option, and no path of a
+/// program that says so by its beginning.
 fn is_name(word: &str) -> bool {
-    let is_of_client = word
-        .split_once('/')
-        .is_some_and(|(id, _)| KnownClient::parse(id).is_some());
-    let is_path = word.contains(['/', '\\']);
-    !word.is_empty() && !word.starts_with(['-', '.']) && (is_of_client || !is_path)
+    !word.is_empty()
+        && !word.starts_with(['-', '.', '/', '~'])
+        && !word.contains('\\')
+        && !word.contains("://")
+}
+
+/// Returns true if a word that no server is called by may be meant as a name: it has no folder, or the name of a client.
+fn looks_like_name(word: &str) -> bool {
+    let folder = word.split_once('/').map(|(folder, _)| folder);
+    folder.is_none_or(|folder| KnownClient::parse(folder).is_some())
 }
 
 /// Returns the value of a variable of a configuration file.
@@ -73,6 +80,7 @@ fn variable(name: &str, folders: &Folders) -> Option<String> {
 fn find_in(
     word: &str,
     folders: &Folders,
+    given: Given<'_>,
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Option<(Named, &'static KnownClient, String)>> {
     let all = configured(folders);
@@ -97,13 +105,8 @@ fn find_in(
     }
     let one = match found.as_slice() {
         [] => {
-            if !is_program(word) {
-                let mut problem = format!("there is no program and no configured server `{word}`");
-                let length = problem.len();
-                suggest_similar(&mut problem, word, all.iter().map(|one| &*one.name));
-                if problem.len() > length {
-                    bail!("{problem} `mcp-exact servers` lists them");
-                }
+            if looks_like_name(word) && !is_program(word) {
+                return Err(unknown_name(word, &all, folders));
             }
             return Ok(None);
         }
@@ -119,11 +122,35 @@ fn find_in(
             );
         }
     };
-    let entry = one.entry.clone().and_then(|entry| entry.expand(lookup));
+    let entry = one.entry.clone();
+    let entry = entry.and_then(|entry| entry.without(given).expand(lookup));
     match entry {
         Ok(entry) => Ok(Some((named(entry), one.client, one.shown_path.clone()))),
         Err(reason) => bail!("the server `{word}` of {}: {reason}", one.shown_path),
     }
+}
+
+/// Returns the error for a word that is neither a program nor the name of a server.
+fn unknown_name(word: &str, all: &[Configured], folders: &Folders) -> anyhow::Error {
+    // A URL without its scheme, or a whole command, is more likely than a name.
+    if let Err(mistake) = server_address::refuse_mistake(word) {
+        return mistake;
+    }
+    let mut problem = format!("there is no program and no configured server `{word}`");
+    let length = problem.len();
+    suggest_similar(&mut problem, word, all.iter().map(|one| &*one.name));
+    if problem.len() > length {
+        return anyhow!("{problem} `mcp-exact servers` lists them");
+    }
+    let has_project = all_places(folders)
+        .iter()
+        .any(|place| place.is_project && place.path.is_file());
+    let remedy = match (all.is_empty(), has_project) {
+        (_, false) => "this folder has no file of a client, and the user's files no such server",
+        (true, true) => "the files of clients have no servers",
+        (false, true) => "`mcp-exact servers` lists those there are",
+    };
+    anyhow!("{problem}; {remedy}")
 }
 
 /// Returns what an entry stands for.
@@ -206,7 +233,7 @@ mod tests {
         let files = [
             (
                 "home/.cursor/mcp.json",
-                r#"{"mcpServers":{"one":{"command":"a","env":{"K":"${env:KEY}"}},"both":{"command":"b"},"sh":{"command":"c"}}}"#,
+                r#"{"mcpServers":{"one":{"command":"a","env":{"K":"${env:KEY}"}},"both":{"command":"b"},"sh":{"command":"c"},"io.github.a/b":{"command":"d"}}}"#,
             ),
             (
                 "project/.vscode/mcp.json",
@@ -221,7 +248,7 @@ mod tests {
         let folders = user(folder.path(), &files);
         let find = |word: &str| {
             let lookup = |name: &str| (name == "KEY").then(|| "secret".to_owned());
-            let found = find_in(word, &folders, &lookup);
+            let found = find_in(word, &folders, Given::default(), &lookup);
             found
                 .map(|found| found.map(|(named, ..)| named))
                 .map_err(|error| error.to_string())
@@ -253,15 +280,32 @@ mod tests {
         assert_eq!(of_cursor.words, ["c"]);
         let error = find("bothh").expect_err("a misspelt name");
         assert!(error.contains("did you mean `both`?"), "{error}");
-        assert_eq!(find("nothing-like-it"), Ok(None));
+        let error = find("nothing-like-it").expect_err("no name");
+        assert!(error.contains("`mcp-exact servers` lists those"), "{error}");
+        assert_eq!(find("no/such-file"), Ok(None));
+        let with_slash = find("io.github.a/b").expect("found").expect("a server");
+        assert_eq!(with_slash.words, ["d"]);
+        let elsewhere = Folders {
+            project: folder.path().join("elsewhere"),
+            ..folders.clone()
+        };
+        let error = find_in("memory", &elsewhere, Given::default(), &|_| None);
+        let error = error.err().expect("no name").to_string();
+        assert!(
+            error.contains("this folder has no file of a client"),
+            "{error}"
+        );
     }
 
     /// URLs, options and paths of programs are no names.
     #[test]
     fn paths_are_not_names() {
-        for word in ["./server", "a/b", "--help", "", "C:\\a", "http://a/mcp"] {
+        for word in ["./server", "/a/b", "--help", "", "C:\\a", "http://a/mcp"] {
             assert!(!is_name(word), "{word}");
         }
-        assert!(is_name("cursor/a/b") && is_name("Azure MCP Server"));
+        for word in ["cursor/a/b", "Azure MCP Server", "io.github.a/b"] {
+            assert!(is_name(word), "{word}");
+        }
+        assert!(looks_like_name("cursor/a/b") && !looks_like_name("a/b"));
     }
 }

@@ -432,7 +432,9 @@ fn missing_server_is_reported() {
     let ended = run(Path::new("."), &["bridge", "no-such-server-anywhere"], b"");
     assert_eq!(ended.code, 2);
     assert!(
-        ended.err.contains("cannot start `no-such-server-anywhere`"),
+        ended
+            .err
+            .contains("no program and no configured server `no-such-server-anywhere`"),
         "{}",
         ended.err
     );

@@ -180,7 +180,7 @@ fn explain_needs_no_server() {
 fn commands_may_be_named_explain() {
     let started = run(Path::new("."), &["bridge", "--", "explain"], b"");
     assert_eq!(started.code, 2);
-    let reason = "cannot start `explain`";
+    let reason = "no program and no configured server `explain`";
     assert!(started.err.contains(reason), "{}", started.err);
     let argument = run(
         Path::new("."),

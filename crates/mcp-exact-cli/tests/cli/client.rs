@@ -10,7 +10,7 @@ use crate::program::run;
 fn options_without_effect_are_refused() {
     for (arguments, expected) in [
         (
-            &["inspect", "--header", "X: 1", "no-such-program"][..],
+            &["inspect", "--header", "X: 1", "cat"][..],
             "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`",
         ),
         (
@@ -18,7 +18,7 @@ fn options_without_effect_are_refused() {
             "a server at a URL has no process here; leave `--env` out",
         ),
         (
-            &["inspect", "--root", "/tmp", "no-such-program"],
+            &["inspect", "--root", "/tmp", "cat"],
             "`/tmp` is no URI of a file; write a root as `file:///folder`",
         ),
         (
@@ -30,8 +30,18 @@ fn options_without_effect_are_refused() {
                 "file:///tmp",
                 "--",
                 "no-such-program",
+                "--port",
             ],
             "cannot start `no-such-program`: No such file or directory (os error 2)",
+        ),
+        (
+            &["inspect", "no-such-program"],
+            "there is no program and no configured server `no-such-program`; this folder has no file of a client, and the \
+             user's files no such server",
+        ),
+        (
+            &["inspect", "KEY=1", "cat"],
+            "`KEY=1` is no command; give the server a variable by --env KEY=1, and write its command after the options",
         ),
     ] {
         let ended = run(Path::new("."), arguments, b"");
@@ -61,4 +71,19 @@ fn doctor_names_silent_servers() {
         let ended = run(Path::new("."), &arguments, b"");
         assert_eq!((ended.code, ended.err), (2, format!("error: {expected}\n")));
     }
+}
+
+/// The last words of a server are lines of the error, and not one line with escapes.
+#[cfg(unix)]
+#[test]
+fn last_words_are_lines() {
+    let server = ["--", "sh", "-c", "echo one >&2; echo two >&2; exit 3"];
+    let arguments = [&["inspect", "--quiet"][..], &server].concat();
+    let ended = run(Path::new("."), &arguments, b"");
+    let expected = "its last words:\n  one\n  two";
+    assert!(
+        ended.code == 2 && ended.err.contains(expected),
+        "{}",
+        ended.err
+    );
 }

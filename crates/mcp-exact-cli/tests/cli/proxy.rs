@@ -184,7 +184,11 @@ fn received_messages_are_recorded() {
 /// If the server cannot be started, the proxy prints an error and exits with code 2.
 #[test]
 fn failed_start_exits_with_2() {
-    let ended = run(Path::new("."), &["proxy", "--", "no-such-program"], b"");
+    let ended = run(
+        Path::new("."),
+        &["proxy", "--", "no-such-program", "x"],
+        b"",
+    );
     assert_eq!(ended.code, 2);
     assert!(
         ended.err.starts_with("error: cannot start no-such-program"),

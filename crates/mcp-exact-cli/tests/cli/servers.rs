@@ -11,7 +11,7 @@ use crate::program::{ProgramOutput, program};
 
 /// Server that answers `initialize`, and calls itself by the value of a variable and its folder.
 const SERVER: &str = r#"while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  id=$(printf '%s' "$line" | sed -n -e 's/.*"id":\([0-9][0-9]*\).*/\1/p' -e 's/.*"id":\("[^"]*"\).*/\1/p')
   case $line in
     *'"initialize"'*) printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"$WHO in $(basename "$PWD")\",\"version\":\"1\"}}}" ;;
     *'"id"'*) printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}" ;;
@@ -120,7 +120,14 @@ fn added_servers_are_used_by_name() {
     };
     let asked = add(&[]);
     assert_eq!(asked.code, 2, "{}", asked.transcript());
-    assert!(asked.err.contains("add --yes"), "{}", asked.err);
+    assert!(
+        asked.err.contains("standard input is no terminal"),
+        "{}",
+        asked.err
+    );
+    let shown = add(&["--dry-run"]);
+    assert_eq!(shown.code, 0, "{}", shown.transcript());
+    assert!(shown.out.contains("  + "), "{}", shown.out);
     assert_eq!(fs::read_to_string(&file).expect("a file"), before);
     let added = add(&["--yes"]);
     assert_eq!(added.code, 0, "{}", added.transcript());
@@ -233,4 +240,40 @@ fn entries_have_folders_and_clients_their_ways() {
         let listed = run(home.path(), &["servers", "--client", client]);
         assert!(!listed.out.contains("note"), "{}", listed.out);
     }
+}
+
+/// What a client asks for when it starts a server is given by options, whichever command uses the name; the error names the option.
+#[test]
+fn options_take_the_place_of_inputs() {
+    let text = serde_json::json!({"servers": {
+        "asks": {"command": "sh", "args": ["-c", SERVER], "env": {"WHO": "${input:key}"}},
+        "web": {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": "${input:key}"}},
+    }});
+    let home = home(&[("project/.vscode/mcp.json", &text.to_string())]);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let recording = home.path().join("project/log.jsonl");
+    fs::write(&recording, format!("{hello}\n")).expect("a file");
+    for command in [
+        &["inspect"][..],
+        &["doctor", "-r", "2025-06-18"],
+        &["proxy"],
+        &["replay", "log.jsonl"],
+    ] {
+        let words = |more: &[&str]| {
+            let words = [command, more, &["--", "asks"]].concat();
+            run_with(home.path(), &words, &format!("{hello}\n"))
+        };
+        let refused = words(&[]);
+        assert_eq!(refused.code, 2, "{}", refused.transcript());
+        let expected = "asks for `key` when it starts the server; give it here by --env WHO=…";
+        assert!(refused.err.contains(expected), "{}", refused.err);
+        let given = words(&["--env", "WHO=me"]);
+        let is_used = given.out.contains("me in project") || command[0] == "replay";
+        assert!(is_used && given.code < 2, "{}", given.transcript());
+    }
+    let refused = run(home.path(), &["inspect", "web"]);
+    let expected = "give it here by --header 'X-Key: …'";
+    assert!(refused.err.contains(expected), "{}", refused.err);
+    let given = run(home.path(), &["inspect", "--header", "x-key: 1", "web"]);
+    assert!(!given.err.contains("asks for"), "{}", given.err);
 }

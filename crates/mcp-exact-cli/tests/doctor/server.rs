@@ -364,8 +364,26 @@ fn serve_stdio(fault: &str) {
     if fault == "prints-to-stdout" {
         let _ = writeln!(out, "Server is ready");
     }
-    for line in io::stdin().lock().lines().map_while(Result::ok) {
+    for (number, line) in io::stdin().lock().lines().map_while(Result::ok).enumerate() {
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        let offer = &message["params"]["protocolVersion"];
+        let is_ended = match (fault, message["method"].as_str()) {
+            ("exits-in-call", Some("tools/call")) => true,
+            ("exits-on-probe", Some("server/discover")) => number == 0,
+            ("exits-on-unknown-offer", Some("initialize")) => offer == "1999-01-01",
+            ("exits-at-once", _) => true,
+            _ => false,
+        };
+        if is_ended {
+            let _ = writeln!(io::stderr(), "Traceback\n  KeyError: <b>");
+            std::process::exit(3);
+        }
+        if fault == "silent-in-call" && message["method"] == "tools/call" {
+            continue;
+        }
+        if fault == "prints-in-call" && message["method"] == "tools/call" {
+            let _ = writeln!(out, "adding");
+        }
         for answer in server.respond_to_all(&message) {
             let text = match fault {
                 "pretty-prints" => serde_json::to_string_pretty(&answer),
