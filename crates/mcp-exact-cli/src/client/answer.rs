@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::parse_assignment;
-use crate::names::suggest;
+use crate::names::{suggest, truncate_name};
 use crate::output::{Painter, Style};
 use crate::terminal::{print_to_stderr, stderr};
 use crate::text::{Text, Untrusted, text};
@@ -229,6 +229,9 @@ pub fn allowed_values(field: &Value) -> Vec<String> {
         .collect()
 }
 
+/// End of an error about JSON that is none, often because a shell or a prompt has removed its quotes.
+const QUOTES: &str = "; put JSON in single quotes: 'NAME={\"a\": 1}'";
+
 /// Parses text as a value of the JSON type that a schema specifies: of a union, the first type that takes it, and text last.
 pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     let variants = field["anyOf"].as_array().or(field["oneOf"].as_array());
@@ -287,6 +290,10 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         "array" => match parsed() {
             Ok(value) if value.is_array() => Ok(value),
             _ if text.is_empty() => Ok(Value::Array(Vec::new())),
+            Err(error) if text.starts_with('[') => Err(anyhow!(
+                "`{}` is no JSON list ({error}){QUOTES}",
+                truncate_name(text)
+            )),
             _ => text
                 .split(',')
                 .map(|item| match field.get("items") {
@@ -297,7 +304,14 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         },
         "object" => match parsed() {
             Ok(value) if value.is_object() => Ok(value),
-            _ => Err(anyhow!("`{text}` is no JSON object")),
+            Err(error) if text.starts_with('{') => Err(anyhow!(
+                "`{}` is no JSON object ({error}){QUOTES}",
+                truncate_name(text)
+            )),
+            _ => Err(anyhow!(
+                "`{}` is no JSON object{QUOTES}",
+                truncate_name(text)
+            )),
         },
         // Without a type, valid JSON is used as JSON.
         _ => Ok(parsed().unwrap_or_else(|_| Value::from(text))),
@@ -388,6 +402,12 @@ mod tests {
             check(json!({"type": "object"}), "{\"a\":1}"),
             Some(json!({"a": 1}))
         );
+        let objects = json!({"type": "array", "items": {"type": "object"}});
+        for text in ["[{a:b}]", "[{a:b"] {
+            let error = parse_value(&objects, text).expect_err(text).to_string();
+            assert!(error.contains("is no JSON list"), "{error}");
+            assert!(error.contains("in single quotes"), "{error}");
+        }
         assert_eq!(check(json!({}), "[1]"), Some(json!([1])));
         assert_eq!(check(json!({}), "word"), Some(json!("word")));
     }

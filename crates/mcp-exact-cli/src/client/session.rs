@@ -21,7 +21,7 @@ complete prompt NAME ARGUMENT [VALUE]      ask the server for values of an argum
 complete template URI VARIABLE [VALUE]     ask the server for values of a variable
 tools, resources, templates, prompts       list what the server has
 {\"tool\": NAME, \"arguments\": {…}}           call a tool
-{\"method\": METHOD, \"params\": {…}}          send any request; the result is printed as JSON
+{\"method\": METHOD, \"params\": {…}}          send any request; its result is printed as JSON, converted to the newest revision
 help, quit";
 
 /// The arguments of `mcp-exact session`.
@@ -32,8 +32,9 @@ Each line of standard input is:
 {LINES}
 
 At a terminal, Tab completes names and arguments, and lines are kept for the next session. Words with spaces are quoted: \
-message='two words'. In a script, a line that begins with # is a comment, and a line that fails does not end the session. \
-A line is answered before the next one is read; a script waits no longer.
+message='two words'. A value that begins with [ or {{ is JSON up to the bracket that ends it: \
+items=[{{\"name\": \"Ada\", \"tags\": [\"a b\"]}}]. In a script, a line that begins with # is a comment, and a line that fails ends the \
+session with --stop-on-error alone. Each line is answered before the next one is read, and the session ends after the last one.
 
 Example: printf 'echo message=hello\\nget-sum a=1 b=2\\n' | mcp-exact session node server.js
 
@@ -43,6 +44,9 @@ pub struct Arguments {
     /// Print one JSON object for each line: its number, and the result or the error.
     #[arg(long)]
     json: bool,
+    /// End a script at the first line that fails.
+    #[arg(long)]
+    stop_on_error: bool,
     /// Send arguments that the schema of a tool does not have.
     #[arg(long)]
     any_argument: bool,

@@ -14,7 +14,8 @@ while read -r line; do
   answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
   case "$line" in
     *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-    *'"tools/list"'*) answer '"result":{"tools":[{"name":"add","description":"Adds","inputSchema":{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"integer"}}}}}]}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"add","description":"Adds","inputSchema":{"type":"object","properties":{"numbers":{"type":"array","items":{"type":"integer"}}}}},{"name":"list","inputSchema":{"type":"object","properties":{"items":{"type":"array","items":{"type":"object"}}}}}]}' ;;
+    *'"tools/call"'*'"list"'*) echo 'a line'; answer '"result":{"content":[{"type":"text","text":"listed"}]}' ;;
     *'"tools/call"'*'[9]'*) answer '"result":{"content":[{"type":"text","text":"no"}],"isError":true}' ;;
     *'"tools/call"'*) answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
     *'"resources/list"'*) answer '"result":{"resources":[{"uri":"file:///readme","name":"readme"}]}' ;;
@@ -58,8 +59,7 @@ tools
             "error in line 8: the server answered with an error: no such thing (-32602)\n"
         )
     );
-    let expected =
-        "added\nadded\nof the resource\nuser: hello\nAda\nAlan\nname  description\nadd   Adds\n";
+    let expected = "added\nadded\nof the resource\nuser: hello\nAda\nAlan\nname  description\nadd   Adds\nlist\n";
     assert_eq!(ended.out, expected);
     assert_eq!(log.matches("\"initialize\"").count(), 1, "{log}");
     assert!(
@@ -74,6 +74,32 @@ tools
     );
 }
 
+/// A list is written as JSON, with its quotes and spaces; a script ends at a line that fails if it is to. What the server prints
+/// besides messages is noted once.
+#[test]
+fn lists_are_json_and_scripts_can_end() {
+    let script = "list items=[{\"name\": \"Ada L.\", \"likes\": [\"engines\"]}]\nlist items=[{name:Ada}]\nlist items=[]\n";
+    let (ended, log) = run_with(&["session", "--stop-on-error"], script);
+    assert_eq!((ended.code, ended.out.as_str()), (1, "listed\n"));
+    let sent = r#""items":[{"name":"Ada L.","likes":["engines"]}]"#;
+    let other = r#""items":[{"likes":["engines"],"name":"Ada L."}]"#;
+    assert!(log.contains(sent) || log.contains(other), "{log}");
+    let lines: Vec<&str> = ended.err.lines().collect();
+    let expected = "error in line 2: items: `[{name:Ada}]` is no JSON list (";
+    assert!(lines[0].starts_with(expected), "{}", ended.err);
+    assert!(
+        lines[0].ends_with("put JSON in single quotes: 'NAME={\"a\": 1}'"),
+        "{}",
+        ended.err
+    );
+    let note = "note: the server's standard output has 1 line besides its messages, where some clients end the connection: `a line`;";
+    assert!(
+        lines.len() == 2 && lines[1].starts_with(note),
+        "{}",
+        ended.err
+    );
+}
+
 /// A line that cannot be run says what to write instead, and the next line is run.
 #[test]
 fn mistakes_get_suggestions() {
@@ -81,7 +107,7 @@ fn mistakes_get_suggestions() {
     let (ended, log) = run_with(&["session"], script);
     let lines: Vec<&str> = ended.err.lines().collect();
     for (line, expected) in lines.iter().zip([
-        "error in line 1: the server has no tool `ad`, and no line begins so (`help` lists them); did you mean `add`?",
+        "error in line 1: the server has no tool `ad`, and no line begins so (`help` lists them); did you mean `add` or `list`?",
         "error in line 2: there is no argument `number`, and --any-argument is not given; did you mean `numbers`?",
         "error in line 3: the server answered with an error: no such thing (-32602); did you mean `file:///readme`?",
         "error in line 4: the server answered with an error: no such thing (-32602); did you mean `greet`?",

@@ -105,13 +105,49 @@ fn parse_json(line: &str) -> anyhow::Result<Line> {
     }
 }
 
-/// Splits a line into words, which quotes and backslashes may join.
+/// Returns the length of the JSON list or object at the beginning of a text, with its brackets; `None` if it has no end.
+fn json_length(text: &str) -> Option<usize> {
+    let (mut open, mut is_string, mut is_escaped) = (Vec::new(), false, false);
+    for (place, letter) in text.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_string => is_escaped = true,
+            '"' => is_string = !is_string,
+            _ if is_string => {}
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ']' | '}' => {
+                if open.pop() != Some(letter) {
+                    return None;
+                }
+                if open.is_empty() {
+                    return Some(place + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Splits a line into words, which quotes and backslashes may join. JSON after `NAME=` keeps its quotes and spaces.
 pub fn split(line: &str) -> anyhow::Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
+        let is_value = |word: &String| word.find('=').is_some_and(|at| at + 1 == word.len());
+        if let (None, '[' | '{', Some(word)) = (quote, letter, &mut word)
+            && is_value(word)
+        {
+            let rest = &line[line.len() - letters.as_str().len() - 1..];
+            if let Some(length) = json_length(rest) {
+                word.push_str(&rest[..length]);
+                letters = rest[length..].chars();
+                continue;
+            }
+        }
         match (quote, letter) {
             (None, letter) if letter.is_whitespace() => words.extend(word.take()),
             (None, '\'' | '"') => {
@@ -146,6 +182,17 @@ mod tests {
         assert_eq!(
             words,
             ["echo", "message=two  words", "b=a \"q\"", "c= d", "e="]
+        );
+        let words = split(r#"add a=[{"n":"it's \" ]", "c": [1, 2]}] b={"x": "y z"} c=[a d=[}"#);
+        assert_eq!(
+            words.expect("words"),
+            [
+                "add",
+                r#"a=[{"n":"it's \" ]", "c": [1, 2]}]"#,
+                r#"b={"x": "y z"}"#,
+                "c=[a",
+                "d=[}"
+            ]
         );
         assert!(split("a 'b").is_err());
         assert!(split("a \\").is_err());

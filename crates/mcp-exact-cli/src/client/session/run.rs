@@ -54,24 +54,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs the lines of standard input; a line that fails does not end the session.
+    /// Runs the lines of standard input; a line that fails ends the session with `--stop-on-error` alone.
     pub async fn run_script(&mut self) -> anyhow::Result<Outcome> {
         let mut lines = super::prompt::script_lines();
         let mut outcome = Outcome::Valid;
         let mut number = 0_usize;
         while let Some(line) = lines.recv().await {
             number += 1;
-            match self.run_line(&line).await {
+            let has_failed = match self.run_line(&line).await {
                 Ok(Answer::End) => break,
                 Ok(answer) => {
-                    if answer.has_failed() {
-                        outcome = Outcome::Invalid;
-                    }
+                    let has_failed = answer.has_failed();
                     self.print(number, answer)?;
+                    has_failed
                 }
                 Err(error) => {
-                    outcome = Outcome::Invalid;
                     self.print_error(number, &error)?;
+                    true
+                }
+            };
+            if has_failed {
+                outcome = Outcome::Invalid;
+                if self.arguments.stop_on_error {
+                    break;
                 }
             }
         }
@@ -223,8 +228,13 @@ impl<'a> Session<'a> {
         }
         let word = Painter::stderr().paint(Style::Red, "error");
         let line = match number {
-            0 => text!("{}: {}", word, Untrusted(&words)),
-            number => text!("{} in line {}: {}", word, number, Untrusted(&words)),
+            0 => text!("{}: {}", word, Untrusted(&words).indented()),
+            number => text!(
+                "{} in line {}: {}",
+                word,
+                number,
+                Untrusted(&words).indented()
+            ),
         };
         print_to_stderr(&line);
         Ok(())
