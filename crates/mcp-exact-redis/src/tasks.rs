@@ -55,7 +55,7 @@ static SEND: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Removes and returns the messages for the tasks of a process: ids and messages in turns. If the connection breaks before the
+/// Removes and returns the messages for the tasks of a process. If the connection breaks before the
 /// reply, the messages are lost, and clients see that the task has not changed.
 static RECEIVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
@@ -67,7 +67,6 @@ static RECEIVE: LazyLock<Script> = LazyLock::new(|| {
                 local list = ARGV[3] .. id
                 if owner then
                     for _, message in ipairs(redis.call('LRANGE', list, 0, -1)) do
-                        table.insert(found, id)
                         table.insert(found, message)
                     end
                 end
@@ -313,7 +312,8 @@ impl RedisTaskStore {
         Ok(taken)
     }
 
-    async fn send_message(&self, id: &str, message: &TaskMessage) -> Result<(), TaskStoreError> {
+    async fn send_message(&self, message: &TaskMessage) -> Result<(), TaskStoreError> {
+        let id = message.task_id();
         if self.record_key(id).is_none() {
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl RedisTaskStore {
         }
     }
 
-    async fn receive_messages(&self) -> Result<Vec<(String, TaskMessage)>, TaskStoreError> {
+    async fn receive_messages(&self) -> Result<Vec<TaskMessage>, TaskStoreError> {
         let keys = &self.keys;
         let mut script = RECEIVE.key(&keys.addressed);
         script
@@ -341,15 +341,14 @@ impl RedisTaskStore {
             .arg(&keys.records)
             .arg(&keys.messages);
         let found: Vec<String> = self.run(&script).await?;
-        let pairs = found.chunks_exact(2);
-        let decode = |pair: &[String]| match serde_json::from_str(&pair[1]) {
-            Ok(message) => Some((pair[0].clone(), message)),
+        let decode = |text: &String| match serde_json::from_str(text) {
+            Ok(message) => Some(message),
             Err(error) => {
                 tracing::warn!(%error, "a message for a task is not known");
                 None
             }
         };
-        Ok(pairs.filter_map(decode).collect())
+        Ok(found.iter().filter_map(decode).collect())
     }
 
     /// Runs a script.
@@ -396,11 +395,11 @@ impl TaskStore for RedisTaskStore {
         Box::pin(self.take_task(id))
     }
 
-    fn send<'a>(&'a self, id: &'a str, message: TaskMessage) -> StoreFuture<'a, ()> {
-        Box::pin(async move { self.send_message(id, &message).await })
+    fn send(&self, message: TaskMessage) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.send_message(&message).await })
     }
 
-    fn receive(&self) -> StoreFuture<'_, Vec<(String, TaskMessage)>> {
+    fn receive(&self) -> StoreFuture<'_, Vec<TaskMessage>> {
         Box::pin(self.receive_messages())
     }
 

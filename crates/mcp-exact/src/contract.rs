@@ -207,35 +207,32 @@ pub async fn shared_task_store(
         "the task of another process was saved: {refused:?}"
     );
 
-    let answers = |text: &str| {
+    let answers = |task: &TaskRecord, text: &str| {
         let answers = JsonObject::from_iter([("key", crate::link::Json::string(text))]);
-        TaskMessage(MessageKind::Answers(answers))
+        TaskMessage::new(task.id(), MessageKind::Answers(answers))
     };
-    let messages = [answers("a"), answers("b"), TaskMessage(MessageKind::Cancel)];
+    let cancel = TaskMessage::new(task.id(), MessageKind::Cancel);
+    let messages = [answers(&task, "a"), answers(&task, "b"), cancel];
     for message in messages.clone() {
-        let sent = second.send(task.id(), message).await;
+        let sent = second.send(message).await;
         sent.unwrap_or_else(|error| panic!("a message was not sent: {error}"));
     }
     let none = second.receive().await.expect("messages");
     assert!(none.is_empty(), "another process has the messages");
     let received = first.receive().await.expect("messages");
-    let expected = messages.map(|message| (task.id().to_owned(), message));
-    assert_eq!(received, expected, "messages were lost or repeated");
+    assert_eq!(received, messages, "messages were lost or repeated");
     assert!(
         first.receive().await.expect("messages").is_empty(),
         "messages were repeated"
     );
     save(first, &finished(task.clone())).await;
-    second
-        .send(task.id(), answers("late"))
-        .await
-        .expect("dropped");
+    second.send(answers(&task, "late")).await.expect("dropped");
     assert!(
         first.receive().await.expect("messages").is_empty(),
         "a task that has ended has messages"
     );
 
-    second.send(other.id(), answers("c")).await.expect("sent");
+    second.send(answers(&other, "c")).await.expect("sent");
     kill().await;
     assert_eq!(
         take_unfinished(second).await,
@@ -247,8 +244,11 @@ pub async fn shared_task_store(
         "a task does not belong to its new process"
     );
     let received = second.receive().await.expect("messages");
-    let expected = [(other.id().to_owned(), answers("c"))];
-    assert_eq!(received, expected, "messages were lost with their process");
+    assert_eq!(
+        received,
+        [answers(&other, "c")],
+        "messages were lost with their process"
+    );
     let late = first.save(other.clone()).await;
     let is_refused = matches!(late, Err(TaskStoreError::TakenOver));
     assert!(is_refused, "a process that was dead has saved: {late:?}");

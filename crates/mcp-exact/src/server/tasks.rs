@@ -205,11 +205,11 @@ impl Server {
                 return;
             }
         };
-        for (id, message) in messages {
-            let Some(live) = registry.get(&id) else {
+        for message in messages {
+            let Some(live) = registry.get(message.task_id()) else {
                 continue;
             };
-            match message.0 {
+            match message.into_kind() {
                 MessageKind::Cancel => live.cx().cancel(),
                 MessageKind::Answers(responses) => {
                     if live.deliver_or_keep(responses) {
@@ -441,24 +441,16 @@ impl Server {
                         }
                     }
                     TaskLookup::Elsewhere(_) => {
-                        let answers = TaskMessage(MessageKind::Answers(responses));
-                        registry
-                            .store()
-                            .send(&id, answers)
-                            .await
-                            .map_err(store_error)?;
+                        let answers = TaskMessage::new(&id, MessageKind::Answers(responses));
+                        registry.store().send(answers).await.map_err(store_error)?;
                     }
                     TaskLookup::Finished(_) => {}
                 }
             }
             (_, TaskLookup::Live(live)) => live.cx().cancel(),
             (_, TaskLookup::Elsewhere(_)) => {
-                let cancel = TaskMessage(MessageKind::Cancel);
-                registry
-                    .store()
-                    .send(&id, cancel)
-                    .await
-                    .map_err(store_error)?;
+                let cancel = TaskMessage::new(&id, MessageKind::Cancel);
+                registry.store().send(cancel).await.map_err(store_error)?;
             }
             // "tasks/cancel" of a task that has ended changes nothing.
             (_, TaskLookup::Finished(_)) => {}

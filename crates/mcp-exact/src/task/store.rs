@@ -76,22 +76,20 @@ pub trait TaskStore: Send + Sync + 'static {
         Box::pin(ready(Ok(true)))
     }
 
-    /// Keeps a message for the process to which a task belongs, or that takes it over. A message for a task that has ended is
-    /// dropped.
-    fn send<'a>(
-        &'a self,
-        id: &'a str,
+    /// Keeps a message for the process to which its [task](TaskMessage::task_id) belongs, or that takes it over. A message for a
+    /// task that has ended is dropped.
+    fn send(
+        &self,
         message: TaskMessage,
-    ) -> Pin<Box<dyn Future<Output = Result<(), TaskStoreError>> + Send + 'a>> {
-        let _ = (id, message);
+    ) -> Pin<Box<dyn Future<Output = Result<(), TaskStoreError>> + Send + '_>> {
+        let _ = message;
         Box::pin(ready(Ok(())))
     }
 
-    /// Removes and returns the messages for the tasks of this process, with the ids of the tasks, in order.
+    /// Removes and returns the messages for the tasks of this process, in order.
     fn receive(
         &self,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<(String, TaskMessage)>, TaskStoreError>> + Send + '_>>
-    {
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<TaskMessage>, TaskStoreError>> + Send + '_>> {
         Box::pin(ready(Ok(Vec::new())))
     }
 
@@ -114,7 +112,28 @@ pub struct TaskExchange {
 /// Message for the process that runs a task, from a process that a client has asked: a cancellation, or answers to the input
 /// requests of the task. The serialised form is private to this crate; stores keep it unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TaskMessage(pub(crate) MessageKind);
+pub struct TaskMessage {
+    task: String,
+    kind: MessageKind,
+}
+
+impl TaskMessage {
+    pub(crate) fn new(task: &str, kind: MessageKind) -> Self {
+        Self {
+            task: task.to_owned(),
+            kind,
+        }
+    }
+
+    /// Returns the id of the task.
+    pub fn task_id(&self) -> &str {
+        &self.task
+    }
+
+    pub(crate) fn into_kind(self) -> MessageKind {
+        self.kind
+    }
+}
 
 /// Kind of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
