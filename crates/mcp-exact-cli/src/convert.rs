@@ -152,10 +152,9 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     let name = file.to_string_lossy();
     let (answer, outcome) = match read_file(file) {
         Ok(bytes) => {
-            let advice = match job.is_message() {
-                true => crate::recording::advise(&name, &bytes),
-                false => None,
-            };
+            let is_message = job.is_message();
+            let advice = is_message.then(|| crate::recording::advise(&name, &bytes));
+            let advice = advice.flatten();
             if let Some(advice) = advice {
                 if !arguments.json {
                     print_error(&text!("{}", Untrusted(&advice)));

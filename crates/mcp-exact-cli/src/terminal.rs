@@ -239,7 +239,7 @@ mod tests {
     }
 
     /// Files that write documents.
-    const DOCUMENTS: [&str; 10] = [
+    const DOCUMENTS: [&str; 11] = [
         "audit.rs",
         "call.rs",
         "check.rs",
@@ -249,6 +249,7 @@ mod tests {
         "output.rs",
         "proxy.rs",
         "recording.rs",
+        "replay.rs",
         "run.rs",
     ];
 }
