@@ -290,7 +290,7 @@ mod tests {
             ..folders.clone()
         };
         let error = find_in("memory", &elsewhere, Given::default(), &|_| None);
-        let error = error.err().expect("no name").to_string();
+        let error = error.expect_err("no name").to_string();
         assert!(
             error.contains("this folder has no file of a client"),
             "{error}"

@@ -206,9 +206,19 @@ fn call_prints(entrance: Entrance, call: fn(&Case) -> ProgramOutput) {
 #[cfg(feature = "http")]
 fn findings(case: &Case) -> BTreeSet<String> {
     let (_runtime, url) = serve(case);
-    let options = ["--timeout", "1", "--call", "echo={}", "--json"];
-    let arguments = [&["doctor"][..], &options, &[&*url]].concat();
-    let ended = run(Path::new("."), &arguments, b"");
+    let examine = |call: &[&str]| {
+        let options = ["doctor", "--timeout", "1", "--json"];
+        run(
+            Path::new("."),
+            &[&options[..], call, &[&*url]].concat(),
+            b"",
+        )
+    };
+    let mut ended = examine(&["--call", "echo={}"]);
+    // Cases of lists have other tools.
+    if ended.err.contains("the server has no tool `echo`") {
+        ended = examine(&[]);
+    }
     let report: Value = serde_json::from_str(&ended.out).expect(&ended.err);
     let findings = report["findings"].as_array().expect("findings");
     let texts = findings.iter().map(|finding| {

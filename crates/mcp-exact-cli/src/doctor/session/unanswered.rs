@@ -1,5 +1,6 @@
 //! Findings of a session, among them the end of the server and its silence.
 
+use mcp_exact_revisions::Lifecycle;
 use serde_json::Value;
 
 use super::{Answer, Channel, Evidence, Session};
@@ -51,9 +52,10 @@ impl Session<'_> {
 
     /// Records that the server is examined by the rules of all messages.
     pub fn examine_messages(&mut self) {
-        let lifecycle = match self.is_stateless {
-            true => mcp_exact_revisions::Lifecycle::Discover,
-            false => mcp_exact_revisions::Lifecycle::Initialize,
+        let lifecycle = if self.is_stateless {
+            Lifecycle::Discover
+        } else {
+            Lifecycle::Initialize
         };
         let mut rules = rules::OF_ALL_MESSAGES.to_vec();
         if let Channel::Process(_) = self.channel {
