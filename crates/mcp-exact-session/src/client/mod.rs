@@ -656,6 +656,10 @@ impl ClientEndpoint {
             Purpose::LifecycleCheck(spec) => {
                 self.end_lifecycle_check(spec, refuses_discovery(&outcome));
             }
+            // An orphan is not sent again with a correction: its session is over.
+            Purpose::Application(_) if self.is_orphaned(request.stream) => {
+                self.complete_request(request.key, outcome);
+            }
             Purpose::Application(mut outbound) => {
                 outbound.final_deadline = Some(final_deadline);
                 self.handle_application_answer(request.key, *outbound, outcome)
