@@ -147,8 +147,13 @@ fn write_package(folder: &Path) {
     let registry = format!(r#"{{"name":"{HOSTILE}","packages":["{HOSTILE}"]}}"#);
     let program = format!("#!/bin/sh\n{}", SERVER.replace("$H", HOSTILE));
     let cargo = "[package]\nname = \"p\"\nversion = \"0.1.0\"\n[workspace]\n".to_owned();
+    // What cargo says about it has the text.
+    let broken = "[package]\nname = \"\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\"\nFORGED = = 1\n".to_owned();
     fs::create_dir_all(folder.join("package/src")).expect("a folder");
+    fs::create_dir(folder.join("broken")).expect("a folder");
     for (name, text) in [
+        ("broken/Cargo.toml", &broken),
+        ("broken/manifest.json", &manifest),
         ("package/Cargo.toml", &cargo),
         ("package/src/main.rs", &String::new()),
         ("package/manifest.json", &manifest),
@@ -268,7 +273,8 @@ const OTHERS: &[&[&str]] = &[
     &["new", "\u{1b}[2J\nFORGED"],
     &["new", "x", "--path", "\u{1b}[2J\nFORGED"],
     &["bundle", "--path", "package", "--binary", "linux=server.sh"],
-    &["bundle", "--path", "\u{1b}[2J\nFORGED"],
+    &["bundle", "--path", "broken"],
+    &["bundle", "--path", "\u{1b}[2J\nmissing"],
     &["diff", "\u{1b}[2J\nFORGED", "2025-06-18"],
     &["revisions"],
 ];
