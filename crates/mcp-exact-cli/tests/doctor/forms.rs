@@ -59,8 +59,8 @@ pub fn check_calls() -> Result<(), Failed> {
     if !text_of(&json.stdout).contains("\"notCalled\": [\n    \"measure\"\n  ]") {
         return Err(text_of(&json.stdout).into());
     }
-    let output = examine("none", &["-r", "2025-11-25", "--call", "mesure={}"])?;
-    let error = "error: --call: the server has no tool `mesure`; did you mean `measure`?\n";
+    let output = examine("none", &["-r", "2025-11-25", "--call", "measures={}"])?;
+    let error = "error: --call: the server has no tool `measures`; did you mean `measure`?\n";
     if output.status.code() != Some(2) || text_of(&output.stderr) != error {
         return Err(text_of(&output.stderr).into());
     }
