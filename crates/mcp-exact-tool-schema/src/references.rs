@@ -15,6 +15,9 @@ const COPY_COST: usize = 16;
 /// Maximum number of references to other places than definitions, which are looked for in the whole text.
 const MAX_SEARCHES: usize = 64;
 
+/// Maximum number of references that lead to each other without a schema between them.
+const MAX_CHAIN: usize = 64;
+
 /// Keywords that name places for references in another way than by their path.
 const ANCHORS: [&str; 5] = [
     "$anchor",
@@ -51,6 +54,9 @@ pub(crate) fn resolve<'a>(text: &'a str, root: &Node<'a>, room: usize) -> Option
     let copied = (!survey.has_anchors)
         .then(|| copy_definitions(text, root, room))
         .flatten();
+    let was_copied = copied.is_some();
+    // The schema may name itself by its id.
+    let has_id = matches!(root, Node::Object(members) if members.has("$id") || members.has("id"));
     let (root, left) = match copied {
         Some(copied) => copied,
         None => (root.clone(), survey.references),
@@ -59,7 +65,7 @@ pub(crate) fn resolve<'a>(text: &'a str, root: &Node<'a>, room: usize) -> Option
         .iter()
         .map(|reference| Reference::of(reference))
         .collect();
-    if left.contains(&Reference::Place) {
+    if left.contains(&Reference::Place) || has_id && left.contains(&Reference::Other) {
         return None;
     }
     let is_shared = left
@@ -67,7 +73,8 @@ pub(crate) fn resolve<'a>(text: &'a str, root: &Node<'a>, room: usize) -> Option
         .any(|reference| *reference != Reference::Definition);
     Some(Resolved {
         root,
-        is_shared: is_shared || survey.has_anchors,
+        // What a reference that is left requires is not looked at.
+        is_shared: is_shared || survey.has_anchors || !was_copied,
     })
 }
 
@@ -110,7 +117,9 @@ impl Survey {
         let Node::Object(members) = node else { return };
         self.references.extend(members.string("$ref"));
         self.has_anchors |= ANCHORS.iter().any(|keyword| members.has(keyword));
-        self.has_inner_id |= !is_root && members.string("$id").is_some();
+        // Up to draft 4, an anchor is an `id`.
+        let is_anchor = members.string("id").is_some_and(|id| id.starts_with('#'));
+        self.has_inner_id |= !is_root && (members.string("$id").is_some() || is_anchor);
         for (_, value) in &members.0 {
             for_each_node(value, &mut |node| self.visit(node, false));
         }
@@ -292,7 +301,7 @@ impl<'a> Copier<'a> {
     /// Returns the schema that a reference names, without its definitions, and the size of its text; `None` if the reference
     /// has to stay.
     fn target(&mut self, reference: &str, depth: usize) -> Option<(Node<'a>, usize)> {
-        if self.open.iter().any(|open| open == reference) {
+        if self.open.len() > MAX_CHAIN || self.open.iter().any(|open| open == reference) {
             return None;
         }
         let text = match definition_of(reference) {

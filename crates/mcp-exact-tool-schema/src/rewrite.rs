@@ -16,6 +16,8 @@ use crate::{Rewritten, SchemaOf};
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 /// Maximum size of a schema that is rewritten, in bytes: no host passes a larger one on to its model.
 const MAX_SCHEMA: usize = 1 << 20;
+/// Maximum number of alternatives that are merged into a whole schema, which each copies.
+const MAX_MERGED: usize = 16;
 /// Maximum length of a format that is named in a description.
 const MAX_FORMAT: usize = 100;
 /// Annotation of the parameters that clients mirror into headers (2026-07-28), which needs a `type` beside it.
@@ -42,7 +44,24 @@ pub(crate) fn rewrite(schema: &JsonObject, of: SchemaOf, room: usize) -> Rewritt
         of,
         is_shared: resolved.is_shared,
     };
-    let root = rewriter.root(resolved.root);
+    let mut root = rewriter.root(resolved.root);
+    // Old dialects ignore a type beside a reference, but tools must have it, and arguments are objects.
+    let is_object = |node: &Node<'_>| {
+        let Node::Object(members) = node else {
+            return false;
+        };
+        members.string("type").is_some_and(|kind| kind == "object")
+    };
+    if of == SchemaOf::Arguments
+        && is_object(&tree.root)
+        && let Node::Object(members) = &mut root
+        && !members.has("type")
+    {
+        members.set("type", Value::Data("\"object\"".into()));
+        if !members.has("properties") {
+            members.set("properties", Value::Named(Vec::new()));
+        }
+    }
     if root == tree.root {
         return unchanged(found);
     }
@@ -261,7 +280,7 @@ fn merge_alternatives(members: &mut Members<'_>) {
             let Some(Value::Schemas(nodes)) = members.get(keyword) else {
                 continue;
             };
-            if keyword != "allOf" && nodes.len() != 1 {
+            if nodes.len() > MAX_MERGED || keyword != "allOf" && nodes.len() != 1 {
                 continue;
             }
             let Some(Value::Schemas(nodes)) = members.remove(keyword) else {
@@ -270,7 +289,7 @@ fn merge_alternatives(members: &mut Members<'_>) {
             let (mut left, count) = (Vec::new(), nodes.len());
             for node in nodes {
                 let merged = match &node {
-                    Node::Boolean(true) => Some(members.clone()),
+                    Node::Boolean(true) => continue,
                     Node::Object(of_node) => merge(members, of_node),
                     _ => None,
                 };

@@ -102,8 +102,15 @@ pub(crate) fn deviations(root: &Node<'_>) -> Vec<Deviation> {
     found
 }
 
+/// Maximum number of places that are listed, unless one has a shape of its own.
+const MAX_LISTED: usize = 1000;
+/// Maximum number of characters of a name in a pointer.
+const MAX_TOKEN: usize = 200;
+
 fn add(found: &mut Vec<Deviation>, pointer: String, shape: Shape) {
-    found.push(Deviation { pointer, shape });
+    if found.len() < MAX_LISTED || found.iter().all(|known| known.shape != shape) {
+        found.push(Deviation { pointer, shape });
+    }
 }
 
 /// Adds the shapes in a schema and in the schemas inside of it.
@@ -151,7 +158,9 @@ pub(crate) fn has_unknown_format(members: &Members<'_>) -> bool {
     format.is_some_and(|format| !KNOWN_FORMATS.contains(&&*format))
 }
 
-/// Returns a token of a JSON pointer.
+/// Returns a token of a JSON pointer; a long name is cut.
 fn escaped(token: &str) -> String {
-    token.replace('~', "~0").replace('/', "~1")
+    let end = token.char_indices().nth(MAX_TOKEN);
+    let cut = end.map_or(token, |(end, _)| &token[..end]);
+    cut.replace('~', "~0").replace('/', "~1")
 }

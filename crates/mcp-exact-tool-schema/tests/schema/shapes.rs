@@ -368,3 +368,67 @@ fn schemas_of_results_are_exactly_equivalent() {
     );
     assert_eq!(left, [""; 0]);
 }
+
+/// Long names and many places take no more memory than the schema.
+#[test]
+fn lists_of_shapes_are_bounded() {
+    let places: Vec<String> = (0..20_000).map(|at| format!(r#""p{at}":true"#)).collect();
+    let schema = format!(
+        r#"{{"type":"object","properties":{{"{}":{{"properties":{{{}}}}}}},"required":["x"]}}"#,
+        "n".repeat(200_000),
+        places.join(",")
+    );
+    let found = deviations(&object(&schema));
+    let size: usize = found.iter().map(|one| one.pointer.len()).sum();
+    assert!(
+        found.len() <= 1000 && size < 1_000_000,
+        "{} {size}",
+        found.len()
+    );
+}
+
+/// References that lead to references, thousands of them, need no deep stack.
+#[test]
+fn chains_of_references_end() {
+    let links: Vec<String> = (0..4_000)
+        .map(|at| format!(r##""a{at}":{{"$ref":"#/$defs/a{}"}}"##, at + 1))
+        .collect();
+    let schema = format!(
+        r##"{{"type":"object","properties":{{"p":{{"$ref":"#/$defs/a0"}}}},"$defs":{{{},"a4000":{{"type":"string"}}}}}}"##,
+        links.join(",")
+    );
+    let small = std::thread::Builder::new().stack_size(1 << 20);
+    let thread = small.spawn(move || rewritten(&schema, SchemaOf::Arguments));
+    let (_, left) = thread.expect("a thread").join().expect("no overflow");
+    assert!(
+        left.iter().all(|pointer| pointer.ends_with("/$ref")),
+        "{}",
+        left.len()
+    );
+}
+
+/// A schema that names itself by its own id keeps its definitions, and one whose references have no room keeps null where a
+/// definition may require the property.
+#[test]
+fn left_references_keep_their_targets() {
+    for schema in [
+        r##"{"$id":"https://example.com/x","type":"object","properties":{"a":{"$ref":"https://example.com/x#/$defs/A"},"b":{"$ref":"#/$defs/B"}},"$defs":{"A":{},"B":{}}}"##,
+        r##"{"type":"object","properties":{"a":{"$ref":"#foo"},"b":{"$ref":"#/definitions/B"}},"definitions":{"A":{"id":"#foo"},"B":{}}}"##,
+    ] {
+        assert_eq!(rewritten(schema, SchemaOf::Arguments).0, schema);
+    }
+    let large = format!(r#""description":"{}""#, "d".repeat(200_000));
+    let schema = format!(
+        r##"{{"type":"object","properties":{{"a":{{"type":["string","null"]}}}},"allOf":[{{"$ref":"#/$defs/Base"}}],"$defs":{{"Base":{{{large},"required":["a"]}}}}}}"##
+    );
+    let (found, _) = rewritten(&schema, SchemaOf::Arguments);
+    assert!(found.contains(r#"{"type":"null"}"#), "null stays");
+}
+
+/// Arguments are objects, whatever stands beside a reference that an old dialect looks at alone.
+#[test]
+fn type_of_the_whole_schema_stays() {
+    let schema = r##"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","$ref":"#/definitions/A","definitions":{"A":{"properties":{"a":{"type":"string"}}}}}"##;
+    let (found, _) = rewritten(schema, SchemaOf::Arguments);
+    assert!(found.contains(r#""type":"object""#), "{found}");
+}
