@@ -4,9 +4,10 @@
 //! lease shows that it lives; then another process takes over the task. Messages for a task wait in a list until its
 //! owner asks for them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcp_exact::{TaskExchange, TaskMessage, TaskRecord, TaskStore, TaskStoreError};
@@ -102,6 +103,10 @@ const MAX_MESSAGES: usize = 100;
 pub struct RedisTaskStore {
     connection: Arc<SharedConnection>,
     process: Arc<Process>,
+    /// Name by which this store owns tasks: its process, and its number in the process, which may have several servers.
+    owner: Arc<str>,
+    /// Ids of tasks that this store takes over, and whose records it has not returned yet.
+    taking: Arc<Mutex<BTreeSet<String>>>,
     keys: Arc<TaskKeys>,
     /// Maximum number of tasks.
     tasks: usize,
@@ -157,9 +162,14 @@ impl RedisTaskStore {
         process: &Arc<Process>,
         keys: &Keys,
     ) -> Self {
+        /// Number of stores so far.
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        let number = STORES.fetch_add(1, Ordering::Relaxed);
         Self {
             connection: Arc::clone(connection),
             process: Arc::clone(process),
+            owner: format!("{}:{number}", process.id).into(),
+            taking: Arc::default(),
             keys: Arc::new(TaskKeys::new(keys)),
             tasks: 10_000,
             bytes: 256 << 20,
@@ -203,7 +213,7 @@ impl RedisTaskStore {
             .key(&keys.sums)
             .arg(record.id())
             .arg(text)
-            .arg(&self.process.id)
+            .arg(&*self.owner)
             .arg(u8::from(record.is_finished()))
             .arg(expires)
             .arg(record.bytes())
@@ -244,20 +254,20 @@ impl RedisTaskStore {
 
     /// Takes over a task of a process that has died; returns true if the task belongs to this process.
     async fn take_from(&self, id: &str, owner: &str) -> Result<bool, TaskStoreError> {
-        if owner == self.process.id {
+        if owner == &*self.owner {
             return Ok(true);
         }
         let Some(key) = self.record_key(id) else {
             return Ok(false);
         };
-        if !self.process.is_dead(owner).await.map_err(store_error)? {
+        if !self.is_dead(owner).await? {
             return Ok(false);
         }
         let mut script = TAKE.key(key);
         script
             .key(&self.keys.unfinished)
             .arg(owner)
-            .arg(&self.process.id)
+            .arg(&*self.owner)
             .arg(id);
         self.run(&script).await
     }
@@ -275,12 +285,34 @@ impl RedisTaskStore {
         }
     }
 
+    /// Returns true if the process of an owner is dead.
+    async fn is_dead(&self, owner: &str) -> Result<bool, TaskStoreError> {
+        let process = owner.rsplit_once(':').map_or(owner, |(process, _)| process);
+        self.process.is_dead(process).await.map_err(store_error)
+    }
+
+    fn taking(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the unfinished tasks of dead processes. After an error, the tasks that were taken over before it are returned.
     async fn take_all(&self) -> Result<Vec<TaskRecord>, TaskStoreError> {
+        let mut taken = Vec::new();
+        match self.take_into(&mut taken).await {
+            Err(error) if taken.is_empty() => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "not all tasks of dead processes were taken over");
+                Ok(taken)
+            }
+            Ok(()) => Ok(taken),
+        }
+    }
+
+    async fn take_into(&self, taken: &mut Vec<TaskRecord>) -> Result<(), TaskStoreError> {
         let mut command = redis::cmd("SMEMBERS");
         command.arg(&self.keys.unfinished);
         let ids = self.connection.command::<Vec<String>>(&command).await;
         let ids = ids.map_err(store_error)?;
-        let mut taken = Vec::new();
         // Most tasks belong to few processes.
         let mut is_dead: HashMap<String, bool> = HashMap::new();
         for ids in ids.chunks(OWNERS_PER_COMMAND) {
@@ -292,24 +324,31 @@ impl RedisTaskStore {
             let owners = self.connection.pipeline::<Vec<Option<String>>>(&pipeline);
             let owners = owners.await.map_err(store_error)?;
             for (id, owner) in ids.iter().zip(owners) {
-                // A task of this process runs already, or is about to.
-                let Some(owner) = owner.filter(|owner| *owner != self.process.id) else {
+                let Some(owner) = owner else {
                     continue;
                 };
-                let dead = match is_dead.get(&owner) {
+                let is_own = owner == *self.owner;
+                // A task of this store runs already, or is about to, unless an error came in between.
+                let may_take = match is_dead.get(&owner) {
+                    _ if is_own => self.taking().contains(id),
                     Some(dead) => *dead,
                     None => {
-                        let dead = self.process.is_dead(&owner).await.map_err(store_error)?;
+                        let dead = self.is_dead(&owner).await?;
                         is_dead.insert(owner.clone(), dead);
                         dead
                     }
                 };
-                if dead && self.take_from(id, &owner).await? {
+                if !may_take {
+                    continue;
+                }
+                self.taking().insert(id.clone());
+                if self.take_from(id, &owner).await? {
                     taken.extend(self.load_record(id).await?);
                 }
+                self.taking().remove(id);
             }
         }
-        Ok(taken)
+        Ok(())
     }
 
     async fn send_message(&self, message: &TaskMessage) -> Result<(), TaskStoreError> {
@@ -337,7 +376,7 @@ impl RedisTaskStore {
         let keys = &self.keys;
         let mut script = RECEIVE.key(&keys.addressed);
         script
-            .arg(&self.process.id)
+            .arg(&*self.owner)
             .arg(&keys.records)
             .arg(&keys.messages);
         let found: Vec<String> = self.run(&script).await?;

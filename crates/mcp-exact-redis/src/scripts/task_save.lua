@@ -33,7 +33,11 @@ local owner = redis.call('HGET', record, 'owner')
 if owner then
     -- The end of a task is saved once, but the script may be repeated.
     local is_same = ARGV[2] == redis.call('HGET', record, 'record')
-    if owner ~= ARGV[3] or (redis.call('SISMEMBER', open, id) == 0 and not is_same) then return 'owner' end
+    if owner ~= ARGV[3] then return 'owner' end
+    if redis.call('SISMEMBER', open, id) == 0 and not is_same then
+        if ARGV[4] == '1' then return 'saved' end
+        return 'owner'
+    end
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

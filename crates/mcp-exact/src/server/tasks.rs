@@ -22,12 +22,9 @@ use crate::link::{JsonObject, PeerError, Principal, Reply, Request, RequestLink}
 use crate::replay::HandlerRun;
 use crate::reply::ToolResult;
 use crate::task::{
-    LiveTask, MessageKind, TaskEnd, TaskError, TaskMessage, TaskOrigin, TaskRecord, TaskRegistry,
-    TaskStoreError, UnclaimedRecord,
+    LiveTask, MessageKind, SAVE_RETRY_DELAY, TaskEnd, TaskError, TaskMessage, TaskOrigin,
+    TaskRecord, TaskRegistry, TaskStoreError, UnclaimedRecord,
 };
-
-/// Delay before a failed save of a task's end is retried.
-const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Task found by its id.
 enum TaskLookup {
@@ -207,6 +204,10 @@ impl Server {
         };
         for message in messages {
             let Some(live) = registry.get(message.task_id()) else {
+                // The task is being resumed, unless it has ended: then the store drops the message.
+                if let Err(error) = registry.store().send(message).await {
+                    tracing::warn!(%error, "a message for a task was lost");
+                }
                 continue;
             };
             match message.into_kind() {
@@ -346,6 +347,10 @@ impl Server {
         while let Err(error) = live.finish(&end).await {
             if live.is_taken_over() {
                 tracing::warn!(task = live.id(), "another process has taken over the task");
+                if self.listeners().has_task_watchers(live.id()) {
+                    let record = live.record();
+                    registry.watched().insert(live.id().to_owned(), record);
+                }
                 registry.remove(live.id());
                 return;
             }
@@ -439,6 +444,11 @@ impl Server {
                         if live.deliver(&responses) {
                             self.save_and_notify(registry, &live).await;
                         }
+                        // A process that stood still for a time may have lost the task.
+                        if live.is_taken_over() {
+                            let answers = TaskMessage::new(&id, MessageKind::Answers(responses));
+                            registry.store().send(answers).await.map_err(store_error)?;
+                        }
                     }
                     TaskLookup::Elsewhere(_) => {
                         let answers = TaskMessage::new(&id, MessageKind::Answers(responses));
@@ -447,7 +457,14 @@ impl Server {
                     TaskLookup::Finished(_) => {}
                 }
             }
-            (_, TaskLookup::Live(live)) => live.cx().cancel(),
+            (_, TaskLookup::Live(live)) => {
+                live.cx().cancel();
+                // As above; a message for a task of this process cancels it once more.
+                if registry.store().exchange().is_some() {
+                    let cancel = TaskMessage::new(&id, MessageKind::Cancel);
+                    registry.store().send(cancel).await.map_err(store_error)?;
+                }
+            }
             (_, TaskLookup::Elsewhere(_)) => {
                 let cancel = TaskMessage::new(&id, MessageKind::Cancel);
                 registry.store().send(cancel).await.map_err(store_error)?;
@@ -512,11 +529,13 @@ impl Server {
         if let Some(live) = registry.get(record.id()) {
             return TaskLookup::Live(live);
         }
-        if let Ok(Some(newer)) = registry.store().load(record.id()).await
-            && newer.is_finished()
-        {
-            return TaskLookup::Finished(Box::new(newer));
-        }
+        let record = match registry.store().load(record.id()).await {
+            Ok(Some(newer)) if newer.is_finished() => {
+                return TaskLookup::Finished(Box::new(newer));
+            }
+            Ok(Some(newer)) => newer,
+            _ => record,
+        };
         match self.prepare_resumed_run(&record) {
             Ok((entry, running, cx)) => {
                 let live = LiveTask::new(record, &cx, registry.store());

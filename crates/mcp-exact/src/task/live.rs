@@ -6,7 +6,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{CallTask, TaskClient, TaskEnd, TaskRecord, TaskStore, TaskStoreError};
+use super::{
+    CallTask, SAVE_RETRY_DELAY, TaskClient, TaskEnd, TaskRecord, TaskStore, TaskStoreError,
+};
 use crate::background;
 use crate::cx::Cx;
 use crate::handler::BoxFuture;
@@ -252,10 +254,22 @@ impl UnclaimedRecord {
         let (created, is_created) = tokio::sync::oneshot::channel();
         background::spawn(async move {
             let saved = store.save(record.clone()).await;
-            let unclaimed = saved.map(|()| Self {
+            let unclaimed = Self {
                 record: Some(record),
                 store,
-            });
+            };
+            let unclaimed = match saved {
+                Ok(()) => Ok(unclaimed),
+                // The record may be there, and no later process may run its handler.
+                Err(error @ TaskStoreError::Unavailable(_)) => {
+                    drop(unclaimed);
+                    Err(error)
+                }
+                Err(error) => {
+                    let _ = unclaimed.claim();
+                    Err(error)
+                }
+            };
             // After the end of the call, no receiver exists: the record is then dropped here.
             let _ = created.send(unclaimed);
         });
@@ -280,8 +294,13 @@ impl Drop for UnclaimedRecord {
         record.finish(TaskEnd::Cancelled);
         let store = Arc::clone(&self.store);
         background::spawn_on(&runtime, async move {
-            if let Err(error) = store.save(record).await {
-                tracing::error!(%error, "the end of a task was not saved");
+            while let Err(error) = store.save(record.clone()).await {
+                let is_lost = !matches!(error, TaskStoreError::Unavailable(_));
+                if is_lost || record.is_expired() {
+                    tracing::error!(%error, "the end of a task was not saved");
+                    return;
+                }
+                tokio::time::sleep(SAVE_RETRY_DELAY).await;
             }
         });
     }

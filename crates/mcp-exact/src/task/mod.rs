@@ -30,6 +30,9 @@ pub use store::{MemoryTaskStore, TaskExchange, TaskMessage, TaskStore, TaskStore
 /// Identifier of the tasks extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
+/// Delay before a failed save of a task's end is retried.
+pub(crate) const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
+
 /// Configuration of the tasks of a server, for [`ServerBuilder::tasks`](crate::ServerBuilder::tasks).
 ///
 /// ```
