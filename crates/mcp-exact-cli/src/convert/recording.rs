@@ -69,7 +69,14 @@ fn convert_file(arguments: &Arguments, file: &Path) -> anyhow::Result<Outcome> {
             }
             entry.text = initialize.offer(&revision);
         }
-        let (from, answer) = convert_entry(&job, &conversation, &entry);
+        let (from, answer) = match std::str::from_utf8(line) {
+            Ok(_) => convert_entry(&job, &conversation, &entry),
+            Err(error) => {
+                let from = entry.from.unwrap_or(Direction::Server);
+                let problem = format!("not UTF-8 from byte {} of the line on", error.valid_up_to());
+                (from, Answer::failed(problem))
+            }
+        };
         conversation.observe(Some(from), &entry.text);
         counts.add(&answer);
         if answer.error.is_some() {

@@ -118,6 +118,10 @@ impl Manifest {
             if path.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
                 bail!("`{path}` must be a file in the folder of the package");
             }
+            // The bundle has these names for the manifest and the programs.
+            if path == "manifest.json" || Path::new(path).starts_with("server") {
+                bail!("`{path}` is a name that the bundle itself uses; rename the file");
+            }
             files.push(path.to_owned());
         }
         Ok(files)

@@ -133,6 +133,11 @@ impl Reading {
     fn add_exchange(&mut self, method: String, message: &JsonObject) {
         let index = self.exchanges.len();
         let (id, params) = (message.get("id"), params_of(message));
+        if method == "notifications/cancelled"
+            && let Some(cancelled) = params.get("requestId")
+        {
+            self.open.remove(&key(&cancelled));
+        }
         if let Some(id) = &id {
             self.open.insert(key(id), index);
         }
@@ -158,7 +163,10 @@ impl Reading {
         let subscription = meta_of(&params, SUBSCRIPTION);
         let by_token = token.and_then(|token| self.tokens.get(&key(&token)).copied());
         let by_id = subscription.and_then(|id| self.open.get(&key(&id)).copied());
-        let oldest = self.open.values().copied().min();
+        // A subscription stays open, and its messages name it.
+        let is_listening = |index: &usize| self.exchanges[*index].method == "subscriptions/listen";
+        let waiting = self.open.values().copied();
+        let oldest = waiting.filter(|index| !is_listening(index)).min();
         let Some(index) = by_token.or(by_id).or(oldest).or(self.latest) else {
             return;
         };

@@ -558,6 +558,30 @@ fn recordings_lose_nothing_silently() {
     "#]].assert_eq(&convert("2024-11-05"));
 }
 
+/// A line that is not UTF-8 is refused: its text would be another one.
+#[test]
+fn recorded_bytes_are_not_replaced() {
+    let folder = TempDir::new().expect("a folder");
+    let line = b"{\"from\":\"client\",\"message\":{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"\xff\"}}}";
+    fs::write(folder.path().join("log.jsonl"), line).expect("a file");
+    let words = [
+        "convert",
+        "-r",
+        "2025-06-18",
+        "--to",
+        "2025-03-26",
+        "--log",
+        "log.jsonl",
+    ];
+    let ended = run(folder.path(), &words, b"");
+    expect![[r#"
+        exit 1
+        err: log.jsonl:1: not UTF-8 from byte 83 of the line on
+        err: log.jsonl: 1 message: 0 converted, 1 refused
+    "#]]
+    .assert_eq(&ended.transcript());
+}
+
 /// A recording that is taken for one document is recognised, and the option for it is named.
 #[test]
 fn recordings_are_not_documents() {

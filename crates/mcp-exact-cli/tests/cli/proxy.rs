@@ -298,3 +298,27 @@ fn recordings_serve_the_program() {
         missing.err
     );
 }
+
+/// A call that was cancelled has no answer, and takes none of the messages that belong to later calls.
+#[test]
+fn cancelled_calls_take_no_messages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conversation = r#"{"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}}
+{"from":"client","message":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}}
+{"from":"client","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"quick"}}}
+{"from":"server","message":{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"quick"}}}
+{"from":"server","message":{"jsonrpc":"2.0","id":2,"result":{"content":[]}}}
+"#;
+    fs::write(folder.path().join("log.jsonl"), conversation).expect("a recording");
+    let ended = run(
+        folder.path(),
+        &["replay", "--serve", "log.jsonl"],
+        br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"quick"}}"#,
+    );
+    expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"quick"}}
+        out: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}
+    "#]]
+    .assert_eq(&ended.transcript());
+}
