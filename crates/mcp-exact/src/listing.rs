@@ -37,7 +37,8 @@ impl PageRequest {
 
     /// Creates a resource of the template from the values of its variables, which are percent-encoded.
     ///
-    /// The name of the resource is the last segment of its URI; [`Resource::with_name`] changes it.
+    /// The name of the resource is the last segment of its URI; [`Resource::with_name`] changes it. Its scope is that of the
+    /// template; the resource must not set another one.
     pub fn resource<'n>(
         &self,
         values: impl IntoIterator<Item = (&'n str, impl Into<TemplateValue>)>,

@@ -198,8 +198,9 @@ impl ServerBuilder {
     /// between callers.
     ///
     /// The handler is not called for callers that may not see the template, or whose token lacks its
-    /// [`scope`](ResourceTemplate::scope). Resources have the media type and the scope of the template unless they set their
-    /// own, and those that the caller may not see are omitted.
+    /// [`scope`](ResourceTemplate::scope). Resources have the scope of the template, and its media type unless they set their
+    /// own. A resource with another scope is an error, because that scope would not be checked when the resource is read.
+    /// Resources that the caller may not see are omitted.
     ///
     /// Announce changes by [`Resources::list_changed`](crate::Resources::list_changed).
     ///

@@ -313,7 +313,8 @@ fn add_fixed(
 /// Adds a resource that the handler of a list has returned, unless the sender does not see it or it is listed already.
 ///
 /// # Errors
-/// The error to reply with, if the template does not match the URI or the definition breaks the schema.
+/// The error to reply with, if the template does not match the URI, the resource has another scope than the template, or the
+/// definition breaks the schema.
 fn add_listed(
     view: &View<'_>,
     entry: &TemplateEntry,
@@ -321,6 +322,8 @@ fn add_listed(
     page: &mut JoinedPage,
 ) -> Result<(), PeerError> {
     let template = entry.template.template();
+    let scope = entry.template.scope_label();
+    let has_own_scope = resource.scope_label().is_some_and(|own| Some(own) != scope);
     let resource = resource.with_defaults_of(&entry.template);
     let wrong = |reason: String| {
         tracing::error!(template, uri = resource.uri(), %reason, "a list is not valid");
@@ -332,13 +335,15 @@ fn add_listed(
             "the template does not match {uri:?}; create resources by `PageRequest::resource`"
         )));
     }
+    if has_own_scope {
+        let uri = resource.uri();
+        return Err(wrong(format!(
+            "the own scope of {uri:?} is not checked when it is read; set the scope of the template instead"
+        )));
+    }
     let listed = ListedDefinition::Resource(&resource);
     let uri = resource.uri();
-    if !view.sees(listed)
-        || !view.has_scope(resource.scope_label())
-        || view.is_listed_before(uri, template)
-        || page.uris.contains(uri)
-    {
+    if !view.sees(listed) || view.is_listed_before(uri, template) || page.uris.contains(uri) {
         return Ok(());
     }
     let definition = resource.definition();

@@ -226,10 +226,9 @@ async fn lists_and_cursors_belong_to_principals() {
             .list("ada:{name}", |page: PageRequest| async move {
                 page_of(&page, &["1", "2"])
             })
-            .template("mixed:{name}", read)
-            .list("mixed:{name}", |page: PageRequest| async move {
-                let one = |name: &str| page.resource([("name", name)]);
-                vec![one("ada").scope("ada:read"), one("bob").scope("bob:read")]
+            .template(ResourceTemplate::new("bob:{name}").scope("bob:read"), read)
+            .list("bob:{name}", |page: PageRequest| async move {
+                vec![page.resource([("name", "1")]).scope("bob:read")]
             })
     };
     let (url, other) = (serve(builder("test")).await, serve(builder("other")).await);
@@ -239,9 +238,9 @@ async fn lists_and_cursors_belong_to_principals() {
         let ada = connect(&url, "ada").await.expect("a client");
         let bob = connect(&url, "bob").await.expect("a client");
         let elsewhere = connect(&other, "ada").await.expect("a client");
-        let of_ada = ["own:ada-1", "own:ada-2", "ada:1", "ada:2", "mixed:ada"];
+        let of_ada = ["own:ada-1", "own:ada-2", "ada:1", "ada:2"];
         assert_eq!(uris(&ada).await, of_ada);
-        assert_eq!(uris(&bob).await, ["own:bob-1", "own:bob-2", "mixed:bob"]);
+        assert_eq!(uris(&bob).await, ["own:bob-1", "own:bob-2", "bob:1"]);
 
         let first = page(&ada, None).await.expect("a page");
         if !has_sessions(revision) {
@@ -340,6 +339,15 @@ async fn mistakes_of_handlers_are_errors() {
     assert!(is_internal(
         page(&foreign, None).await,
         r#"the template does not match "m:1""#
+    ));
+    let scoped = client(|page| {
+        let one = page.resource([("name", "1")]).scope("s");
+        Ok(ResourcePage::new([one]))
+    });
+    let scoped = scoped.await;
+    assert!(is_internal(
+        page(&scoped, None).await,
+        r#"the own scope of "n:1" is not checked"#
     ));
     let cyclic = client(|page| Ok(page_of(&page, &["1"]).next_cursor(Some("same")))).await;
     assert!(is_internal(
