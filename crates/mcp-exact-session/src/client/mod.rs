@@ -19,7 +19,7 @@ mod tools;
 use std::sync::Arc;
 
 use mcp_exact_revisions::RevisionSpec;
-use mcp_exact_wire::{JsonObject, JsonRef};
+use mcp_exact_wire::{JsonObject, JsonRef, RequestId};
 
 pub use events::{
     CachedNegotiation, ClientEvent, ServerNotification, ServerRequest, ServerRequestKey,
@@ -515,6 +515,11 @@ impl ClientEndpoint {
         self.core.set_observer(observer);
     }
 
+    /// Returns true if a request of the server with this id waits for its answer.
+    pub fn is_in_flight(&self, id: &RequestId) -> bool {
+        self.core.in_flight.contains_id(id)
+    }
+
     /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended)
@@ -620,8 +625,11 @@ impl ClientEndpoint {
         let ended = pending.filter(|request| self.orphans.get(request.stream).is_none());
         let ended: Vec<RequestKey> = ended.map(|request| request.key).collect();
         for key in ended {
-            let request = self.core.pending.remove(key);
-            if let Some(Purpose::Application(_)) = request.map(|request| request.purpose) {
+            let Some(request) = self.core.pending.remove(key) else {
+                continue;
+            };
+            self.observe_end(&request, outcome);
+            if let Purpose::Application(_) = request.purpose {
                 let event = ClientEvent::Completed(key, outcome.clone());
                 self.core.push_event(event);
             }
@@ -644,8 +652,16 @@ impl ClientEndpoint {
         }
     }
 
+    /// Reports the end of a request to the observer of messages, unless an event for the application does.
+    fn observe_end(&self, request: &PendingRequest<Purpose>, outcome: &Outcome) {
+        if !matches!(request.purpose, Purpose::Application(_)) {
+            self.core.observe_end(request.key, outcome);
+        }
+    }
+
     /// Handles the end of a client request, or starts its next attempt.
     fn handle_request_end(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+        self.observe_end(&request, &outcome);
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
         }

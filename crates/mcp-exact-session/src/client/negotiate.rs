@@ -122,6 +122,7 @@ impl ClientEndpoint {
             if let Some(progress) = self.state.take_progress() {
                 // A server that has changed its revision may be probed while requests of the application wait.
                 while let Some(request) = self.core.pending.remove_oldest() {
+                    self.observe_end(&request, &Outcome::Lost);
                     if let Purpose::Application(_) = request.purpose {
                         self.complete_request(request.key, Outcome::Lost);
                     }
@@ -184,7 +185,9 @@ impl ClientEndpoint {
         let Some(progress) = self.state.take_progress() else {
             return false;
         };
-        self.core.pending.remove(key);
+        if let Some(request) = self.core.pending.remove(key) {
+            self.observe_end(&request, &Outcome::Lost);
+        }
         self.core.streams.remove(stream);
         self.send_probe(spec, progress);
         true

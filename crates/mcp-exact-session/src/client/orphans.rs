@@ -74,8 +74,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles input on the stream of an orphan by `receive`, as in its session. Nothing is sent in answer to it: the server would
-    /// take it for a message of the next session.
+    /// Handles input on the stream of an orphan by `receive`, as in its session: it answers no other request. Nothing is sent in
+    /// answer to it: the server would take it for a message of the next session.
     pub(super) fn receive_for_orphan(
         &mut self,
         stream: StreamId,
@@ -86,6 +86,7 @@ impl ClientEndpoint {
         let current = std::mem::replace(&mut self.state, State::Operating(session));
         let last_stream = self.core.streams.last_id();
         let malformed = self.core.first_malformed.take();
+        let others = self.core.pending.take_awaited();
         if let Some(key) = key {
             self.core.pending.set_awaited(key, true);
         }
@@ -93,6 +94,7 @@ impl ClientEndpoint {
         if let Some(key) = key {
             self.core.pending.set_awaited(key, false);
         }
+        self.core.pending.restore_awaited(&others);
         // The error of the next negotiation does not quote what belongs to this session.
         self.core.first_malformed = malformed;
         for answer in last_stream + 1..=self.core.streams.last_id() {

@@ -130,6 +130,8 @@ impl Endpoint for ClientEndpoint {
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
         match early.map(|rule| rule.handler) {
+            // The server means a request of the lost session, which has ended with the session.
+            Some(Handler::Cancelled) if self.is_orphaned(*stream) => return Ok(()),
             Some(Handler::Cancelled) => return self.handle_cancelled(&call),
             // Servers may log before a revision is negotiated (`basic/lifecycle`, "Initialization").
             Some(Handler::Log) if self.spec().is_none() => {

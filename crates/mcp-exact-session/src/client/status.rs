@@ -49,6 +49,9 @@ impl ClientEndpoint {
         let Some(request) = self.remove_request_on(stream) else {
             return;
         };
+        let ended = error.clone();
+        let ended = ended.unwrap_or_else(|| error_of_status(status, body));
+        self.observe_end(&request, &Outcome::Error(ended));
         match request.purpose {
             Purpose::Probe(spec) => self.handle_probe_status(spec, status, error, body),
             Purpose::Initialize => self.handle_initialize_status(status, error, body),
@@ -74,12 +77,13 @@ impl ClientEndpoint {
             status,
             location: location.to_owned(),
         };
+        let ended = Outcome::Error(PeerError::local(error.to_string()));
+        self.observe_end(&request, &ended);
         match request.purpose {
             Purpose::Probe(_) | Purpose::Initialize => self.fail_negotiation(error),
             Purpose::LifecycleCheck(spec) => self.end_lifecycle_check(spec, false),
             Purpose::Application(_) => {
-                let error = PeerError::local(error.to_string());
-                self.handle_request_end(request, Outcome::Error(error));
+                self.handle_request_end(request, ended);
             }
         }
     }
@@ -90,6 +94,8 @@ impl ClientEndpoint {
         let Some(request) = self.remove_request_on(stream) else {
             return;
         };
+        let ended = Outcome::Error(PeerError::local(reason.clone()));
+        self.observe_end(&request, &ended);
         match request.purpose {
             Purpose::Application(_) => {
                 let text =
@@ -135,6 +141,7 @@ impl ClientEndpoint {
         }
         self.core.push_event(ClientEvent::SessionLost);
         if let Some(request) = self.remove_request_on(stream) {
+            self.observe_end(&request, &Outcome::Lost);
             match request.purpose {
                 Purpose::Application(_) if end == SessionEnd::Unclear => {
                     self.complete_request(request.key, Outcome::Lost);

@@ -122,6 +122,12 @@ impl<T> InFlightRequests<T> {
         Some(self.by_id[at].1)
     }
 
+    /// Returns true if a request with this id is in flight, whatever its scope is.
+    pub(crate) fn contains_id(&self, id: &RequestId) -> bool {
+        let mut scoped = self.by_id.iter().filter(|((scope, _), _)| scope.is_some());
+        self.find(None, id).is_some() || scoped.any(|((_, known), _)| known == id)
+    }
+
     pub(crate) fn get(&self, key: RequestKey) -> Option<&InFlightRequest<T>> {
         self.by_key.get(key).map(|request| &**request)
     }

@@ -33,7 +33,7 @@ use crate::error::{PeerError, ReceiveError, Violation};
 use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
 use crate::message_observer::MessageObserver;
-use crate::outcome::SendOutcome;
+use crate::outcome::{Outcome, SendOutcome};
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};
 use crate::tolerance::Repairs;
 use crate::usage::Usage;
@@ -209,6 +209,13 @@ impl<R: Role> Core<R> {
     pub(crate) fn observe(&self, frame: &mut Frame) {
         if let Some(observer) = &self.observer {
             observer.handle_outgoing(&mut frame.bytes, frame.local_request);
+        }
+    }
+
+    /// Reports the end of a request to the observer.
+    pub(crate) fn observe_end(&self, request: RequestKey, outcome: &Outcome) {
+        if let Some(observer) = &self.observer {
+            observer.handle_end(request, outcome);
         }
     }
 

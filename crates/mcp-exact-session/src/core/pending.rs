@@ -204,6 +204,21 @@ impl<P> PendingRequests<P> {
         }
     }
 
+    /// Removes and returns the wire ids under which answers and progress count, until
+    /// [`restore_awaited`](Self::restore_awaited): meanwhile, all of them are late.
+    pub(crate) fn take_awaited(&mut self) -> OrderedMap<u64, RequestKey> {
+        std::mem::take(&mut self.by_wire_id)
+    }
+
+    /// Restores the wire ids of requests that have not ended since [`take_awaited`](Self::take_awaited).
+    pub(crate) fn restore_awaited(&mut self, awaited: &OrderedMap<u64, RequestKey>) {
+        for (id, key) in awaited.iter() {
+            if self.get(*key).and_then(PendingRequest::wire_id) == Some(id) {
+                self.by_wire_id.insert(id, *key);
+            }
+        }
+    }
+
     /// Returns true if a request with this wire id was sent.
     pub(crate) fn has_sent(&self, id: u64) -> bool {
         (1..=self.last_id).contains(&id)

@@ -20,6 +20,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::RequestId;
 
 pub use incoming::{ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEvent};
 pub use shared::DividedFrame;
@@ -467,6 +468,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// queued during this call.
     pub fn set_message_observer(&mut self, observer: Arc<dyn MessageObserver>) {
         self.core.set_observer(observer);
+    }
+
+    /// Returns true if a request of the client with this id waits for its answer.
+    pub fn is_in_flight(&self, id: &RequestId) -> bool {
+        self.core.in_flight.contains_id(id)
     }
 
     /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.

@@ -221,6 +221,11 @@ impl Endpoint for ClientEndpoint {
         Some(spec.id())
     }
 
+    #[cfg(feature = "tracing")]
+    fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool {
+        ClientEndpoint::is_in_flight(self, id)
+    }
+
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
         let options = CallOptions {
             timeout: Some(idle_timeout(timeout)),

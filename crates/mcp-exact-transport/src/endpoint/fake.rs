@@ -64,6 +64,11 @@ impl Endpoint for FullEndpoint {
         None
     }
 
+    #[cfg(feature = "tracing")]
+    fn is_in_flight(&self, _: &mcp_exact_wire::RequestId) -> bool {
+        false
+    }
+
     fn is_closed(&self) -> bool {
         false
     }

@@ -50,7 +50,7 @@ pub use server::{RequestContext, ServerHandle, ServerHandler};
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeasuredEndpoint, MeteredConnection};
 #[cfg(feature = "tracing")]
-use crate::operations::Operations;
+use crate::operations::{Operations, ReceivedOperations};
 use crate::transport::Received;
 use observation::Observed;
 #[cfg(feature = "tracing")]
@@ -111,6 +111,9 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Returns the negotiated revision.
     #[cfg(feature = "tracing")]
     fn revision(&self) -> Option<&'static str>;
+    /// Returns true if a received request with this id waits for its answer.
+    #[cfg(feature = "tracing")]
+    fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool;
     /// Returns the information of the transport in the context of a frame.
     #[cfg(feature = "tracing")]
     fn request_context(_: &Self::Context) -> Option<&RequestContext> {
@@ -240,6 +243,18 @@ impl<E: Endpoint> State<E> {
             self.endpoint.set_observer(Arc::clone(operations));
         }
         self.epoch += 1;
+    }
+
+    /// Ends the operations of received requests that the endpoint has refused without naming them. What is refused in a batch is
+    /// answered with the batch.
+    #[cfg(feature = "tracing")]
+    fn end_refused(&self, requests: &[mcp_exact_wire::RequestId]) {
+        let mut ids = requests.iter();
+        if let Some(operations) = &self.operations
+            && !ids.any(|id| self.endpoint.is_in_flight(id))
+        {
+            operations.end_refused(requests);
+        }
     }
 
     /// Wakes the connections whose streams have output.
@@ -473,10 +488,16 @@ impl<E: Endpoint> Shared<E> {
         observed: Observed,
         receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
     ) -> (Result<(), ReceiveError>, bool) {
+        #[cfg(feature = "tracing")]
+        let mut observed = observed;
+        #[cfg(feature = "tracing")]
+        let requests = observed.as_mut().map(ReceivedOperations::take_requests);
         let receive = || {
             let mut state = self.lock();
             let now = clock::now();
             let result = receive(&mut state, now);
+            #[cfg(feature = "tracing")]
+            state.end_refused(&requests.unwrap_or_default());
             state.settle(now);
             let state = self.dispatch(state);
             (result, state.endpoint.wants_input())

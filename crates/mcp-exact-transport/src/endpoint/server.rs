@@ -206,6 +206,11 @@ impl Endpoint for ServerEndpoint {
     }
 
     #[cfg(feature = "tracing")]
+    fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool {
+        ServerEndpoint::is_in_flight(self, id)
+    }
+
+    #[cfg(feature = "tracing")]
     fn request_context(context: &Self::Context) -> Option<&RequestContext> {
         Some(&context.app_data)
     }
@@ -322,7 +327,9 @@ impl ServerHandle {
     pub fn set_target_known(&self, request: &IncomingRequest<RequestContext>) {
         #[cfg(feature = "tracing")]
         if let Some(operations) = self.shared.operations().filter(|all| all.is_active()) {
-            let name = request.param("name").and_then(|name| name.as_str());
+            let is_named = matches!(request.method(), "tools/call" | "prompts/get");
+            let name = request.param("name").filter(|_| is_named);
+            let name = name.and_then(|name| name.as_str());
             operations.set_known(request.id(), name.as_deref());
         }
         #[cfg(not(feature = "tracing"))]

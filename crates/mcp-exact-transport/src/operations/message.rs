@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use mcp_exact_session::TraceContext;
 #[cfg(feature = "opentelemetry")]
 use mcp_exact_wire::ObjectRef;
-use mcp_exact_wire::{HeadKind, JsonObject, JsonRef, MessageHead};
+use mcp_exact_wire::{HeadKind, JsonObject, JsonRef, MessageHead, RequestId};
+
+use super::names;
 
 /// Member of `_meta` that contains the revision of a request (2026-07-28, `basic`, "Per-Request Protocol Fields").
 const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Maximum length in bytes of the id of a request and of a URI in a span.
+/// Maximum length in bytes of a method, of the id of a request and of a URI in a span.
 const MAX_VALUE_BYTES: usize = 256;
 
 /// Calls `handle` with the head and the text of each message of a frame, which may be a batch.
@@ -56,6 +58,14 @@ pub(super) fn request_id(head: &MessageHead<'_>) -> Option<String> {
     head.id.filter(|_| is_request).and_then(id_text)
 }
 
+/// Returns the id of a received request; `None` for other messages, and for ids that are invalid or long.
+pub(super) fn received_id(head: &MessageHead<'_>) -> Option<RequestId> {
+    let is_request = head.kind == HeadKind::Request;
+    let is_read = |id: &&str| is_request && id.len() <= MAX_VALUE_BYTES;
+    let id: mcp_exact_wire::Json = head.id.filter(is_read)?.parse().ok()?;
+    id.decode_as().ok()
+}
+
 /// Returns the longest beginning of a text that a span may contain.
 pub(super) fn shorten(text: &str) -> &str {
     let mut end = text.len().min(MAX_VALUE_BYTES);
@@ -96,7 +106,7 @@ impl CallHead {
     /// Reads a request or notification.
     pub(super) fn read(head: &MessageHead<'_>) -> Self {
         let mut call = Self {
-            method: head.method.as_deref().unwrap_or_default().to_owned(),
+            method: shorten(head.method.as_deref().unwrap_or_default()).to_owned(),
             ..Self::default()
         };
         let params = head.params.and_then(|params| params.parse().ok());
@@ -114,7 +124,9 @@ impl CallHead {
             "prompts/get" => Some(TargetKind::Prompt),
             _ => None,
         };
-        call.target = target.zip(text(name));
+        // Longer names are shown nowhere.
+        let name = text(name).filter(|name| name.len() <= names::MAX_NAME_BYTES);
+        call.target = target.zip(name);
         match &*call.method {
             "resources/read"
             | "resources/subscribe"

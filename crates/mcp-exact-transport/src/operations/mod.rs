@@ -18,7 +18,7 @@ use mcp_exact_wire::{HeadKind, MessageHead, RequestId};
 use tracing::Span;
 
 use crate::endpoint::RequestContext;
-use message::{CallHead, End, for_each_message, request_id, response_end};
+use message::{CallHead, End, for_each_message, received_id, request_id, response_end};
 use operation::{Kind, Operation};
 
 /// Maximum number of unanswered requests of each direction that are observed; others have neither span nor duration.
@@ -112,11 +112,18 @@ pub(crate) struct State {
 pub(crate) struct ReceivedOperations {
     /// Span of the first message.
     span: Option<Span>,
+    /// Ids of the requests.
+    requests: Vec<RequestId>,
     /// Received notifications.
     notifications: Vec<Operation>,
 }
 
 impl ReceivedOperations {
+    /// Removes and returns the ids of the requests, for [`Operations::end_refused`].
+    pub(crate) fn take_requests(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.requests)
+    }
+
     /// Calls `handle` within the span of the first message, and then ends the operations of the notifications.
     pub(crate) fn run<R>(self, handle: impl FnOnce() -> R) -> R {
         let result = match &self.span {
@@ -199,7 +206,12 @@ impl Operations {
         let mut received = ReceivedOperations::default();
         for_each_message(frame, &mut |head, _| match head.kind {
             HeadKind::Request | HeadKind::Notification => {
-                let begun = self.lock().begin_received(head, context);
+                let id = received_id(head);
+                if id.is_none() && head.kind == HeadKind::Request {
+                    return;
+                }
+                let text = id.as_ref().map(text_of);
+                let begun = self.lock().begin_received(head, text.as_deref(), context);
                 let Some(operation) = begun else {
                     return;
                 };
@@ -207,9 +219,10 @@ impl Operations {
                 received
                     .span
                     .get_or_insert_with(|| operation.span().clone());
-                match request_id(head) {
+                match id {
                     Some(id) => {
-                        self.lock().received.insert(id, operation);
+                        self.lock().received.insert(text_of(&id), operation);
+                        received.requests.push(id);
                     }
                     None => received.notifications.push(operation),
                 }
@@ -218,6 +231,20 @@ impl Operations {
             _ => {}
         });
         received
+    }
+
+    /// Ends the received requests with these ids that wait for no answer: the endpoint has refused them, and its answer names no
+    /// request.
+    pub(crate) fn end_refused(&self, ids: &[RequestId]) {
+        for id in ids {
+            let mut state = self.lock();
+            let Some(mut operation) = state.received.remove(&text_of(id)) else {
+                continue;
+            };
+            operation.complete_attributes(&state);
+            drop(state);
+            operation.end(Some("refused"));
+        }
     }
 
     /// Returns the span of a received request.
@@ -372,13 +399,18 @@ impl MessageObserver for Operations {
             *message = changed.into_bytes();
         }
     }
+
+    fn handle_end(&self, request: RequestKey, outcome: &Outcome) {
+        self.handle_outcome(request, outcome);
+    }
 }
 
 impl State {
-    /// Begins the operation of a received request or notification; `None` if it is not observed.
+    /// Begins the operation of a received request, with its id, or notification; `None` if it is not observed.
     fn begin_received(
         &mut self,
         head: &MessageHead<'_>,
+        id: Option<&str>,
         context: Option<&RequestContext>,
     ) -> Option<Operation> {
         let call = CallHead::read(head);
@@ -387,8 +419,7 @@ impl State {
         {
             operation.end(Some("cancelled"));
         }
-        let id = request_id(head);
-        let is_repeated = id.as_ref().is_some_and(|id| self.received.contains_key(id));
+        let is_repeated = id.is_some_and(|id| self.received.contains_key(id));
         if is_repeated || self.received.len() >= MAX_OPEN_OPERATIONS || !is_enabled() {
             return None;
         }
@@ -399,14 +430,7 @@ impl State {
         if let Some(http) = context.and_then(|context| context.http.as_ref()) {
             self.network.protocol_version = http_version(http.version);
         }
-        let operation = Operation::begin(
-            self,
-            Kind::Server,
-            &call,
-            id.as_deref(),
-            context,
-            &Span::current(),
-        );
+        let operation = Operation::begin(self, Kind::Server, &call, id, context, &Span::current());
         Some(operation)
     }
 

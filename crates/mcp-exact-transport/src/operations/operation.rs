@@ -17,7 +17,7 @@ use crate::endpoint::RequestContext;
 /// Target of the spans, for filters.
 pub(super) const TARGET: &str = "mcp_exact_transport::operations";
 
-/// Method of an operation whose method no revision defines.
+/// Method of an operation whose method no revision defines, and error of an operation in metrics whose code is not known.
 const OTHER: &str = "_OTHER";
 
 /// Kind of an operation.
@@ -286,6 +286,11 @@ impl Operation {
     ) -> Vec<opentelemetry::KeyValue> {
         use opentelemetry::KeyValue;
         let [transport, protocol, version] = self.network;
+        // Peers may invent codes.
+        let (error, code) = match code {
+            Some(code) if !is_known_code(code) => (Some(OTHER), Some(OTHER)),
+            code => (error, code),
+        };
         let target = self.shown_target();
         let texts = [
             ("mcp.method.name", Some(self.shown_method())),
@@ -311,6 +316,30 @@ impl Operation {
         }
         all
     }
+}
+
+/// Returns true if JSON-RPC, a revision or the SDKs define the code of an error.
+#[cfg(any(feature = "opentelemetry", test))]
+fn is_known_code(code: &str) -> bool {
+    use mcp_exact_session::code;
+    // The SDKs: a closed connection (-32000), and a timeout or an unknown session (-32001).
+    code.parse::<i64>().is_ok_and(|number| {
+        matches!(
+            number,
+            code::PARSE_ERROR
+                | code::INVALID_REQUEST
+                | code::METHOD_NOT_FOUND
+                | code::INVALID_PARAMS
+                | code::INTERNAL_ERROR
+                | code::RESOURCE_NOT_FOUND
+                | code::URL_ELICITATION_REQUIRED
+                | code::HEADER_MISMATCH
+                | code::MISSING_CLIENT_CAPABILITY
+                | code::UNSUPPORTED_VERSION
+                | -32001
+                | -32000
+        )
+    })
 }
 
 /// Returns the attributes of the duration of a session.
@@ -421,5 +450,21 @@ fn new_span(kind: Kind, parent: Option<tracing::span::Id>, fields: &Fields<'_>) 
             otel.name = fields.title,
             otel.status_code = Empty,
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Codes that a peer has invented are no attributes of metrics.
+    #[test]
+    fn invented_codes_are_not_known() {
+        for code in ["-32700", "-32602", "-32002", "-32022"] {
+            assert!(is_known_code(code), "{code}");
+        }
+        for code in ["1", "-32099", "_OTHER", ""] {
+            assert!(!is_known_code(code), "{code}");
+        }
     }
 }

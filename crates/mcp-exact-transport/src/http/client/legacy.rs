@@ -159,7 +159,10 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                 });
             }
         }
-        if driver.flags.has_closed.load(Ordering::Acquire) {
+        let flags = &driver.flags;
+        if flags.has_closed.load(Ordering::Acquire)
+            || flags.has_lost_session.load(Ordering::Acquire)
+        {
             // Messages that the application has sent before it closed the client are still posted.
             let left = async { while tasks.join_next().await.is_some() {} };
             let _ = timeout(CLOSE_TIMEOUT, left).await;

@@ -239,7 +239,9 @@ impl std::fmt::Debug for HttpEndpoint {
 struct EventFlags {
     /// True if a revision was negotiated.
     has_negotiated: AtomicBool,
-    /// True if the server has ended the session.
+    /// True from the event that the server has ended the session to the end of its events.
+    loses_session: AtomicBool,
+    /// True if the server has ended the session, and all of its events were reported.
     has_lost_session: AtomicBool,
     /// True if the client must fall back to HTTP+SSE; not reset while the client uses HTTP+SSE.
     wants_sse: AtomicBool,
@@ -250,14 +252,20 @@ struct EventFlags {
 impl EventFlags {
     /// Sets the flag of an event and notifies the driver; returns true if the event must not be passed to the
     /// application.
+    ///
+    /// The driver starts the next session only after the last event of a lost session, which would end the next one otherwise.
     fn record(&self, event: &ClientEvent, notify: &Notify) -> bool {
         let falls_back = self.wants_sse.load(Ordering::Acquire);
         let flag = match event {
             // The application is notified of the outcome of the other transport instead.
             ClientEvent::Failed(_) if falls_back => return true,
             ClientEvent::Negotiated(..) => &self.has_negotiated,
-            ClientEvent::SessionLost => &self.has_lost_session,
+            ClientEvent::SessionLost => {
+                self.loses_session.store(true, Ordering::Release);
+                return falls_back;
+            }
             ClientEvent::UseHttpSse => &self.wants_sse,
+            ClientEvent::Closed if Self::take(&self.loses_session) => &self.has_lost_session,
             ClientEvent::Closed => &self.has_closed,
             _ => return false,
         };

@@ -46,16 +46,21 @@ impl Lost {
         (on, message["id"].clone())
     }
 
-    /// Completes the next session.
-    fn renew(&mut self) {
-        let (on, id) = self.restart();
+    /// Returns the answer to `initialize`, whose id is `id`.
+    fn initialized(&self, id: &Value) -> Value {
         let result = json!({
             "protocolVersion": self.poster.revision,
             "capabilities": { "tools": {} },
             "serverInfo": { "name": "s", "version": "1" },
         });
-        self.poster
-            .receive(on, &json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        json!({ "jsonrpc": "2.0", "id": id, "result": result })
+    }
+
+    /// Completes the next session.
+    fn renew(&mut self) {
+        let (on, id) = self.restart();
+        let answer = self.initialized(&id);
+        self.poster.receive(on, &answer);
         self.poster.take_output();
         self.poster.events();
     }
@@ -136,6 +141,49 @@ fn answers_come_on_their_own_streams() {
         let answer = lost.answer();
         lost.poster.receive(on, &answer);
         lost.check_answered();
+    }
+}
+
+/// The stream of a lost session answers no request of the next one.
+#[test]
+fn lost_streams_answer_no_other_request() {
+    for revision in SESSION_REVISIONS {
+        let mut lost = Lost::new(revision);
+        let (on, id) = lost.restart();
+        let (old, answer) = (lost.on, lost.initialized(&id));
+        lost.poster.receive(old, &answer);
+        assert!(lost.poster.client.session_info().is_none(), "{revision}");
+        lost.poster.receive(on, &answer);
+        assert!(lost.poster.client.session_info().is_some(), "{revision}");
+    }
+}
+
+/// The stream of a lost session cancels no request that the server makes in the next one.
+#[test]
+fn lost_streams_cancel_no_other_request() {
+    for revision in SESSION_REVISIONS {
+        let mut lost = Lost::new(revision);
+        lost.renew();
+        let (old, other) = (lost.on, lost.poster.client.open_standalone());
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
+        lost.poster.receive(other, &request);
+        let cancelled = json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": { "requestId": 1 },
+        });
+        lost.poster.receive(old, &cancelled);
+        let events = lost.poster.events();
+        assert!(
+            matches!(&events[..], [ClientEvent::Request { .. }]),
+            "{events:?}"
+        );
+        lost.poster.receive(other, &cancelled);
+        let events = lost.poster.events();
+        assert!(
+            matches!(&events[..], [ClientEvent::RequestCancelled(_)]),
+            "{events:?}"
+        );
     }
 }
 
