@@ -576,7 +576,7 @@ fn recorded_bytes_are_not_replaced() {
     let ended = run(folder.path(), &words, b"");
     expect![[r#"
         exit 1
-        err: log.jsonl:1: not UTF-8 from byte 83 of the line on
+        err: log.jsonl:1: not UTF-8 from byte 91 of the line on
         err: log.jsonl: 1 message: 0 converted, 1 refused
     "#]]
     .assert_eq(&ended.transcript());
