@@ -49,7 +49,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the settings of cargo for all folders in `folder`: the crates of the workspace stand for those of crates.io.
+/// Writes a configuration of cargo for all packages below `folder`, in which the crates of the workspace replace those of crates.io.
 fn write_config(root: &Path, folder: &Path, target: &Path) -> anyhow::Result<()> {
     let config = format!(
         "[patch.crates-io]\nmcp-exact = {{ path = {:?} }}\n[build]\ntarget-dir = {:?}\n[profile.release]\nopt-level = 0\n",

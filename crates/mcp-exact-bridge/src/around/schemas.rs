@@ -16,7 +16,7 @@ const MAX_REMEMBERED: usize = 1_000;
 const MAX_NAME: usize = 200;
 /// Maximum length of a JSON pointer in a report, in characters.
 const MAX_POINTER: usize = 300;
-/// Maximum size of the definitions that are copied in the place of references, in one schema.
+/// Maximum size of the definitions that replace references in one schema, in bytes.
 const SCHEMA_ROOM: usize = 128 << 10;
 /// Maximum size by which the schemas of one page of a list grow.
 const PAGE_ROOM: usize = 4 << 20;

@@ -256,8 +256,8 @@ pub enum ClientEvent {
     Repaired(Repairs),
     /// The server has violated the protocol.
     Violation(Violation),
-    /// The endpoint is closed. After [`SessionLost`](Self::SessionLost), events of requests that still wait may follow; otherwise
-    /// no further events do.
+    /// The endpoint is closed, and no further events follow, except those of requests that keep waiting after
+    /// [`SessionLost`](Self::SessionLost).
     Closed,
 }
 

@@ -233,8 +233,7 @@ impl Operations {
         received
     }
 
-    /// Ends the received requests with these ids that wait for no answer: the endpoint has refused them, and its answer names no
-    /// request.
+    /// Ends the operations of received requests that the endpoint has refused with an answer that names no request.
     pub(crate) fn end_refused(&self, ids: &[RequestId]) {
         for id in ids {
             let mut state = self.lock();

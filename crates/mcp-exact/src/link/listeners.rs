@@ -113,7 +113,7 @@ impl Listeners {
         lock_ignoring_poison(&self.by_endpoint).len()
     }
 
-    /// Returns true if a subscription is notified of a task.
+    /// Returns true if a client has subscribed to the changes of a task.
     pub(crate) fn has_task_watchers(&self, id: &str) -> bool {
         let all = lock_ignoring_poison(&self.by_endpoint);
         let mut subscriptions = all.iter().flat_map(|listener| &listener.subscriptions);

@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs the lines of standard input; a line that fails ends the session with `--stop-on-error` alone.
+    /// Runs the lines of standard input. A line that fails ends the session only with `--stop-on-error`.
     pub async fn run_script(&mut self) -> anyhow::Result<Outcome> {
         let mut lines = super::prompt::script_lines();
         let mut outcome = Outcome::Valid;

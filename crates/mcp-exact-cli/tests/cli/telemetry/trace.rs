@@ -44,7 +44,7 @@ pub(super) struct Recorded {
     attributes: String,
     /// Begin and end in nanoseconds since 1970.
     pub(super) times: (u64, u64),
-    /// Number of spans above this one.
+    /// Depth in the trace: the number of spans that contain this one.
     pub(super) depth: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn line_of(attributes: &[KeyValue]) -> String {
     join(attributes.collect())
 }
 
-/// Joins attributes to a line.
+/// Formats attributes as one line.
 fn join(attributes: BTreeMap<String, String>) -> String {
     let left_out = [
         "client.", "code.", "thread.", "busy_ns", "idle_ns", "target", "server.",
