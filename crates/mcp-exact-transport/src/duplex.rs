@@ -88,7 +88,7 @@ pub async fn serve(
     let endpoint = ServerEndpoint::new(settings, Binding::Duplex, clock::now());
     let notify = Arc::new(Notify::new());
     let signal = Arc::new(Wake(Arc::clone(&notify)));
-    let dispatch = Arc::new(ServerDispatch(handler));
+    let dispatch = Arc::new(ServerDispatch::new(handler));
     let name = transport.name();
     let (readers, origin) = (Readers::default(), Origin::Transport(name));
     let shared = Shared::<ServerEndpoint>::new(endpoint, readers, dispatch, signal, origin);

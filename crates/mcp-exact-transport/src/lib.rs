@@ -128,7 +128,12 @@ pub use connect::connect;
 pub use duplex::{ConnectionOptions, ServeError, serve};
 #[cfg(feature = "client")]
 pub use endpoint::{ClientHandle, ClientHandler, ConnectError};
-pub use endpoint::{PendingRequest, ProgressCallback, RequestContext, ServerHandle, ServerHandler};
+pub use endpoint::{
+    ConnectionHandler, PendingRequest, ProgressCallback, RequestContext, ServerHandle,
+    ServerHandler,
+};
+#[cfg(feature = "tokio")]
+pub use endpoint::{RequestTask, RequestTasks};
 #[cfg(feature = "tokio")]
 pub use line::LineTransport;
 #[cfg(feature = "tokio")]

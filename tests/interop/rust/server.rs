@@ -20,7 +20,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use rmcp::{RoleServer, ConnectionHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -41,7 +41,7 @@ const BYTES_URI: &str = "interop://bytes";
 #[derive(Clone)]
 struct Peer;
 
-impl ServerHandler for Peer {
+impl ConnectionHandler for Peer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()

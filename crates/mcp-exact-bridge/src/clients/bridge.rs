@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo};
-use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use mcp_exact_transport::{ConnectionHandler, RequestContext, ServerHandle, ServerHandler};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ use crate::clients::first_client::FirstClient;
 #[cfg(feature = "http-server")]
 use crate::clients::own_endpoints::OwnEndpoints;
 use crate::clients::server_config::{MultiServerToolHeaders, config, config_of_many};
-use crate::clients::shared_state::{SharedState, reply};
+use crate::clients::shared_state::{ClientConnection, SharedState, reply};
 use crate::route::backends::{Backends, connect_all};
 use crate::route::server::Server;
 use crate::route::stateless::SubscriptionRequest;
@@ -152,6 +152,7 @@ impl Bridge {
             settings: RwLock::new((0, settings)),
             of_servers: Mutex::default(),
             state: Mutex::default(),
+            running: Mutex::default(),
         });
         for backend in shared.backends.all().iter() {
             shared.announce_arrival(backend);
@@ -179,14 +180,11 @@ impl Bridge {
     /// Returns the number of clients with sessions, of requests that are being relayed, and of calls that wait for the answer
     /// of a client without a session.
     pub fn usage(&self) -> Usage {
-        let (mut sessions, mut requests) = {
-            let state = self.0.state.lock();
-            (state.sessions.len(), state.running.len())
-        };
+        let (mut sessions, mut requests) = self.0.counts();
         for bridge in self.0.bridges_of_servers() {
-            let state = bridge.0.state.lock();
-            sessions += state.sessions.len();
-            requests += state.running.len();
+            let (of_bridge, relayed) = bridge.0.counts();
+            sessions += of_bridge;
+            requests += relayed;
         }
         Usage {
             sessions,
@@ -286,8 +284,14 @@ async fn prepare_for(
 }
 
 impl ServerHandler for Bridge {
+    fn connect(self: Arc<Self>, client: &ServerHandle) -> Arc<dyn ConnectionHandler> {
+        Arc::new(ClientConnection::new(&self.0, client))
+    }
+}
+
+impl ConnectionHandler for ClientConnection {
     fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
-        let shared = &self.0;
+        let shared = &self.shared;
         match event {
             ServerEvent::Negotiated(info) => {
                 let mut state = shared.state.lock();
@@ -306,12 +310,11 @@ impl ServerHandler for Bridge {
             }
             ServerEvent::Request(request) => {
                 shared.resume(handle, &request);
-                shared.request(handle, request);
+                self.relay(handle, request);
             }
             ServerEvent::Cancelled { key, .. } => {
-                let running = shared.state.lock().running.remove(&(handle.number(), key));
-                if let Some(running) = running {
-                    running.abort();
+                if let Some(running) = self.running.take(key) {
+                    running.abort.abort();
                 }
                 shared.end_waiting_calls(handle, Some(key));
             }
@@ -334,7 +337,7 @@ impl ServerHandler for Bridge {
                     holder: Holder::of(&request),
                     uris: ServerUris::unchanged(),
                 };
-                shared.start(handle, key, async move {
+                self.running.spawn(key, (), async move {
                     let ended = listening.listen(subscribing, filter, principal).await;
                     if let Err(error) = ended {
                         let error = without_last_words(error.message());
@@ -357,17 +360,9 @@ impl ServerHandler for Bridge {
                 tracing::debug!(%violation, "the client broke a rule")
             }
             ServerEvent::Closed => {
-                let mut state = shared.state.lock();
-                let number = handle.number();
-                let sessions = state.sessions.remove(&number);
-                state.running.retain(|(endpoint, _), running| {
-                    let is_other = *endpoint != number;
-                    if !is_other {
-                        running.abort();
-                    }
-                    is_other
-                });
-                drop(state);
+                let running = self.running.take_all();
+                running.iter().for_each(|task| task.abort.abort());
+                let sessions = shared.state.lock().sessions.remove(&handle.number());
                 sessions
                     .iter()
                     .flatten()

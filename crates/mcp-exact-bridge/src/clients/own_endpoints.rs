@@ -82,6 +82,7 @@ impl SharedState {
             settings: RwLock::new((generation, settings)),
             of_servers: Mutex::default(),
             state: Mutex::default(),
+            running: Mutex::default(),
         }));
         all.insert(server.name.clone(), bridge.clone());
         Ok(bridge)

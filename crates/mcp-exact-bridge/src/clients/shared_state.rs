@@ -8,10 +8,9 @@ use mcp_exact_session::{
     IncomingRequest, Lifecycle, PeerError, Reply, RequestKey, Revision, SendOutcome,
     ServerSettings, SessionInfo,
 };
-use mcp_exact_transport::{RequestContext, ServerHandle};
+use mcp_exact_transport::{RequestContext, RequestTasks, ServerHandle};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -55,17 +54,65 @@ pub(crate) struct SharedState {
     pub(crate) settings: RwLock<(u64, Arc<ServerSettings>)>,
     /// Bridges in front of one of many servers each, by its name; they share servers, rules, limits and counters.
     pub(crate) of_servers: Mutex<BTreeMap<String, Bridge>>,
-    /// Upstream sessions of the clients, and requests that are being relayed.
+    /// Upstream sessions of the clients.
     pub(crate) state: Mutex<State>,
+    /// Tasks that relay the requests of each connection, by endpoint.
+    pub(crate) running: Mutex<HashMap<usize, RequestTasks<()>>>,
 }
 
-/// Upstream sessions of the clients, and requests that are being relayed.
+/// Upstream sessions of the clients.
 #[derive(Default)]
 pub(crate) struct State {
     /// Sessions of each client that has sessions, by endpoint: one session per server.
     pub(crate) sessions: HashMap<usize, Vec<Arc<Session>>>,
-    /// Requests that are being relayed, by endpoint and key.
-    pub(crate) running: HashMap<(usize, RequestKey), AbortHandle>,
+}
+
+/// Connection of a client: one session or, from 2026-07-28 on, one request.
+pub(crate) struct ClientConnection {
+    /// State of the bridge.
+    pub(crate) shared: Arc<SharedState>,
+    /// Number of the client's endpoint.
+    endpoint: usize,
+    /// Tasks that relay the client's requests.
+    pub(crate) running: RequestTasks<()>,
+}
+
+impl ClientConnection {
+    /// Creates the connection of an endpoint, which the state of the bridge lists until it is dropped.
+    pub(crate) fn new(shared: &Arc<SharedState>, client: &ServerHandle) -> Self {
+        let running = RequestTasks::default();
+        let endpoint = client.number();
+        shared.running.lock().insert(endpoint, running.clone());
+        Self {
+            shared: Arc::clone(shared),
+            endpoint,
+            running,
+        }
+    }
+
+    /// Starts a task that relays a request and sends the reply to the client.
+    pub(crate) fn relay(&self, client: &ServerHandle, request: IncomingRequest<RequestContext>) {
+        let key = request.key;
+        let (shared, client) = (Arc::clone(&self.shared), client.clone());
+        let relaying = async move {
+            let relayed = match shared.admit(&request) {
+                Ok(_admission) => shared.relay(&client, request).await,
+                Err(error) => Err(error),
+            };
+            let is_sent = reply(&client, key, relayed.unwrap_or_else(Reply::Error));
+            if !is_sent {
+                shared.end_waiting_calls(&client, Some(key));
+            }
+        };
+        // The span of the request, which the transport has made.
+        self.running.spawn(key, (), relaying.in_current_span());
+    }
+}
+
+impl Drop for ClientConnection {
+    fn drop(&mut self) {
+        self.shared.running.lock().remove(&self.endpoint);
+    }
 }
 
 impl SharedState {
@@ -86,48 +133,6 @@ impl SharedState {
         info: SessionInfo,
     ) -> Arc<Session> {
         Session::new(client, info, server, self.uris_of(server))
-    }
-
-    /// Starts a task that relays a request or a subscription until it ends or the client cancels it.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        handle: &ServerHandle,
-        key: RequestKey,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) {
-        let place = (handle.number(), key);
-        let shared = Arc::clone(self);
-        // The task waits until it is registered, so that it cannot end before.
-        let (known, is_known) = tokio::sync::oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            let _ = is_known.await;
-            work.await;
-            shared.state.lock().running.remove(&place);
-        });
-        self.state.lock().running.insert(place, task.abort_handle());
-        let _ = known.send(());
-    }
-
-    /// Starts a task that relays a request and sends the reply to the client.
-    pub(crate) fn request(
-        self: &Arc<Self>,
-        handle: &ServerHandle,
-        request: IncomingRequest<RequestContext>,
-    ) {
-        let key = request.key;
-        let (shared, client) = (Arc::clone(self), handle.clone());
-        let relaying = async move {
-            let relayed = match shared.admit(&request) {
-                Ok(_admission) => shared.relay(&client, request).await,
-                Err(error) => Err(error),
-            };
-            let is_sent = reply(&client, key, relayed.unwrap_or_else(Reply::Error));
-            if !is_sent {
-                shared.end_waiting_calls(&client, Some(key));
-            }
-        };
-        // The span of the request, which the transport has made.
-        self.start(handle, key, relaying.in_current_span());
     }
 
     /// Ends the waiting calls of a client: the call of the `request` that was cancelled or whose input requests were not
@@ -166,6 +171,13 @@ impl SharedState {
         })
     }
 
+    /// Returns the number of clients with sessions, and of requests that are being relayed.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let sessions = self.state.lock().sessions.len();
+        let running = self.running.lock();
+        (sessions, running.values().map(RequestTasks::len).sum())
+    }
+
     /// Notifies all clients that lists may have changed.
     pub(crate) fn announce(&self) {
         self.clients().iter().for_each(publish_every_list);
@@ -177,14 +189,12 @@ impl SharedState {
 
     /// Ends all sessions and requests of clients.
     pub(crate) fn end_clients(&self) {
-        let (sessions, running) = {
-            let mut state = self.state.lock();
-            (
-                std::mem::take(&mut state.sessions),
-                std::mem::take(&mut state.running),
-            )
+        let sessions = std::mem::take(&mut self.state.lock().sessions);
+        let running: Vec<_> = {
+            let running = self.running.lock();
+            running.values().flat_map(RequestTasks::take_all).collect()
         };
-        running.into_values().for_each(|task| task.abort());
+        running.iter().for_each(|task| task.abort.abort());
         sessions
             .values()
             .flatten()

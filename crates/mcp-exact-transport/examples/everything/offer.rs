@@ -10,7 +10,7 @@ use mcp_exact_session::{
     IncomingRequest, InputRequest, Json, Level, Outcome, PeerError, Progress, RawResult, Reply,
     RequestKey, Scope, ServerEvent,
 };
-use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use mcp_exact_transport::{ConnectionHandler, RequestContext, ServerHandle};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -36,7 +36,7 @@ struct Running {
     task: AbortHandle,
 }
 
-impl ServerHandler for Handler {
+impl ConnectionHandler for Handler {
     fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>) {
         match event {
             ServerEvent::Request(request) => self.serve(server, &request),

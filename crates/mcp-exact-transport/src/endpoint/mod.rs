@@ -18,6 +18,8 @@ mod observation;
 mod readers;
 mod request;
 mod server;
+#[cfg(feature = "tokio")]
+mod tasks;
 #[cfg(feature = "client")]
 mod waiters;
 
@@ -45,7 +47,9 @@ pub use request::{PendingRequest, ProgressCallback};
 #[cfg(feature = "http-server")]
 pub(crate) use server::address_of_client;
 pub(crate) use server::{BLOCK_IDS, ServerDispatch, ServerEndpoint, resume_server};
-pub use server::{RequestContext, ServerHandle, ServerHandler};
+pub use server::{ConnectionHandler, RequestContext, ServerHandle, ServerHandler};
+#[cfg(feature = "tokio")]
+pub use tasks::{RequestTask, RequestTasks};
 
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeasuredEndpoint, MeteredConnection};

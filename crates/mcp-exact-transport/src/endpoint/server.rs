@@ -4,7 +4,7 @@
 //! current time.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
@@ -90,17 +90,32 @@ pub(crate) fn address_of_client(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Handler of the events of all sessions of a server.
+/// Handler of the connections of a server: creates the handler of each connection.
+///
+/// A type that implements [`ConnectionHandler`] handles the events of all connections itself. Implement this trait where a
+/// connection has state of its own, such as the tasks that answer its requests ([`RequestTasks`](crate::RequestTasks)).
+pub trait ServerHandler: Send + Sync + 'static {
+    /// Returns the handler of a connection before its first event: of one session or, from 2026-07-28 on, of one request.
+    fn connect(self: Arc<Self>, server: &ServerHandle) -> Arc<dyn ConnectionHandler>;
+}
+
+impl<H: ConnectionHandler> ServerHandler for H {
+    fn connect(self: Arc<Self>, _: &ServerHandle) -> Arc<dyn ConnectionHandler> {
+        self
+    }
+}
+
+/// Handler of the events of a connection.
 ///
 /// The driver calls the handler in the order of the events and waits until the handler returns, so a handler must not
 /// block. For longer work, a handler starts a task or a thread and replies later through a clone of the handle.
 /// Closures with the same signature implement the trait.
-pub trait ServerHandler: Send + Sync + 'static {
+pub trait ConnectionHandler: Send + Sync + 'static {
     /// Handles one event; `server` is the handle of the endpoint that has reported the event.
     fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>);
 }
 
-impl<F> ServerHandler for F
+impl<F> ConnectionHandler for F
 where
     F: Fn(&ServerHandle, ServerEvent<RequestContext>) + Send + Sync + 'static,
 {
@@ -238,7 +253,22 @@ impl Endpoint for ServerEndpoint {
 }
 
 /// Receiver of the events of a server endpoint, which passes them to the handler of the application.
-pub(crate) struct ServerDispatch(pub(crate) Arc<dyn ServerHandler>);
+pub(crate) struct ServerDispatch {
+    /// Handler of the application.
+    handler: Arc<dyn ServerHandler>,
+    /// Handler of the connection, from its first event on.
+    connection: OnceLock<Arc<dyn ConnectionHandler>>,
+}
+
+impl ServerDispatch {
+    /// Creates the receiver of one endpoint.
+    pub(crate) fn new(handler: Arc<dyn ServerHandler>) -> Self {
+        Self {
+            handler,
+            connection: OnceLock::new(),
+        }
+    }
+}
 
 impl Dispatch<ServerEndpoint> for ServerDispatch {
     fn dispatch(
@@ -248,9 +278,11 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
         event: ServerEvent<RequestContext>,
     ) {
         let handle = ServerHandle::of(shared);
+        let connect = || Arc::clone(&self.handler).connect(&handle);
+        let connection = self.connection.get_or_init(connect);
         #[cfg(feature = "tracing")]
         let _span = enter_request(shared, &event);
-        self.0.handle(&handle, event);
+        connection.handle(&handle, event);
     }
 }
 

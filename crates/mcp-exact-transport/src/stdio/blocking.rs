@@ -49,7 +49,7 @@ pub fn serve_blocking(
     let claimed = claim()?;
     let writer = Writer::new(claimed.output);
     let signal = Arc::clone(&writer) as Arc<dyn Signal<ServerEndpoint>>;
-    let dispatch = Arc::new(ServerDispatch(handler));
+    let dispatch = Arc::new(ServerDispatch::new(handler));
     let (readers, origin) = (Readers::default(), Origin::Transport("stdio"));
     let shared = Shared::<ServerEndpoint>::new(endpoint, readers, dispatch, signal, origin);
     let _ = writer.shared.set(Arc::downgrade(&shared));

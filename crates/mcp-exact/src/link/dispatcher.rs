@@ -1,80 +1,41 @@
-//! Handler of the events of a server's connections: starts and cancels the tasks that answer requests.
+//! Handler of the events of a connection: starts and cancels the tasks that answer requests.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use mcp_exact_session as session;
-use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use mcp_exact_transport::{
+    ConnectionHandler, RequestContext, RequestTask, RequestTasks, ServerHandle, ServerHandler,
+};
 use session::ServerEvent;
-use tokio::task::AbortHandle;
 
-use super::listeners::Subscription;
-use super::{PeerError, Reply, Request, RequestKey, RequestLink, lock_ignoring_poison};
+use super::listeners::{Listener, Subscription};
+use super::{PeerError, Reply, Request, RequestKey, RequestLink};
 use crate::background;
+use crate::handler::BoxFuture;
 use crate::notification::Notification;
 use crate::server::{Answer, Server, call_rule};
 
-/// Request in flight, with the handles that are needed to cancel it.
+/// Request in flight, as its cancellation needs it.
 struct RunningRequest {
-    /// Handle of the connection that the request was received on.
-    handle: ServerHandle,
-    /// Handle that aborts the task of the handler.
-    abort_handle: AbortHandle,
     /// Request whose cancellation signal is set on cancellation.
     request: Arc<Request>,
     /// True if the handler continues after a cancellation.
     is_cooperative: bool,
 }
 
-impl RunningRequest {
-    /// Cancels the request: notifies a cooperative handler, and aborts the task of any other handler.
-    fn cancel(self) {
-        self.request.token().cancel();
-        if !self.is_cooperative {
-            self.abort_handle.abort();
-        }
-    }
-}
-
-/// Requests in flight, by key. Keys are unique within one endpoint only.
-#[derive(Clone, Default)]
-struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<RunningRequest>>>>);
-
-impl RunningRequests {
-    /// Adds a request in flight.
-    fn insert(&self, key: RequestKey, running: RunningRequest) {
-        lock_ignoring_poison(&self.0)
-            .entry(key)
-            .or_default()
-            .push(running);
-    }
-
-    /// Removes the request of an endpoint and returns it; `None` if the request has ended.
-    fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<RunningRequest> {
-        let mut all = lock_ignoring_poison(&self.0);
-        let same_key = all.get_mut(&key)?;
-        let at = same_key
-            .iter()
-            .position(|running| running.handle.is_same(handle))?;
-        let running = same_key.swap_remove(at);
-        if same_key.is_empty() {
-            all.remove(&key);
-        }
-        Some(running)
-    }
-
-    /// Removes all requests of an endpoint and returns them.
-    fn take_all(&self, handle: &ServerHandle) -> Vec<RunningRequest> {
-        let mut taken = Vec::new();
-        lock_ignoring_poison(&self.0).retain(|_, same_key| {
-            let of_handle = same_key.extract_if(.., |running| running.handle.is_same(handle));
-            taken.extend(of_handle);
-            !same_key.is_empty()
-        });
-        taken
+/// Cancels a request: notifies a cooperative handler, and aborts the task of any other handler.
+fn cancel(running: RequestTask<RunningRequest>) {
+    let RunningRequest {
+        request,
+        is_cooperative,
+    } = running.data;
+    request.token().cancel();
+    if !is_cooperative {
+        running.abort.abort();
     }
 }
 
@@ -90,20 +51,31 @@ fn catch_panics<T>(answer: impl FnOnce() -> T, convert: impl FnOnce(Reply) -> T)
     })
 }
 
-/// Handler of the events of all connections of a server.
-pub(crate) struct Dispatcher {
+impl ServerHandler for Server {
+    fn connect(self: Arc<Self>, _: &ServerHandle) -> Arc<dyn ConnectionHandler> {
+        Arc::new(Dispatcher {
+            server: Server::clone(&self),
+            running: RequestTasks::default(),
+            listens: AtomicBool::new(false),
+        })
+    }
+}
+
+/// Handler of the events of a connection.
+struct Dispatcher {
     /// Server that answers the requests.
     server: Server,
-    /// Requests in flight.
-    running: RunningRequests,
+    /// Tasks of the requests in flight.
+    running: RequestTasks<RunningRequest>,
+    /// True from the first session or subscription on: [`Listeners`](super::Listeners) knows the connection.
+    listens: AtomicBool,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(server: &Server) -> Arc<Self> {
-        Arc::new(Self {
-            server: server.clone(),
-            running: RunningRequests::default(),
-        })
+    /// Changes the entry of the connection among those that are notified of changes.
+    fn update_listener(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
+        self.listens.store(true, Ordering::Relaxed);
+        self.server.listeners().update(handle, change);
     }
 
     /// Begins to answer a request, and spawns a task only if the handler waits, because handlers that never wait need no
@@ -120,30 +92,23 @@ impl Dispatcher {
             self.server
                 .answer_request(Arc::clone(&request), link.clone())
         };
-        let mut rest = match catch_panics(begin, Answer::Ready) {
+        let (mut rest, is_cooperative) = match catch_panics(begin, Answer::Ready) {
             Answer::Ready(reply) => return link.send_reply(reply),
-            Answer::Pending(rest) => rest,
+            Answer::Pending {
+                rest,
+                is_cooperative,
+            } => (rest, is_cooperative),
         };
-        let cooperative = self.server.is_cooperative(&request);
-        let (running, done) = (self.running.clone(), handle.clone());
-        // The task waits until it is registered, so that it cannot end before.
-        let (known, is_known) = tokio::sync::oneshot::channel::<()>();
-        let task = background::spawn(async move {
-            let _ = is_known.await;
+        let running = RunningRequest {
+            request,
+            is_cooperative,
+        };
+        // Boxed, so that a program contains the code of the task only once.
+        let answer: BoxFuture<()> = Box::pin(async move {
             let reply = poll_fn(|cx| catch_panics(|| rest.as_mut().poll(cx), Poll::Ready)).await;
-            running.take(&done, key);
             link.send_reply(reply);
         });
-        self.running.insert(
-            key,
-            RunningRequest {
-                handle: handle.clone(),
-                abort_handle: task.abort_handle(),
-                request,
-                is_cooperative: cooperative,
-            },
-        );
-        let _ = known.send(());
+        self.running.spawn(key, running, answer);
     }
 }
 
@@ -167,8 +132,7 @@ impl Dispatcher {
             request: Arc::clone(&request),
             tasks: Vec::new(),
         };
-        let listeners = self.server.listeners();
-        listeners.update(handle, |listener| listener.subscriptions.push(subscription));
+        self.update_listener(handle, |listener| listener.subscriptions.push(subscription));
         handle.acknowledge_part(key, filter);
         if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
             let (server, link) = (self.server.clone(), RequestLink::new(handle, key));
@@ -177,22 +141,21 @@ impl Dispatcher {
     }
 }
 
-impl ServerHandler for Dispatcher {
+impl ConnectionHandler for Dispatcher {
     fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
-        let listeners = self.server.listeners();
         match event {
             ServerEvent::Request(incoming) => self.answer_or_spawn(handle, incoming),
             ServerEvent::Cancelled { key, .. } => {
-                if let Some(running) = self.running.take(handle, key) {
-                    running.cancel();
-                } else {
-                    listeners.update(handle, |listener| {
+                if let Some(running) = self.running.take(key) {
+                    cancel(running);
+                } else if self.listens.load(Ordering::Relaxed) {
+                    self.update_listener(handle, |listener| {
                         listener.subscriptions.retain(|one| one.key != key)
                     });
                 }
             }
             ServerEvent::Negotiated(_) => {
-                listeners.update(handle, |listener| listener.is_session = true)
+                self.update_listener(handle, |listener| listener.is_session = true)
             }
             ServerEvent::Subscribed {
                 key,
@@ -215,14 +178,13 @@ impl ServerHandler for Dispatcher {
                 tracing::debug!(%violation, "the client broke a rule")
             }
             ServerEvent::Closed => {
-                listeners.update(handle, |listener| {
-                    listener.is_session = false;
-                    listener.subscriptions.clear();
-                });
-                self.running
-                    .take_all(handle)
-                    .into_iter()
-                    .for_each(RunningRequest::cancel);
+                if self.listens.load(Ordering::Relaxed) {
+                    self.update_listener(handle, |listener| {
+                        listener.is_session = false;
+                        listener.subscriptions.clear();
+                    });
+                }
+                self.running.take_all().into_iter().for_each(cancel);
             }
             _ => {}
         }

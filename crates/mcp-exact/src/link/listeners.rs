@@ -2,6 +2,7 @@
 //!
 //! Visibility rules of the application run without a lock.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 #[cfg(feature = "http-server")]
@@ -13,8 +14,8 @@ use super::{Change, JsonObject, Request, RequestKey, RequestLink, lock_ignoring_
 /// Endpoints whose clients are notified of changes.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    /// One entry for each endpoint.
-    by_endpoint: Mutex<Vec<Listener>>,
+    /// Entries by the number of their endpoint, which their handles keep unique.
+    by_endpoint: Mutex<HashMap<usize, Listener>>,
     /// Buses that announce changes to other processes.
     #[cfg(feature = "http-server")]
     change_buses: Mutex<Vec<transport::http::server::Announcer>>,
@@ -71,8 +72,7 @@ impl Listeners {
             return;
         };
         let mut all = lock_ignoring_poison(&self.by_endpoint);
-        let mut same = all.iter_mut().filter(|one| one.handle.is_same(handle));
-        if let Some(listener) = same.next() {
+        if let Some(listener) = all.get_mut(&handle.number()) {
             listener.subscriber = Some(Arc::clone(request));
         }
     }
@@ -84,9 +84,10 @@ impl Listeners {
             return;
         };
         let mut all = lock_ignoring_poison(&self.by_endpoint);
-        let same = all.iter_mut().filter(|one| one.handle.is_same(handle));
-        let subscriptions = same.flat_map(|listener| &mut listener.subscriptions);
-        for subscription in subscriptions.filter(|one| one.key == link.key) {
+        let listener = all.get_mut(&handle.number());
+        let subscriptions = listener.map(|listener| &mut listener.subscriptions);
+        let mut subscriptions = subscriptions.into_iter().flatten();
+        if let Some(subscription) = subscriptions.find(|one| one.key == link.key) {
             subscription.tasks.push(id.to_owned());
         }
     }
@@ -95,16 +96,11 @@ impl Listeners {
     /// subscriptions afterwards.
     pub(super) fn update(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
         let mut all = lock_ignoring_poison(&self.by_endpoint);
-        let at = all
-            .iter()
-            .position(|listener| listener.handle.is_same(handle));
-        let at = at.unwrap_or_else(|| {
-            all.push(Listener::new(handle));
-            all.len() - 1
-        });
-        change(&mut all[at]);
-        if !all[at].is_session && all[at].subscriptions.is_empty() {
-            all.swap_remove(at);
+        let number = handle.number();
+        let listener = all.entry(number).or_insert_with(|| Listener::new(handle));
+        change(listener);
+        if !listener.is_session && listener.subscriptions.is_empty() {
+            all.remove(&number);
         }
     }
 
@@ -116,7 +112,7 @@ impl Listeners {
     /// Returns true if a client has subscribed to the changes of a task.
     pub(crate) fn has_task_watchers(&self, id: &str) -> bool {
         let all = lock_ignoring_poison(&self.by_endpoint);
-        let mut subscriptions = all.iter().flat_map(|listener| &listener.subscriptions);
+        let mut subscriptions = all.values().flat_map(|listener| &listener.subscriptions);
         subscriptions.any(|one| one.tasks.iter().any(|task| task == id))
     }
 
@@ -129,7 +125,7 @@ impl Listeners {
         may_know: impl Fn(&Request) -> bool,
     ) {
         let mut subscribed = Vec::new();
-        for listener in lock_ignoring_poison(&self.by_endpoint).iter() {
+        for listener in lock_ignoring_poison(&self.by_endpoint).values() {
             let wanted = listener.subscriptions.iter();
             let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
             subscribed.extend(wanted.map(|one| {
@@ -161,7 +157,10 @@ impl Listeners {
             announcer.announce(change);
         }
         // Rules of the application run without the lock.
-        let all: Vec<Listener> = lock_ignoring_poison(&self.by_endpoint).clone();
+        let all: Vec<Listener> = {
+            let all = lock_ignoring_poison(&self.by_endpoint);
+            all.values().cloned().collect()
+        };
         for listener in all {
             let is_told = match change {
                 Change::Resource(uri) => listener.is_subscribed_to(|request| sees(request, uri)),

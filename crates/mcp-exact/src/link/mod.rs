@@ -14,7 +14,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
 
-pub(crate) use dispatcher::Dispatcher;
 pub(crate) use listeners::Listeners;
 pub use mcp_exact_wire::Encode;
 use mcp_exact_wire::{Direction, RevisionTypes};

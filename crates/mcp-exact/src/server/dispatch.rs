@@ -32,8 +32,13 @@ use crate::task;
 pub(crate) enum Answer {
     /// The answer is complete.
     Ready(Reply),
-    /// The handler waits, or the call becomes a task; the future completes the answer.
-    Pending(BoxFuture<Reply>),
+    /// The handler waits, or the call becomes a task.
+    Pending {
+        /// Completes the answer.
+        rest: BoxFuture<Reply>,
+        /// True if the handler is notified of a cancellation instead of being dropped.
+        is_cooperative: bool,
+    },
 }
 
 impl Answer {
@@ -42,11 +47,19 @@ impl Answer {
         Self::Ready(Reply::Result(result))
     }
 
+    /// Returns the answer that a future completes, which is dropped on cancellation.
+    fn pending(rest: impl Future<Output = Reply> + Send + 'static) -> Self {
+        Self::Pending {
+            rest: Box::pin(rest),
+            is_cooperative: false,
+        }
+    }
+
     /// Polls a future once; a future that is ready needs no task.
     fn begin(mut reply: BoxFuture<Reply>) -> Self {
         match reply.as_mut().poll(&mut first_poll_context()) {
             Poll::Ready(reply) => Self::Ready(reply),
-            Poll::Pending => Self::Pending(reply),
+            Poll::Pending => Self::pending(reply),
         }
     }
 }
@@ -70,19 +83,6 @@ enum ResultForm {
 }
 
 impl Server {
-    /// Returns true if the handler of a request is notified of a cancellation instead of being dropped.
-    pub(crate) fn is_cooperative(&self, request: &Request) -> bool {
-        if request.method() != "tools/call" {
-            return false;
-        }
-        let name = request
-            .params()
-            .and_then(|params| string_member(params, "name"));
-        let catalogue = self.catalogue();
-        let entry = name.and_then(|name| catalogue.tool(&name).cloned());
-        entry.is_some_and(|entry| entry.tool.cooperative)
-    }
-
     /// Begins to answer a request, within the span that the transport has made for the request.
     pub(crate) fn answer_request(&self, request: Arc<Request>, link: RequestLink) -> Answer {
         let log = RequestLog::write_request(&request);
@@ -91,14 +91,20 @@ impl Server {
                 log.write_response(&reply);
                 Answer::Ready(reply)
             }
-            Answer::Pending(rest) => Answer::Pending(Box::pin(
-                async move {
+            Answer::Pending {
+                rest,
+                is_cooperative,
+            } => {
+                let rest = async move {
                     let reply = rest.await;
                     log.write_response(&reply);
                     reply
+                };
+                Answer::Pending {
+                    rest: Box::pin(rest.in_current_span()),
+                    is_cooperative,
                 }
-                .in_current_span(),
-            )),
+            }
         }
     }
 
@@ -268,10 +274,15 @@ impl Server {
             return finish_tool_call(end, &entry, &cx).map(Answer::Ready);
         }
         let server = self.clone();
-        Ok(Answer::Pending(Box::pin(async move {
+        let is_cooperative = entry.tool.cooperative;
+        let rest = Box::pin(async move {
             let reply = server.run_tool(&entry, running, &cx).await;
             reply.unwrap_or_else(Reply::Error)
-        })))
+        });
+        Ok(Answer::Pending {
+            rest,
+            is_cooperative,
+        })
     }
 
     /// Finds the tool that a request calls, and its arguments.
@@ -374,10 +385,10 @@ impl Server {
         {
             return finish_handler(end, &cx, form).map(Answer::Ready);
         }
-        Ok(Answer::Pending(Box::pin(async move {
+        Ok(Answer::pending(async move {
             let end = run_handler(&mut running, &cx).await;
             finish_handler(end, &cx, form).unwrap_or_else(Reply::Error)
-        })))
+        }))
     }
 
     /// Begins to answer `resources/read`.

@@ -10,12 +10,12 @@ use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, ServeError, ServerHandler, Transport};
 
 use super::Server;
-use crate::link::{Dispatcher, ServerSettings};
+use crate::link::ServerSettings;
 
 impl Server {
     /// Returns the settings and the event handler of an endpoint, for transports that this crate has no method for.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
-        (self.0.settings.to_shared(), Dispatcher::new(self))
+        (self.0.settings.to_shared(), Arc::new(self.clone()))
     }
 
     /// Runs the functions of [`on_start`](crate::ServerBuilder::on_start) and resumes the unfinished tasks of an

@@ -3,15 +3,15 @@
 use std::future::{Future, pending};
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use mcp_exact_session::{CallOptions, Outcome, SendOutcome, ServerEvent, TraceContext};
 use mcp_exact_transport::{
-    ClientHandle, ConnectionOptions, Received, RequestContext, ServeError, ServerHandle, Transport,
-    connect, memory_pair, serve,
+    ClientHandle, ConnectionHandler, ConnectionOptions, Received, RequestContext, ServeError,
+    ServerHandle, ServerHandler, Transport, connect, memory_pair, serve,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -32,6 +32,11 @@ struct Pair {
 
 /// Connects a client of one revision to the test server.
 fn pair(revision: &str) -> Pair {
+    pair_with(revision, Arc::new(echo::handle))
+}
+
+/// Connects a client of one revision to a server with this handler.
+fn pair_with(revision: &str, handler: Arc<dyn ServerHandler>) -> Pair {
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let (stop, stopped) = oneshot::channel::<()>();
     let options = ConnectionOptions {
@@ -40,7 +45,7 @@ fn pair(revision: &str) -> Pair {
     };
     let server = tokio::spawn(serve(
         echo::server_settings(),
-        Arc::new(echo::handle),
+        handler,
         far,
         options,
         async move {
@@ -57,6 +62,48 @@ fn pair(revision: &str) -> Pair {
         stop,
         server,
         driver,
+    }
+}
+
+/// Handler that numbers its connections, and records the connection of each request.
+#[derive(Default)]
+struct Numbering {
+    /// Number of connections so far.
+    connections: AtomicUsize,
+    /// Connections of the requests, in their order.
+    requests: Arc<Mutex<Vec<usize>>>,
+}
+
+impl ServerHandler for Numbering {
+    fn connect(self: Arc<Self>, _: &ServerHandle) -> Arc<dyn ConnectionHandler> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let requests = Arc::clone(&self.requests);
+        Arc::new(
+            move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+                if matches!(event, ServerEvent::Request(_)) {
+                    requests.lock().expect("no panic").push(number);
+                }
+                echo::handle(server, event);
+            },
+        )
+    }
+}
+
+/// Each connection has a handler of its own, from its first event to its last.
+#[tokio::test]
+async fn connections_have_handlers_of_their_own() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let handler = Arc::new(Numbering::default());
+        let shared = Arc::clone(&handler);
+        let pairs = [(); 2].map(|()| pair_with(revision, Arc::clone(&shared) as _));
+        for pair in &pairs {
+            pair.client.ready().await.expect("connected");
+        }
+        for pair in [&pairs[0], &pairs[1], &pairs[0]] {
+            assert_eq!(call(&pair.client, "echo", "x").await, Ok("x".to_owned()));
+        }
+        let requests = handler.requests.lock().expect("no panic").clone();
+        assert_eq!(requests, [0, 1, 0], "{revision}");
     }
 }
 

@@ -27,16 +27,19 @@ pub(super) fn share(
         let _ = hooks.runtime.set(runtime);
     }
     let readers = Readers::with_limit(inner.options().stream_bytes);
-    let dispatch = Arc::clone(hooks) as Arc<dyn Dispatch<ServerEndpoint>>;
+    let dispatch = Arc::new(EndpointDispatch {
+        application: ServerDispatch::new(Arc::clone(&hooks.handler)),
+        inner: Weak::clone(&hooks.inner),
+    });
     let signal = Arc::clone(hooks) as Arc<dyn Signal<ServerEndpoint>>;
     let origin = Origin::HttpSession(session_id);
     Shared::new(endpoint, readers, dispatch, signal, origin)
 }
 
-/// Event receiver and driver notification that all endpoints of a service share.
+/// Handler of the application and driver notification, which all endpoints of a service share.
 pub(super) struct Hooks {
     /// Handler of the application.
-    program: ServerDispatch,
+    handler: Arc<dyn ServerHandler>,
     /// State of the service.
     inner: Weak<Inner>,
     /// Runtime that serves the requests; needed when a handle is used in a thread outside of the runtime.
@@ -46,15 +49,23 @@ pub(super) struct Hooks {
 impl Hooks {
     pub(super) fn new(handler: Arc<dyn ServerHandler>, inner: &Weak<Inner>) -> Arc<Self> {
         Arc::new(Self {
-            program: ServerDispatch(handler),
+            handler,
             inner: Weak::clone(inner),
             runtime: OnceLock::new(),
         })
     }
 }
 
+/// Receiver of the events of one endpoint.
+struct EndpointDispatch {
+    /// Passes the events to the handler of the application.
+    application: ServerDispatch,
+    /// State of the service.
+    inner: Weak<Inner>,
+}
+
 /// Handles the events of an endpoint before the application's handler.
-impl Dispatch<ServerEndpoint> for Hooks {
+impl Dispatch<ServerEndpoint> for EndpointDispatch {
     fn dispatch(
         &self,
         shared: &Arc<Shared<ServerEndpoint>>,
@@ -66,7 +77,7 @@ impl Dispatch<ServerEndpoint> for Hooks {
         {
             inner.add_listener(shared);
         }
-        self.program.dispatch(shared, epoch, event);
+        self.application.dispatch(shared, epoch, event);
     }
 }
 
