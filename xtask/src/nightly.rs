@@ -63,7 +63,7 @@ pub enum Part {
     Mutants,
     /// Miri on the unsafe code of the reader and writer.
     Miri,
-    /// Setup steps of the README for a new user.
+    /// Setup steps of the README for a new user, and the example with a chat model of `genai`.
     Quickstart,
     /// npm packages, wheel and archive of the program, installed where there is no Rust.
     Dist,
@@ -99,6 +99,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
+        genai_example(root)?;
     }
     if wants(Part::Dist) {
         dist::run(root, &dist::Arguments::checked())?;
@@ -122,6 +123,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         let seconds = arguments.seconds.unwrap_or(FUZZ_SECONDS);
         fuzz::run(root, &arguments.targets, seconds)?;
     }
+    Ok(())
+}
+
+/// Runs the tests of `examples/genai`, a workspace of its own.
+fn genai_example(root: &Path) -> anyhow::Result<()> {
+    let mut command = cargo();
+    command.current_dir(root).args(["test", "--locked"]);
+    command.args(["--manifest-path", "examples/genai/Cargo.toml"]);
+    command.args(["--target-dir", "target/genai"]);
+    let status = command.status().context("cannot start cargo")?;
+    anyhow::ensure!(status.success(), "tests of examples/genai failed");
     Ok(())
 }
 

@@ -1,0 +1,94 @@
+//! An agent: a chat model of any provider, by the crate [genai](https://docs.rs/genai), with the tools of the servers of an
+//! `mcp.json` file. `OPENAI_API_KEY=… cargo run -- mcp.json gpt-5-mini "What is in my notes?"`.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use genai::Client;
+use genai::chat::{ChatMessage, ChatRequest, Tool, ToolCall, ToolResponse};
+use mcp_exact::types::ContentBlock;
+use mcp_exact::{Host, HostTool, Reconnect, Result};
+
+/// Maximum number of rounds between the model and its tools.
+const MAX_ROUNDS: usize = 10;
+/// Maximum time of one call of a tool.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// Maximum number of characters of a result that the model reads.
+const MAX_RESULT: usize = 16 << 10;
+
+#[tokio::main]
+async fn main() -> Result {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, model, question] = &arguments[..] else {
+        return Err(mcp_exact::Error::msg(
+            "usage: genai-agent mcp.json MODEL QUESTION",
+        ));
+    };
+    let host = Host::builder()
+        .config_file(file)?
+        .reconnect(Reconnect::new())
+        .start()
+        .await;
+    for (server, error) in host.failures() {
+        eprintln!("{server} is not used: {error}");
+    }
+    // The name of the model selects the provider, whose key is a variable of the environment.
+    let client = Client::new()?;
+    println!("{}", answer(&client, model, &host, question).await?);
+    Ok(())
+}
+
+/// Lets the model and the tools work until the model has an answer.
+async fn answer(client: &Client, model: &str, host: &Host, question: &str) -> Result<String> {
+    let mut request = ChatRequest::new(vec![ChatMessage::user(question)]);
+    for _ in 0..MAX_ROUNDS {
+        // Lists are cached as long as the servers allow; a server that is back may have other tools.
+        let tools = host.tools().await.tools;
+        request.tools = Some(tools.iter().map(describe).collect());
+        let response = client.exec_chat(model, request.clone(), None).await?;
+        let calls: Vec<ToolCall> = response.tool_calls().into_iter().cloned().collect();
+        let Some(turn) = response.clone().into_assistant_message_for_tool_use() else {
+            return Ok(response.into_texts().join("\n"));
+        };
+        request = request.append_message(turn);
+        for call in &calls {
+            let result = ToolResponse::from_tool_call(call, run(host, call).await);
+            request = request.append_message(result);
+        }
+    }
+    Ok(format!("no answer after {MAX_ROUNDS} rounds"))
+}
+
+/// Describes a tool to the model.
+fn describe(tool: &HostTool) -> Tool {
+    let mut described = Tool::new(tool.name());
+    if let Some(description) = tool.definition.description() {
+        described = described.with_description(description);
+    }
+    let schema = tool.definition.input_schema();
+    match schema.and_then(|schema| schema.parse().ok()) {
+        Some(schema) => described.with_schema(schema),
+        None => described,
+    }
+}
+
+/// Calls a tool. An error is a result for the model too: it may try something else, or tell the user.
+async fn run(host: &Host, call: &ToolCall) -> String {
+    let calling = host.call(&call.fn_name, &call.fn_arguments);
+    let text = match tokio::time::timeout(CALL_LIMIT, calling).await {
+        Ok(Ok(output)) => {
+            let blocks = output.content().iter().map(|block| match block {
+                ContentBlock::Text(text) => text.text.clone(),
+                ContentBlock::ResourceLink(link) => format!("[resource {}]", link.uri),
+                _ => "[content that this agent does not read]".to_owned(),
+            });
+            let status = ["", "the tool failed: "][usize::from(output.is_error())];
+            format!("{status}{}", blocks.collect::<Vec<_>>().join("\n"))
+        }
+        Ok(Err(error)) => format!("error: {error}"),
+        Err(_) => format!("error: no result after {} s", CALL_LIMIT.as_secs()),
+    };
+    text.chars().take(MAX_RESULT).collect()
+}
