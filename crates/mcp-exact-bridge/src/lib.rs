@@ -1,4 +1,4 @@
-//! Gateway of the Model Context Protocol: connects clients of any revision to servers of any revision, over any
+//! A gateway for the Model Context Protocol: it connects clients of any revision to servers of any revision, over any
 //! transport.
 //!
 //! A [`Bridge`] is a gateway in front of one server. To its clients the bridge looks like the server, in every revision
@@ -29,18 +29,18 @@
 //!
 //! # Many servers
 //!
-//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Names of tools and prompts start with
-//! the name of their server, as in `files__read`; [`Prefix`] changes this. Pages of MCP Apps (`ui://`) and Skills (`skill://`)
-//! belong to one server, whose name is the authority of their URIs: `ui://files/page.html` is `ui://page.html` of the server
-//! `files`. Other resources keep their URIs: a request for a URI is sent first to the server that lists the URI or a
-//! template with a matching prefix (of several, to the one that was named first), and then to the other servers in turn, until a
-//! server has the resource. Lists have one page, whose cache lifetime is the shortest of all
-//! servers; `_meta` of the servers' own lists is omitted. While a server cannot be reached, its tools, prompts and
-//! resources are not listed and calls of them fail; the other servers remain available, and the bridge retries the
-//! connection periodically.
+//! [`Bridge::many`] joins the lists, capabilities and instructions of several servers. Names of tools and prompts
+//! start with the name of their server, as in `files__read`; [`Prefix`] changes this. Pages of MCP Apps (`ui://`) and
+//! Skills (`skill://`) belong to one server, whose name is the authority of their URIs: `ui://files/page.html` is
+//! `ui://page.html` of the server `files`. Other resources keep their URIs: a request for a URI is sent first to the
+//! server that lists the URI or a template with a matching prefix (of several, to the one that was named first), and
+//! then to the other servers in turn, until a server has the resource. Lists have one page, whose cache lifetime is
+//! the shortest of all servers; `_meta` of the servers' own lists is omitted. While a server cannot be reached, its
+//! tools, prompts and resources are not listed and calls of them fail; the other servers remain available, and the
+//! bridge retries the connection periodically.
 //!
-//! Each server has an endpoint of its own, too, which serves it as a bridge in front of it alone does:
-//! [`Bridge::endpoint_of`], and over HTTP `/mcp/NAME`.
+//! Each server also has its own endpoint, which behaves like a bridge for this server alone: [`Bridge::endpoint_of`],
+//! and over HTTP `/mcp/NAME`.
 //!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!

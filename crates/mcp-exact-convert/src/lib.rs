@@ -1,4 +1,4 @@
-//! Conversions between revisions of the Model Context Protocol that never lose anything silently.
+//! Conversions between revisions of the Model Context Protocol that never lose data silently.
 //!
 //! A conversion returns the JSON text in the target revision and the list of its changes, or refuses the message with a
 //! JSON pointer and a reason. Rules between neighbouring revisions are tables, generated from the official schemas and
@@ -11,10 +11,10 @@
 //! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any
 //!   revision as a type.
 //!
-//! [`repair`] makes text of a peer valid that breaks its schema in a way that leaves no doubt about its meaning, and lists what
-//! it changed; [`repair_message`] does the same for the envelope of a message.
+//! [`repair`] corrects text of a peer that violates its schema, if the meaning of the text is clear, and lists its
+//! changes; [`repair_message`] does the same for the envelope of a message.
 //!
-//! [`check`] and [`check_type`] validate text that a conversion returns unchanged without parsing.
+//! [`check`] and [`check_type`] validate text that a conversion returns unchanged and does not parse.
 //!
 //! ```
 //! use mcp_exact_convert::{Context, KnownRevision, LossKind, convert_type};

@@ -1,11 +1,11 @@
-//! Token store in the credential store of the operating system.
+//! A token store for [`mcp_exact_auth`] that keeps tokens in the credential store of the operating system.
 //!
 //! ```no_run
 //! use mcp_exact_auth::client::{FileStore, OAuth};
 //! use mcp_exact_keyring::KeyringStore;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // Of the crate for the system, such as `zbus_secret_service_keyring_store::Store::new()?`.
+//! // In a program: the store of its system, such as `zbus_secret_service_keyring_store::Store::new()?`.
 //! let system = keyring_core::mock::Store::new()?;
 //! let locks = FileStore::new("/home/user/.local/state/app/locks");
 //! let oauth = OAuth::new("App").store(KeyringStore::new(system, "app", locks));

@@ -16,9 +16,9 @@
 //! # }
 //! ```
 //!
-//! Requests of 2026-07-28 and later have no session and do not need these stores. Their tasks are kept by `RedisTaskStore`, with
-//! the feature `tasks`: each process answers for all of them, and takes over those of a process that has died. See `docs/redis.md` for failures,
-//! limits and sizes.
+//! Requests of 2026-07-28 and later have no session and do not need these stores. With the feature `tasks`,
+//! `RedisTaskStore` keeps their tasks: each process answers requests about all of them, and takes over those of a
+//! process that has died. `docs/redis.md` describes failures, limits and sizes.
 //!
 //! # Connections
 //!

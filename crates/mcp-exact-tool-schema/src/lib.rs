@@ -1,8 +1,9 @@
-//! Shapes of JSON Schema that widely used hosts refuse in the schemas of tools, and equivalent schemas without them.
+//! Finds shapes of JSON Schema that widely used hosts refuse in the schemas of tools, and rewrites schemas without
+//! them.
 //!
-//! All of these shapes are right by the specification. [`deviations`] finds them, and [`rewrite`] replaces those that have an
-//! equivalent: `docs/repairs.md` lists the shapes, what replaces them, and the public reports of each. What is not understood
-//! stays as it is. Neither function resolves references to other documents.
+//! The specification allows all of these shapes. [`deviations`] finds them, and [`rewrite`] replaces those that have
+//! an equivalent. `docs/repairs.md` lists the shapes, their replacements, and public reports of each. Keywords that
+//! this crate does not know stay unchanged. Neither function resolves references to other documents.
 
 mod keywords;
 mod merge;

@@ -61,9 +61,9 @@
 //!   TLS proxy and clients can connect to plain HTTP only.
 //! - Standard streams: only messages are written to standard output while the transport uses it; other output of the
 //!   process goes to standard error.
-//! - Peers that disappear without closing: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`]
-//!   elsewhere.
-//! - Child processes: a process group or job that does not outlive its driver.
+//! - Peers that disappear without closing the connection are detected by comments in event streams and TCP timers on
+//!   HTTP, and by [`ConnectionOptions::ping`] on other transports.
+//! - A child process has a process group or job of its own, which does not outlive its driver.
 #![cfg_attr(
     not(all(
         feature = "blocking",

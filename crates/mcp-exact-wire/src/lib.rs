@@ -8,31 +8,31 @@
 //! untyped JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay
 //! four different things.
 //!
-//! Errors of the text itself:
+//! How irregular text is handled:
 //!
 //! | document | outcome |
 //! |---|---|
-//! | untyped JSON nested 100,000 deep | comes back byte for byte; no stack is used |
+//! | untyped JSON nested 100,000 deep | preserved byte for byte, without recursion |
 //! | values of known types nested deeper than [`MAX_DEPTH`] | error `depth` |
 //! | a member twice in an object of a known type or a typed map | error `duplicate` |
 //! | the discriminant twice in an object that its union does not know | error `duplicate` |
 //! | a member of the envelope twice, also in a message of an unknown method and in a [`MessageHead`] | error `duplicate` |
 //! | a lone surrogate in a method, also in a [`MessageHead`] | error `surrogate` |
-//! | a member twice inside untyped JSON | comes back byte for byte |
+//! | a member twice inside untyped JSON | preserved byte for byte |
 //! | a lone surrogate in a typed string or a member name of a typed object | error `surrogate` |
-//! | a lone surrogate inside untyped JSON | comes back byte for byte |
-//! | a number of any length | comes back in its spelling |
-//! | a place in an error or a violation that takes more than [`MAX_POINTER`] bytes | its pointer is cut and ends in `…` |
-//! | a batch of more than [`MAX_BATCH`] messages | an error, and none of them |
+//! | a lone surrogate inside untyped JSON | preserved byte for byte |
+//! | a number of any length | preserved in its spelling |
+//! | a JSON pointer of more than [`MAX_POINTER`] bytes in an error or a violation | truncated, and ends in `…` |
+//! | a batch of more than [`MAX_BATCH`] messages | error; no message is decoded |
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
-//! | a line break between the tokens of untyped JSON | comes back; [`to_line`] writes a space instead |
+//! | a line break between the tokens of untyped JSON | preserved; [`to_line`] writes a space instead |
 //!
 //! Encoded text can be written to these destinations, without an intermediate tree:
 //!
 //! | buffer | call |
 //! |---|---|
 //! | a new `Vec<u8>` or `String` | [`to_vec`], [`to_string`], [`to_line`] |
-//! | a `Vec<u8>` that is kept from message to message | [`encode_into`]; nothing is allocated while there is room |
+//! | a `Vec<u8>` that is reused for each message | [`encode_into`]; allocates only if the capacity is too small |
 //! | an [`io::Write`](std::io::Write), such as a file or a socket | [`to_writer`], in pieces of 16 kB |
 //! | a `BytesMut` of the crate `bytes` | [`to_writer`] with `&mut buffer.writer()`, which `bytes::BufMut` offers |
 

@@ -1,8 +1,8 @@
 //! Servers and clients of the Model Context Protocol, for every revision.
 //!
-//! A handler that is written once serves clients of every revision from 2024-11-05 to 2026-07-28, in both lifecycles,
-//! including input requests to the user. [`Server::builder`] builds a server from closures, the attribute
-//! [`macro@server`] builds one from an impl block, and [`Client`] calls servers.
+//! You write a handler once, and it serves clients of every revision from 2024-11-05 to 2026-07-28, with or without
+//! the `initialize` handshake. [`Server::builder`] builds a server from closures, the attribute [`macro@server`]
+//! builds one from an impl block, [`Client`] calls servers, and `Host` connects to many of them.
 //!
 //! ```
 //! use mcp_exact::{Client, IntoServer, server};
@@ -42,10 +42,10 @@
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the
 //! call, [`State`] for shared state of the server, [`Cx`] for progress, logs, cancellation and input requests, and
-//! [`Principal`], [`Headers`], [`Meta`] for metadata of the request. A handler returns a `String`, [`Json`],
-//! [`ToolResult`], [`PromptResult`], [`Contents`], or a `Result` of one of these with any error ([`Error`] documents
-//! the error that the client receives, and [`Error::msg`] creates one from a message). A tool may return a number as
-//! well.
+//! [`Principal`], [`Headers`] and [`Meta`] for metadata of the request. A handler returns a `String`, [`Json`],
+//! [`ToolResult`], [`PromptResult`], [`Contents`], or a `Result` of one of these with any error. [`Error`] describes
+//! the error that the client receives, and [`Error::msg`] creates an error from a message. A tool can also return a
+//! number.
 //!
 //! # Revisions
 //!
@@ -61,12 +61,18 @@
 //!
 //! # Features
 //!
-//! `client`, `macros`, `patterns`, `stdio`, `process`, `http-server` and `http-client` are on by default. A server without
-//! `client` compiles faster; `patterns` checks the patterns of form fields. `unix` adds Unix sockets, and `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients,
-//! and `validation` checks arguments and results against their JSON Schemas (without this feature, arguments are
-//! checked by decoding only). `tls` adds HTTPS, `oauth-client` authorization of clients (`Connect::oauth`) including
-//! HTTPS, and `oauth-server` authorization of servers (`auth::server::ResourceServer`, and `Access` as an argument of
-//! handlers).
+//! `client`, `types`, `macros`, `patterns`, `stdio`, `process`, `http-server` and `http-client` are on by default. A
+//! server without `client` compiles faster. `types` exports the exact types of the newest revision, and `patterns`
+//! checks the patterns of form fields. The others are:
+//!
+//! - `unix`: Unix sockets;
+//! - `local`: handlers whose futures are not `Send`;
+//! - `logs`: a layer of `tracing-subscriber` that sends events to clients;
+//! - `validation`: checks arguments and results against their JSON Schemas (without it, arguments are checked by
+//!   decoding only);
+//! - `tls`: HTTPS; `oauth-client`: OAuth for clients (`Connect::oauth`), with HTTPS; `oauth-server`: OAuth for
+//!   servers (`auth::server::ResourceServer`, and `Access` as an argument of handlers);
+//! - `opentelemetry`: traces and metrics; `contract`: test suites for implementations of [`TaskStore`].
 
 // Parts that servers and clients share have items for clients alone.
 #![cfg_attr(
