@@ -32,7 +32,7 @@ questions of the server get the ids that the server uses now. Notifications of t
 
 With --serve, the program is the server of the recording, on standard streams: a request is answered as the recorded one of the same \
 method and params (`_meta` and what --ignore names are not compared), with the notifications and questions that the server sent \
-meanwhile; equal requests in the order of the recording. `mcp-exact bridge --http 127.0.0.1:8931 -- mcp-exact replay --serve FILE` serves \
+meanwhile; equal requests in the order of the recording. `mcp-exact bridge --listen 127.0.0.1:8931 -- mcp-exact replay --serve FILE` serves \
 it over HTTP, to clients of every revision.
 
 Exit code: 0 all responses are those of the recording, 1 one is another or breaks a rule, 2 wrong usage, a file that cannot \
