@@ -28,15 +28,15 @@ use quote::quote;
 /// - `#[list(template = "template")]`, which lists the resources of a template;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
-/// `icon` is the URI of an image. `with` is a function that changes the definition, for what has no option:
+/// `icon` is the URI of an image. `with` is a function that changes the definition, for settings without an option:
 /// `with = |resource| resource.priority(0.5).meta("example.com/shelf", 3)`.
 ///
-/// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
-/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`, `PageRequest`,
-/// `Server` and `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
-/// All other parameters are arguments. A parameter whose type is an application type with one of these names is an
-/// argument if it has the attribute `#[argument]`. The documentation of an argument becomes its description;
-/// `#[serde(…)]` and `#[schemars(…)]` apply to arguments.
+/// The default name is that of the method, and the default description is its documentation. Parameters of the types
+/// `Cx`, `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`,
+/// `PageRequest`, `Server` and `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal`
+/// and `Access` can be references. All other parameters are arguments. A parameter whose type is an application type
+/// with one of these names is an argument if it has the attribute `#[argument]`. The documentation of an argument
+/// becomes its description; `#[serde(…)]` and `#[schemars(…)]` apply to arguments.
 ///
 /// Methods have the receiver `&self`, `self: Arc<Self>` or none, are `async` or not, and keep their `#[cfg]`.
 /// `blocking` runs a method that is not `async` on the threads for blocking work. `local` runs an `async` method whose

@@ -382,7 +382,8 @@ macro_rules! annotation_setters {
                 self
             }
 
-            /// Sets how important the resource is, or those of the template are, from 0 to 1. Values outside of this range are clamped.
+            /// Sets the importance of the resource, or of the resources of the template, from 0 to 1. Values outside
+            /// of this range are clamped.
             #[must_use]
             pub fn priority(mut self, priority: f64) -> Self {
                 self.annotations
@@ -475,7 +476,8 @@ impl Resource {
     }
 }
 
-/// Definition of a family of resources (section `server/resources`, "Resource Templates").
+/// Definition of a resource template: resources whose URIs have the same form (section `server/resources`, "Resource
+/// Templates").
 ///
 /// The template has the syntax of RFC 6570; [`UriTemplate`](crate::UriTemplate) lists the supported expressions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -488,8 +490,8 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// Creates the definition of a family of resources. The default name is the template; [`with_name`](Self::with_name)
-    /// changes the name.
+    /// Creates the definition of a resource template. The default name is the template;
+    /// [`with_name`](Self::with_name) changes the name.
     pub fn new(template: impl Into<String>) -> Self {
         let template = template.into();
         Self {
@@ -506,7 +508,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets the media type that all resources of the family have.
+    /// Sets the media type of all resources of the template.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());

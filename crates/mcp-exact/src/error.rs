@@ -14,7 +14,7 @@ pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 /// Boxed error that handlers return to the dispatcher.
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
-/// Any error of a handler.
+/// Any error of a handler. `?` converts every type that implements [`std::error::Error`] into this type.
 ///
 /// The type of the contained error determines the answer that the client receives:
 ///
@@ -31,8 +31,9 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// variant with `#[error(transparent)]` hides the error that it wraps. An `anyhow::Error` does not implement
 /// [`std::error::Error`]; extract the typed error with `anyhow::Error::downcast` before the conversion.
 ///
-/// `Error` does not implement [`std::error::Error`] itself, which makes the conversion from all errors possible. `{:?}`, which
-/// `fn main() -> mcp_exact::Result` prints, gives the message and those of the sources; `{:#?}` gives the structure.
+/// `Error` itself does not implement [`std::error::Error`], which makes the conversion from all errors possible.
+/// `{:?}`, which `fn main() -> mcp_exact::Result` prints, shows the message and the messages of the sources; `{:#?}`
+/// shows the structure.
 pub struct Error(BoxError);
 
 impl Error {
@@ -191,8 +192,8 @@ pub(crate) fn protocol_error(error: &Error) -> PeerError {
     PeerError::internal(error.message_with_sources())
 }
 
-/// Problems of a server that cannot be built; [`problems`](Self::problems) lists all of them. `{:?}` gives the message, as
-/// `{}` does, and `{:#?}` the structure.
+/// Error of a server that cannot be built; [`problems`](Self::problems) lists all problems. `{:?}` shows the message,
+/// as `{}` does, and `{:#?}` shows the structure.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BuildError {
     problems: Vec<Problem>,
@@ -370,7 +371,7 @@ pub enum Problem {
         /// Name of the tool.
         name: String,
     },
-    /// A type that handlers ask for is no form that clients can display.
+    /// A handler asks for a type that clients cannot display as a form.
     #[error("the form `{name}` cannot be asked: {reason}")]
     Form {
         /// Name of the type.

@@ -370,7 +370,7 @@ impl FromCall for Revision {
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// Returns the value of a header, by its name in any case; the first one if it occurs several times.
+    /// Returns the value of a header, or the first of several values; the name is case-insensitive.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));

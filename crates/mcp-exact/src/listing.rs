@@ -11,11 +11,12 @@ use crate::params::string_member;
 use crate::reply::IntoReply;
 use crate::template::{TemplateValue, UriTemplate};
 
-/// Page that a handler of a list has to return ([`ServerBuilder::list`](crate::ServerBuilder::list)).
+/// Page that the handler of a list must return ([`ServerBuilder::list`](crate::ServerBuilder::list)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
-    /// Cursor of the handler's previous page ([`ResourcePage::next_cursor`]); `None` for the first page. Clients cannot make
-    /// or change cursors, and can use those of their own principal only. A client can use a cursor again, at any time.
+    /// Cursor of the handler's previous page ([`ResourcePage::next_cursor`]); `None` for the first page. Clients
+    /// cannot create or change cursors, and can use only those of their own principal. A client can use the same
+    /// cursor several times.
     pub cursor: Option<String>,
     /// Number of resources that fit on the page of the client, at least 1. A handler may return fewer or more.
     pub size: usize,
@@ -83,8 +84,8 @@ impl ResourcePage {
         }
     }
 
-    /// Sets the cursor of the next page, such as the key of the last row of this page; `None` for the last page. Clients
-    /// receive it encrypted.
+    /// Sets the cursor of the next page, such as the key of the last row of this page; `None` for the last page.
+    /// Clients receive an encrypted cursor.
     #[must_use]
     pub fn next_cursor(mut self, cursor: Option<impl Into<String>>) -> Self {
         self.next_cursor = cursor.map(Into::into);

@@ -20,8 +20,8 @@ tokio::task_local! {
     pub(crate) static CURRENT_CX: Cx;
 }
 
-/// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
-/// level, their target as the logger, their message and fields.
+/// A layer that sends the `tracing` events of handlers to the clients of their requests, like
+/// [`Cx::log`](crate::Cx::log): with their level, their target as the logger, their message and fields.
 ///
 /// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent. Events that occur
 /// while a message is created are not sent either, which prevents recursion. Add the layer where the application sets

@@ -15,9 +15,9 @@ const MAX_REMEMBERED: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedMessage {
-    /// Method of the message, for an answer that of its request; empty for a repair outside of params and result.
+    /// Method of the message or, for an answer, of its request; empty for a repair outside of params and result.
     pub method: String,
-    /// What was repaired.
+    /// The repair.
     pub repair: Repair,
 }
 

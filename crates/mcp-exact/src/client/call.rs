@@ -286,8 +286,8 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.timeout(limit))
     }
 
-    /// Requests log messages about the call, from this level up. Up to 2025-11-25, sessions have one level: the client sets it
-    /// before the call, and it holds until another one is set ([`Client::set_log_level`]).
+    /// Requests log messages about the call, from this level up. Up to 2025-11-25, a session has one level: the
+    /// client sets it before the call, and it remains until another level is set ([`Client::set_log_level`]).
     pub fn log_level(self, level: Level) -> Self {
         self.map_request(|request| request.log_level(level))
     }
@@ -299,9 +299,9 @@ impl<T> ClientCall<T> {
 
     /// Allows the client to send the call again in the next session if the server ends the session of the call (HTTP
     /// 404); the server may then execute the call twice. `tool` is the definition of the called tool as
-    /// [listed](Client::tools) by the server; without the annotation `idempotentHint`, the call is not repeated. Other
-    /// tool calls are repeated only if the server has refused them with the session, and so has not executed them; list
-    /// and read requests always are.
+    /// [listed](Client::tools) by the server; without the annotation `idempotentHint`, the call is not repeated.
+    /// Other tool calls are repeated only if the server has refused them together with the session, and therefore has
+    /// not executed them; list and read requests are always repeated.
     pub fn allow_repeat(self, tool: &JsonObject) -> Self {
         self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());
@@ -322,9 +322,9 @@ impl<T> ClientCall<T> {
 }
 
 impl ClientCall<CompletionOutput> {
-    /// Sends the arguments of the prompt, or the variables of the template, that are known already, so that the server
-    /// can select its suggestions by them (`context` in `server/utilities/completion`; from 2025-06-18 on, servers of
-    /// earlier revisions ignore them).
+    /// Sends the arguments of the prompt, or the variables of the template, that are already known, so that the
+    /// server can use them for its suggestions (`context` in `server/utilities/completion`; from 2025-06-18 on,
+    /// servers of earlier revisions ignore them).
     pub fn known_arguments<'a>(
         self,
         arguments: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -226,10 +226,10 @@ impl Connect {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// Sends a header with every HTTP request, to the origin of the server only, and not in logs. The headers of the protocol,
-    /// such as `Mcp-Session-Id`, are those of the client itself.
+    /// Sends a header with every HTTP request to the origin of the server. The value does not appear in logs. The
+    /// client itself sets the headers of the protocol, such as `Mcp-Session-Id`.
     ///
-    /// Name or value that are invalid, and a connection that is not over HTTP, are [`ClientError::Config`].
+    /// An invalid name or value, or a connection that does not use HTTP, gives [`ClientError::Config`].
     #[cfg(feature = "http-client")]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let invalid = |reason: &str| ClientError::Config(format!("the header {name:?} {reason}"));
@@ -259,24 +259,27 @@ impl Connect {
         self
     }
 
-    /// Sets where the negotiation with a server that is silent on the probe is remembered, so that only the first connection
-    /// waits for it. By default the clones of this builder remember it, and a host with them; a memory of the application can
-    /// last longer.
+    /// Sets the memory of negotiations with servers that do not answer the probe, so that only the first connection
+    /// waits for its timeout. By default, the clones of this builder share a memory, also those of a host; a memory
+    /// of the application can outlive the process.
     pub fn negotiation_memory(mut self, memory: impl NegotiationMemory + 'static) -> Self {
         self.memory = Arc::new(memory);
         self
     }
 
-    /// Connects again whenever the connection is lost: a process of a server is started anew, and an HTTP server is asked for a
-    /// new session. The first connection is not repeated: an error of it is an error of the settings more often than not.
+    /// Connects again whenever the connection is lost: the client starts a new process of the server, or a new
+    /// session of an HTTP server. The first connection is not repeated, because its error is usually caused by the
+    /// settings.
     ///
-    /// - [Subscriptions](Client::subscribe), [roots](Client::set_roots) and the [log level](Client::set_log_level) are restored,
-    ///   and what may have changed meanwhile is [reported](Self::on_change) as changed.
-    /// - Requests that are made meanwhile wait for the connection, no longer than their time limits.
-    /// - A request that was in flight is sent again, once, if it only reads (lists, resources, prompts, completions), and a call
-    ///   of a tool if [`ClientCall::allow_repeat`](crate::ClientCall::allow_repeat) allows it. Other requests fail with
-    ///   [`ClientError::Disconnected`], because the server may have executed them.
-    /// - A server that does not answer a request in time is [asked](Reconnect::answer_limit) whether it is alive.
+    /// - [Subscriptions](Client::subscribe), [roots](Client::set_roots) and the [log level](Client::set_log_level)
+    ///   are restored, and everything that may have changed in the meantime is [reported](Self::on_change) as
+    ///   changed.
+    /// - Requests that are made in the meantime wait for the connection, until their time limits.
+    /// - A request that was in flight is sent again once if it only reads (lists, resources, prompts, completions). A
+    ///   tool call is sent again if [`ClientCall::allow_repeat`](crate::ClientCall::allow_repeat) allows this. Other
+    ///   requests fail with [`ClientError::Disconnected`], because the server may have executed them.
+    /// - If a server does not answer a request in time, the client [checks](Reconnect::answer_limit) whether it is
+    ///   alive.
     ///
     /// [`on_connection_event`](Self::on_connection_event) reports each loss and each attempt.
     pub fn reconnect(mut self, policy: Reconnect) -> Self {
@@ -353,8 +356,9 @@ impl Connect {
         self
     }
 
-    /// Sets the budget for messages that arrive at the same time, which counts those of all connections with the same budget;
-    /// by default one of 256 MiB for the process. An answer beyond the budget ends its request with [`ClientError::TooLarge`].
+    /// Sets the budget for the messages that arrive at the same time on all connections with this budget. The default
+    /// is one budget of 256 MiB for the process. An answer beyond the budget ends its request with
+    /// [`ClientError::TooLarge`].
     ///
     /// ```
     /// use mcp_exact::{Client, Host, MessageBudget};
@@ -414,8 +418,8 @@ impl Connect {
         self
     }
 
-    /// Sets the policy for what the server sends: [`Tolerance::Lenient`] by default, which repairs what breaks the schema if
-    /// its meaning is clear.
+    /// Sets the policy for messages of the server that violate their schema. The default, [`Tolerance::Lenient`],
+    /// repairs a message if its meaning is clear.
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.settings.set_tolerance(tolerance);
         self
@@ -427,8 +431,8 @@ impl Connect {
         self
     }
 
-    /// Sets the maximum number of pages of one list, 100 by default; a longer list ends with what was read and a
-    /// [repair](Self::on_repair).
+    /// Sets the maximum number of pages of one list, 100 by default. A longer list is truncated, which is reported as
+    /// a [repair](Self::on_repair).
     pub fn max_pages(mut self, pages: usize) -> Self {
         self.handlers.max_pages = Some(pages);
         self

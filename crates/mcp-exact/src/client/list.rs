@@ -50,8 +50,8 @@ impl Definition {
         self.member_object("outputSchema")
     }
 
-    /// Returns the hints of a tool about its behaviour; `None` for other definitions, without hints, and if they break the schema.
-    /// Trust them only if you trust the server.
+    /// Returns the hints of a tool about its behaviour; `None` for other definitions, and if the hints are absent or
+    /// violate the schema. Trust the hints only if you trust the server.
     #[cfg(feature = "types")]
     pub fn annotations(&self) -> Option<crate::types::ToolAnnotations> {
         let annotations = self.0.view().find("annotations")?;

@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::link::CachedNegotiation;
 
-/// Memory of the negotiation with one server: that of a command or a URL.
+/// Memory of the negotiation with one server, which is a command or a URL.
 ///
-/// What is remembered saves a wait and decides nothing: if the server answers otherwise, the client negotiates anew.
+/// The memory only saves a wait: if the server answers differently, the client negotiates again.
 pub trait NegotiationMemory: Send + Sync {
     /// Returns the remembered negotiation.
     fn load(&self) -> Option<CachedNegotiation>;

@@ -52,7 +52,8 @@ use crate::link::{
 use crate::server::Server;
 use link::ClientLink;
 
-/// Client of one server. A client is cheap to clone; the connection closes when the last clone is dropped.
+/// A client of one server, of any revision. A client is cheap to clone; the connection closes when the last clone is
+/// dropped.
 ///
 /// ```
 /// # use mcp_exact::{Client, Input, Server, schemars, serde};
@@ -80,14 +81,14 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Error of a call to a server. `{:?}` gives the message and those of the sources, and `{:#?}` the structure.
+/// Error of a call to a server. `{:?}` shows the message and the messages of the sources, and `{:#?}` the structure.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// Client and server have no revision in common, or the server does not answer.
     #[error("{0}{remedy}", remedy = remedy_of_limit(.0.exceeded_limit().as_deref()))]
     Negotiation(NegotiationError),
-    /// No connection to the server came about: it cannot be reached or started.
+    /// The server cannot be reached or started.
     #[error("{0}")]
     Connect(String),
     /// The settings of the client are invalid.
@@ -96,11 +97,11 @@ pub enum ClientError {
     /// The server answered with an error.
     #[error("the server answered with an error: {0}")]
     Server(PeerError),
-    /// The server gave no usable answer, such as an HTTP status or a page in place of a message. The text says what the server
-    /// has sent.
+    /// The server did not answer with a message of the protocol, but for example with an HTTP status or a page. The
+    /// text says what the server has sent.
     #[error("{0}")]
     Answer(PeerError),
-    /// The answer of the server exceeds a limit of this client, a field of [`Limits`](crate::Limits).
+    /// The answer of the server exceeds a limit of this client (a field of [`Limits`](crate::Limits)).
     #[error("{error}{remedy}", remedy = remedy_of_limit(Some(.limit)))]
     TooLarge {
         /// Name of the limit, such as `message_bytes`.
@@ -108,8 +109,8 @@ pub enum ClientError {
         /// Description with the size of the answer.
         error: PeerError,
     },
-    /// A list does not end: the server has given a cursor again, or more pages than [`Connect::max_pages`] allows. Only a client
-    /// with [`Tolerance::Strict`](crate::Tolerance::Strict) fails; others end the list.
+    /// A list does not end: the server has returned the same cursor twice, or more pages than [`Connect::max_pages`]
+    /// allows. Only clients with [`Tolerance::Strict`](crate::Tolerance::Strict) fail; others end the list.
     #[error("the list of `{method}` does not end ({repair}){}", crate::repairs::remedy(.repair.rule))]
     Pages {
         /// Method of the list.
@@ -117,7 +118,7 @@ pub enum ClientError {
         /// What ends the list.
         repair: Repair,
     },
-    /// The server did not answer in time, and sent what is no message.
+    /// The server did not answer in time, and sent text that is not a message of the protocol.
     #[error("the server did not answer in time, and sent what is no message: {0}")]
     NoMessage(String),
     /// The tool failed (`isError`).
@@ -126,11 +127,12 @@ pub enum ClientError {
     /// The task that the server created for the call was cancelled.
     #[error("the server cancelled the task of the call; call the tool again")]
     TaskCancelled,
-    /// The server does not announce updates of the resource with this URI, because the resource does not exist, or is
+    /// The server rejects the subscription to the resource with this URI, because the resource does not exist or is
     /// hidden from the client (from 2026-07-28 on; a server of an earlier revision answers with an error).
     #[error("the server accepts no subscription to {0:?}; subscribe to a resource that it lists")]
     SubscriptionRefused(String),
-    /// The request cannot be sent in the negotiated session, whose revision or capabilities do not include it.
+    /// The request cannot be sent, because the negotiated revision or the capabilities of the server do not include
+    /// it.
     #[error(transparent)]
     Send(SendError),
     /// The server requires authorization, and no access token could be obtained.
@@ -146,8 +148,8 @@ pub enum ClientError {
     /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
-    /// The connection is gone, before the request or while it waited for its answer; a client with
-    /// [`Connect::reconnect`] connects again by itself.
+    /// The connection was lost before the request was sent or answered. A client with [`Connect::reconnect`] connects
+    /// again by itself.
     #[error("{}", reconnect::disconnected_text(.reason, *.may_have_run))]
     Disconnected {
         /// Reason why the connection is gone.
@@ -220,8 +222,8 @@ impl Client {
         Connect::over_lazily(transport)
     }
 
-    /// Connects over transports that `create` opens, one for each connection, so that the client can [connect
-    /// again](Connect::reconnect); awaiting the builder returns a [`Client`].
+    /// Connects over a transport that `create` opens; awaiting the builder returns a [`Client`]. `create` is called
+    /// for each connection, so that the client can [connect again](Connect::reconnect).
     pub fn over_with<T: Transport>(create: impl Fn() -> T + Send + Sync + 'static) -> Connect {
         Connect::over_with(create)
     }
@@ -352,7 +354,7 @@ impl Client {
         ClientCall::new(self, "resources/read", params, decode)
     }
 
-    /// Gets a prompt, filled in with string arguments.
+    /// Requests a prompt with string arguments.
     pub fn prompt<'a>(
         &self,
         name: &str,
@@ -454,12 +456,12 @@ impl Client {
         self.notify("notifications/roots/list_changed", None)
     }
 
-    /// Requests log messages of the server from this level up: up to 2025-11-25 for the session (`logging/setLevel`), from
-    /// 2026-07-28 on with each request that sets [none of its own](ClientCall::log_level). The level is restored when the client
-    /// [connects again](Connect::reconnect).
+    /// Requests log messages of the server from this level up: up to 2025-11-25 for the session (`logging/setLevel`),
+    /// from 2026-07-28 on with each request that sets [no level of its own](ClientCall::log_level). The level is
+    /// restored when the client [connects again](Connect::reconnect).
     ///
     /// # Errors
-    /// [`ClientError::Send`] if the server of such a session sends no log messages.
+    /// [`ClientError::Send`] if a server up to 2025-11-25 has not declared the capability `logging`.
     pub async fn set_log_level(&self, level: Level) -> Result<(), ClientError> {
         self.0.set_log_level(level);
         if lifecycle_of(self.revision()) == Lifecycle::Discover {
@@ -492,9 +494,9 @@ impl Client {
         self.0.is_reconnecting()
     }
 
-    /// Waits until the connection has ended for good, and returns the reason: with [`Connect::reconnect`] when the client is
-    /// closed or gives up to connect again, otherwise at the first loss. An HTTP server that is not reached does not end the
-    /// connection. The future does not keep the connection open.
+    /// Waits until the connection has ended, and returns the reason. With [`Connect::reconnect`], the connection ends
+    /// when the client is closed or gives up; otherwise, it ends when it is lost for the first time. An HTTP server
+    /// that cannot be reached does not end the connection. The future does not keep the connection open.
     ///
     /// ```
     /// # use mcp_exact::{Client, CloseReason, Server};
@@ -512,12 +514,12 @@ impl Client {
         self.0.closed()
     }
 
-    /// Returns true once the connection has ended for good; false while the client connects again.
+    /// Returns true if the connection has ended; false while the client connects again.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// Returns the reason why the connection has ended for good; `None` before, and as long as the reason is not known, such as
+    /// Returns the reason why the connection has ended; `None` before, and while the reason is not known yet, such as
     /// the exit status of a process.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.0.close_reason()

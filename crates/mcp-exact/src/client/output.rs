@@ -81,8 +81,9 @@ impl ToolOutput {
         }
     }
 
-    /// Returns the content blocks in the types of the newest revision, whatever revision was negotiated. A block of an unknown
-    /// type is `Unrecognized`; one that breaks the schema is left out and logged, and is among the [`blocks`](Self::blocks).
+    /// Returns the content blocks in the types of the newest revision, whatever revision was negotiated. A block of
+    /// an unknown type is `Unrecognized`. A block that violates the schema is omitted and logged;
+    /// [`blocks`](Self::blocks) contains it.
     #[cfg(feature = "types")]
     pub fn content(&self) -> &[crate::types::ContentBlock] {
         self.content.decode_once(|| self.blocks())
@@ -96,12 +97,12 @@ impl ToolOutput {
         result_as("tools/call", &self.object)
     }
 
-    /// Returns the images, decoded; blocks that are no valid base64 are left out.
+    /// Returns the decoded images; blocks without valid base64 are omitted.
     pub fn images(&self) -> Vec<Media> {
         self.media("image")
     }
 
-    /// Returns the audio clips, decoded; blocks that are no valid base64 are left out.
+    /// Returns the decoded audio clips; blocks without valid base64 are omitted.
     pub fn audio(&self) -> Vec<Media> {
         self.media("audio")
     }
@@ -197,7 +198,8 @@ impl ResourceOutput {
         })
     }
 
-    /// Returns the contents in the types of the newest revision. An item that breaks the schema is left out and logged.
+    /// Returns the contents in the types of the newest revision. An item that violates the schema is omitted and
+    /// logged.
     #[cfg(feature = "types")]
     pub fn contents(&self) -> &[crate::types::AnyResourceContents] {
         self.contents.decode_once(|| self.items.clone())
@@ -216,7 +218,7 @@ impl ResourceOutput {
         &self.object
     }
 
-    /// Returns the binary items, decoded; items that are no valid base64 are left out.
+    /// Returns the decoded binary items; items without valid base64 are omitted.
     pub fn blobs(&self) -> Vec<Media> {
         let items = self.items.iter();
         items
@@ -269,7 +271,8 @@ impl PromptOutput {
         })
     }
 
-    /// Returns the messages in the types of the newest revision. A message that breaks the schema is left out and logged.
+    /// Returns the messages in the types of the newest revision. A message that violates the schema is omitted and
+    /// logged.
     #[cfg(feature = "types")]
     pub fn messages(&self) -> &[crate::types::PromptMessage] {
         self.messages.decode_once(|| self.items.clone())

@@ -5,18 +5,19 @@ use std::time::Duration;
 use super::ClientError;
 use crate::link::Revision;
 
-/// Reason why a connection is gone.
+/// Reason why a connection has ended.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The application has closed the client.
     #[error("the client was closed")]
     ByClient,
-    /// The server ended, hung or cannot be reached, or the connection broke. The text says what is known, such as the exit status
-    /// of the process and the last lines of its standard error.
+    /// The server exited, does not answer or cannot be reached, or the connection broke. The text contains the known
+    /// details, such as the exit status of the process and the last lines of its standard error.
     #[error("{0}")]
     Lost(String),
-    /// The connection was lost, and the client has stopped to connect again ([`Connect::reconnect`](super::Connect::reconnect)).
+    /// The connection was lost, and the client has given up connecting again
+    /// ([`Connect::reconnect`](super::Connect::reconnect)).
     #[error("{reason}; attempt {attempts} to connect again, the last one, failed: {error}")]
     GaveUp {
         /// Reason of the loss.
@@ -51,15 +52,16 @@ pub enum ConnectionEvent {
         /// Revision of the new session, which may be another one.
         revision: Revision,
     },
-    /// The connection has ended for good.
+    /// The connection has ended, and the client does not connect again.
     Closed(CloseReason),
 }
 
-/// Policy by which a client connects again after the connection was lost: [`Connect::reconnect`](super::Connect::reconnect).
+/// Policy for connecting again after the connection was lost: [`Connect::reconnect`](super::Connect::reconnect).
 ///
-/// The first attempt is made after 100 ms, the next ones after delays that double up to 10 s, each shortened at random by up to
-/// a half, so that many clients do not arrive at the same time. After 10 failed attempts, the connection is closed. Attempts
-/// count on if a connection lasts less than 10 s, so that a server that crashes at its start is not started forever.
+/// The first attempt is made after 100 ms, the next ones after delays that double up to 10 s, each shortened at
+/// random by up to a half, so that many clients do not arrive at the same time. After 10 failed attempts, the
+/// connection is closed. A connection that lasts less than 10 s does not reset the number of attempts, so that a
+/// server that crashes at its start is not restarted forever.
 ///
 /// ```no_run
 /// # async fn example() -> mcp_exact::Result {
@@ -122,9 +124,10 @@ impl Reconnect {
         self
     }
 
-    /// Sets how long a server that has not answered a request in time may take to answer a `ping` (from 2026-07-28 on
-    /// `server/discover`), 10 s by default. A server that does not is taken for hung: its connection ends and its process is
-    /// killed, unless other requests wait for an answer; then it is asked up to 6 times. `None` never asks.
+    /// Sets the time limit of the `ping` (from 2026-07-28 on `server/discover`) that a server gets if it has not
+    /// answered a request in time; 10 s by default. If the server does not answer, its connection is closed and its
+    /// process is killed. If other requests wait for an answer, the client asks up to 6 times before that. With
+    /// `None`, the server gets no `ping`.
     pub fn answer_limit(mut self, limit: Option<Duration>) -> Self {
         self.answer_limit = limit;
         self

@@ -16,7 +16,7 @@ use crate::link::{
 use crate::outgoing;
 use crate::replay::{InputOutcome, InputRequestId};
 
-/// Reason why an input request has no answer.
+/// Error of an input request that has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the client could not be asked ({method}): {kind}")]
 pub struct InputRequestError {
@@ -78,7 +78,7 @@ pub enum InputRequestErrorKind {
     /// Clients cannot display the form.
     #[error(transparent)]
     UnsupportedForm(super::FormError),
-    /// The URL is not one that a user can be asked to visit.
+    /// A user cannot be asked to visit the URL.
     #[error("{0}; give an absolute URL without a user name")]
     InvalidUrl(crate::visit::InvalidVisitUrl),
     /// The client answered with an error.

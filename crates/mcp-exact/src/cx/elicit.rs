@@ -22,7 +22,7 @@ use crate::visit::Visit;
 /// Method of all elicitations.
 const ELICIT_METHOD: &str = "elicitation/create";
 
-/// Answer of the user to an elicitation.
+/// Answer of the user to a form or a page; see [`Cx::elicit`] and [`Cx::elicit_url`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elicited<T> {
     /// The user has submitted the form, or agreed to visit the page.
@@ -66,7 +66,7 @@ impl Cx {
         }
     }
 
-    /// Asks the user to visit a web page, such as for a payment or a login (revisions from 2025-11-25 on).
+    /// Asks the user to visit a web page, for example for a payment or a login (revisions from 2025-11-25 on).
     ///
     /// The answer states whether the user has agreed to the visit, not whether the user has completed the page. Other
     /// people may obtain the URL, so the URL must contain no information about the user and grant no access, and the

@@ -61,7 +61,8 @@ macro_rules! impl_progress_amount {
 
 impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 
-/// Context of a request. A context is cheap to clone, `Send` and `'static`, so that it can be moved into spawned tasks.
+/// Context of a request: reports progress, writes log messages, notices cancellation, and asks the user for input. A
+/// context is cheap to clone, `Send` and `'static`, so that it can be moved into spawned tasks.
 ///
 /// After the request has ended, or after its client has cancelled it, the methods return [`RequestEnded`] or an
 /// [`InputRequestError`].
@@ -288,8 +289,8 @@ impl Cx {
         self.0.has_ended.load(Ordering::Acquire) || self.0.request.token().is_cancelled()
     }
 
-    /// Returns the server that answers the request, by which a handler changes the lists of tools, resources and prompts, or
-    /// announces that a resource was updated. [`Server`] is an extractor as well.
+    /// Returns the server that answers the request. A handler uses it to change the lists of tools, resources and
+    /// prompts, or to announce that a resource was updated. [`Server`] is an extractor, too.
     ///
     /// ```
     /// # use mcp_exact::{Client, Cx, Server};
@@ -337,7 +338,7 @@ impl Cx {
         extension::settings_in(self.client_capabilities(), id)
     }
 
-    /// Returns the trace that the request belongs to, as the client states it in `_meta`.
+    /// Returns the trace context of the request, which the client has sent in `_meta`.
     pub fn trace_context(&self) -> Option<TraceContext> {
         self.0.request.trace_context()
     }
@@ -354,7 +355,7 @@ impl Cx {
         self.0.request.access()
     }
 
-    /// Returns a header of the HTTP request, by its name in any case; `None` on other transports.
+    /// Returns a header of the HTTP request; the name is case-insensitive. Returns `None` on other transports.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.request.header(name)
     }

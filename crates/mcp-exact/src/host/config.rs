@@ -19,7 +19,7 @@ use crate::transport::http::client::{HttpEndpoint, HttpTransport, HyperOptions};
 use crate::transport::http::is_protocol_header;
 use crate::transport::{INHERITED_ENV, ServerCommand};
 
-/// Reason why a configuration cannot be used.
+/// Error of a configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {
@@ -77,10 +77,11 @@ pub struct ServerEntry {
     pub client_key: Option<String>,
     /// True if the server must not be connected.
     pub disabled: bool,
-    /// The only revision that is offered to the server; all of them if it is missing.
+    /// The only revision that is offered to the server; without it, all revisions are offered.
     #[serde(alias = "protocolVersion")]
     pub revision: Option<String>,
-    /// Time limit in seconds for the connection to the server, and for an answer of the server, which progress restarts.
+    /// Time limit in seconds for the connection to the server, and for an answer of the server; progress restarts the
+    /// latter.
     pub timeout: Option<u64>,
     /// Maximum size of a message of the server, in bytes.
     #[serde(rename = "message-bytes", alias = "messageBytes")]

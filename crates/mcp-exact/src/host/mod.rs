@@ -95,7 +95,7 @@ pub struct HostCall<'c> {
     pub arguments: &'c JsonObject,
 }
 
-/// Reason why a call of a host has no result. `{:?}` gives the message and those of the sources, and `{:#?}` the structure.
+/// Error of a call of a host. `{:?}` shows the message and the messages of the sources, and `{:#?}` the structure.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
@@ -298,7 +298,7 @@ impl Host {
         all
     }
 
-    /// Calls a tool by its [name](HostTool::name), if the policy allows it.
+    /// Calls a tool by its [name](HostTool::name), if the [policy](HostBuilder::policy) allows the call.
     ///
     /// # Errors
     /// [`HostError`]; a result with `isError` is not an error.
@@ -533,9 +533,9 @@ impl HostBuilder {
         self
     }
 
-    /// Connects servers again whenever their connections are lost, by this policy or that of their
-    /// [own connection](Connect::reconnect). Their clients stay the same. Servers that cannot be connected at the start are left
-    /// to [`Host::restart`].
+    /// Connects servers again whenever their connections are lost, with this policy or the policy of their [own
+    /// connection](Connect::reconnect). Their clients stay the same. Servers that could not be connected at the start
+    /// are not connected again; call [`Host::restart`] for them.
     pub fn reconnect(mut self, policy: Reconnect) -> Self {
         self.policy = Some(policy);
         self

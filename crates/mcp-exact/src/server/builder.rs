@@ -45,7 +45,8 @@ where
 /// Deferred registration of a definition, which runs when the server is built.
 type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
-/// Builder of a [`Server`]; [`Server::builder`] creates a builder.
+/// Builder of a [`Server`], which registers tools, resources and prompts with their handlers; [`Server::builder`]
+/// creates it.
 #[must_use = "`build` makes the server"]
 pub struct ServerBuilder {
     /// Session configuration of the server.
@@ -161,13 +162,13 @@ impl ServerBuilder {
         }))
     }
 
-    /// Registers a family of resources: its definition, or only its URI template, and its handler. The variables of the
-    /// template are the fields of the handler's [`Input`](crate::Input).
+    /// Registers a resource template: its definition, or only its URI template, and the handler that reads the
+    /// resources. The variables of the template are the fields of the handler's [`Input`](crate::Input).
     ///
     /// If several templates match a URI, the template that was registered first handles it.
     ///
-    /// Values come from the client, and [any text](crate::UriTemplate#values-are-untrusted) is possible in them:
-    /// `..%2F..` is `../..`. Check a value before you use it as the name of a file.
+    /// The values come from the client and can be [any text](crate::UriTemplate#values-are-untrusted): `..%2F..` is
+    /// decoded to `../..`. Check a value before you use it as the name of a file.
     pub fn template<A: 'static, H: Handler<A, Contents>>(
         self,
         template: impl Into<ResourceTemplate>,
@@ -187,15 +188,14 @@ impl ServerBuilder {
         }))
     }
 
-    /// Registers the list of a template's resources, such as rows of a database: the template, which is registered by
-    /// [`template`](Self::template), and a handler that returns one page of them. Without a list, clients know the template
-    /// only.
+    /// Registers a handler that lists the resources of a template page by page, such as the rows of a database table.
+    /// The template must also be registered with [`template`](Self::template). Without a list, clients know only the
+    /// template.
     ///
-    /// `resources/list` gives the fixed resources first, and then the lists in the order of registration, whose pages are
-    /// joined. Each URI is listed once: not again if it is that of a fixed resource, or if the list of an earlier template that
-    /// matches it exists. Cursors are encrypted, valid for the principal that they were given to, and protected by
-    /// [`keys`](Self::keys), which processes that serve the same clients must share. Results are never marked as shareable
-    /// between callers.
+    /// `resources/list` returns the fixed resources first, and then all lists, in the order of registration. A URI is
+    /// omitted from a list if it is also that of a fixed resource, or if an earlier template that matches it has a
+    /// list. Cursors are encrypted with [`keys`](Self::keys), which processes that serve the same clients must share,
+    /// and valid only for the same principal. Results are never marked as shareable between callers.
     ///
     /// The handler is not called for callers that may not see the template, or whose token lacks its
     /// [`scope`](ResourceTemplate::scope). Resources have the scope of the template, and its media type unless they set their
@@ -423,10 +423,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](Tool::scope) the caller's token does not
-    /// grant. Without this, lists show them, so that a client knows what to ask a scope for. In both cases a use without the
-    /// scope is answered with status 403 and `insufficient_scope`, which names the scopes that a client requests then
-    /// ("Runtime Insufficient Scope Errors"). Over stdio, which has no tokens, everything is listed.
+    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](Tool::scope) the caller's token
+    /// does not grant. By default, lists contain them, so that a client can request the scope. In both cases, a
+    /// request without the scope is answered with status 403 and `insufficient_scope`, which names the required
+    /// scopes ("Runtime Insufficient Scope Errors"). Over stdio, which has no tokens, everything is listed.
     #[cfg(feature = "http-server")]
     pub fn hide_without_scope(mut self) -> Self {
         self.visibility = self.visibility.with_scopes();
@@ -564,8 +564,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the policy for what clients send: [`Tolerance::Lenient`] by default, which repairs what breaks the schema if its
-    /// meaning is clear, such as `null` for an absent member.
+    /// Sets the policy for messages of clients that violate their schema. The default, [`Tolerance::Lenient`],
+    /// repairs a message if its meaning is clear, such as `null` for an absent member.
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.tolerance = tolerance;
         self
@@ -633,8 +633,8 @@ impl ServerBuilder {
     /// Builds the server.
     ///
     /// # Errors
-    /// [`BuildError`] with every problem of the definitions, handlers and settings, with a hint how to fix each of
-    /// them.
+    /// [`BuildError`], which lists all problems of the definitions, handlers and settings, each with a hint how to
+    /// fix it.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let mut catalogue = Catalogue {
             layers: std::mem::take(&mut self.tool_layers),

@@ -45,7 +45,8 @@ use crate::repairs::RepairReports;
 use catalogue::Catalogue;
 use visibility::Visibility;
 
-/// Server of the Model Context Protocol: answers clients of every revision from the same handlers.
+/// A server of the Model Context Protocol, which answers clients of every revision with the same handlers. A server
+/// is cheap to clone; [`Server::builder`] and the attribute `#[server]` create servers.
 ///
 /// ```
 /// use mcp_exact::{Input, Server};
@@ -116,12 +117,12 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Creates a builder of a server with a programmatic name and a version.
+    /// Creates the builder of a server from its programmatic name and its version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into(), version.into())
     }
 
-    /// Creates a builder of a server with a catch-all handler for requests, with exact types or untyped
+    /// Creates the builder of a server with a catch-all handler for requests, with exact types or untyped
     /// ([`ServerBuilder::raw`]). Tools, resources and prompts can be registered in addition.
     ///
     /// ```
@@ -164,18 +165,18 @@ impl Server {
         tools.collect()
     }
 
-    /// Returns the handle that inserts and removes tools while the server runs.
+    /// Returns a handle that inserts and removes tools while the server runs.
     pub fn tools(&self) -> Tools {
         Tools(self.clone())
     }
 
-    /// Returns the handle that inserts and removes resources while the server runs, and notifies subscribers of their
+    /// Returns a handle that inserts and removes resources while the server runs, and notifies subscribers of their
     /// changes.
     pub fn resources(&self) -> Resources {
         Resources(self.clone())
     }
 
-    /// Returns the handle that inserts and removes prompts while the server runs.
+    /// Returns a handle that inserts and removes prompts while the server runs.
     pub fn prompts(&self) -> Prompts {
         Prompts(self.clone())
     }

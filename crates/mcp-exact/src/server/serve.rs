@@ -13,7 +13,7 @@ use super::Server;
 use crate::link::ServerSettings;
 
 impl Server {
-    /// Returns the settings and the event handler of an endpoint, for transports that this crate has no method for.
+    /// Returns the settings and the event handler of an endpoint, for transports without a method in this crate.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         (self.0.settings.to_shared(), Arc::new(self.clone()))
     }
@@ -145,8 +145,8 @@ impl Server {
         })
     }
 
-    /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name
-    /// a loopback address as `Host` are served; [`http`](Self::http) accepts other options.
+    /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only requests whose
+    /// header `Host` names a loopback address are accepted; use [`http`](Self::http) for other hosts and options.
     ///
     /// # Errors
     /// [`ServeError`] when the address cannot be bound or the listener fails, or the error of a function of
@@ -158,8 +158,8 @@ impl Server {
         self.serve_listener(listener).await
     }
 
-    /// Serves clients over HTTP as [`serve_http`](Self::serve_http), on a listener that is bound: its address is known when
-    /// port 0 has selected one.
+    /// Serves clients over HTTP like [`serve_http`](Self::serve_http), on a listener that is already bound. This is
+    /// useful with port 0, because the listener knows its address.
     ///
     /// # Errors
     /// [`ServeError`] when the listener fails, or the error of a function of [`on_start`](crate::ServerBuilder::on_start).

@@ -24,7 +24,7 @@ use crate::link::Principal;
 /// Hash of a token.
 type Hash = [u8; 32];
 
-/// What a valid token grants its client: the principal, scopes and a time of expiry.
+/// The rights that a valid token grants its client: a principal, scopes, and a time of expiry.
 ///
 /// ```
 /// use mcp_exact::TokenGrant;
@@ -38,8 +38,8 @@ pub struct TokenGrant {
 }
 
 impl TokenGrant {
-    /// Creates a grant without scopes for a principal: the identity of the client, to which sessions, tasks and answers belong
-    /// and which handlers receive as [`Principal`].
+    /// Creates a grant without scopes for a principal. The principal is the identity of the client: sessions, tasks
+    /// and answers belong to it, and handlers receive it as [`Principal`].
     pub fn new(principal: impl Into<String>) -> Self {
         Self {
             principal: Principal(principal.into()),
@@ -61,7 +61,7 @@ impl TokenGrant {
     }
 }
 
-/// Token of [`ServerBuilder::bearer_tokens`], with what it grants. Only the hash of the token is kept.
+/// A token for [`ServerBuilder::bearer_tokens`], with its grant. Only the hash of the token is kept.
 ///
 /// A text becomes a token without scopes, whose principal is derived from the hash: `token-` and 12 hexadecimal digits.
 ///
@@ -78,7 +78,7 @@ pub struct BearerToken {
 }
 
 impl BearerToken {
-    /// Creates a token with what it grants.
+    /// Creates a token with its grant.
     pub fn new(token: impl AsRef<str>, grant: TokenGrant) -> Self {
         let token = token.as_ref();
         Self {
@@ -112,8 +112,8 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// Check of the bearer tokens of clients, as against a database: [`ServerBuilder::check_tokens`]. Async functions and closures
-/// that take the token as a `String` are checks.
+/// Checks the bearer tokens of clients, for example in a database: [`ServerBuilder::check_tokens`]. Async functions
+/// and closures that take the token as a `String` are checks.
 ///
 /// ```
 /// use mcp_exact::{CheckToken, TokenGrant};
@@ -128,7 +128,7 @@ impl fmt::Debug for BearerToken {
 /// }
 /// ```
 pub trait CheckToken: Send + Sync + 'static {
-    /// Returns what a token grants; `None` refuses the request (HTTP status 401).
+    /// Returns the grant of a token; `None` refuses the request (HTTP status 401).
     fn check(&self, token: &str) -> impl Future<Output = Option<TokenGrant>> + Send;
 }
 
@@ -190,8 +190,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Requires a bearer token that `check` accepts in every HTTP request, in addition to [listed](Self::bearer_tokens) ones. A
-    /// server with OAuth has a [`ResourceServer`](https://docs.rs/mcp-exact-auth) instead.
+    /// Requires a bearer token that `check` accepts in every HTTP request, in addition to the
+    /// [listed](Self::bearer_tokens) tokens. For OAuth, use a [`ResourceServer`](https://docs.rs/mcp-exact-auth)
+    /// instead.
     ///
     /// ```
     /// # fn example() -> Result<(), mcp_exact::BuildError> {

@@ -127,8 +127,8 @@ impl Tasks {
         self
     }
 
-    /// Sets the maximum number of handlers that run as tasks concurrently; the default is 1,000. One client, which is a principal
-    /// or the address of anonymous clients, may have half of them. Further calls are rejected.
+    /// Sets the maximum number of handlers that run as tasks concurrently; the default is 1,000. One client (a
+    /// principal, or the address of anonymous clients) can have half of them. Further calls are rejected.
     #[must_use]
     pub fn limit(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
@@ -136,7 +136,7 @@ impl Tasks {
     }
 }
 
-/// Reason why a call did not become a task.
+/// Error of a call that did not become a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {

@@ -24,11 +24,11 @@ pub enum TaskStoreError {
     /// The store contains the maximum number of tasks.
     #[error("the store of tasks is full; wait until tasks expire or raise its limit")]
     Full,
-    /// The store contains as many tasks of one client as it may have.
+    /// The client has used up its share of the store.
     #[error("this client has as many tasks as it may have; wait until they expire")]
     OverShare,
-    /// Another process has taken over the task, because this one counted as dead. What this process has done since then is not
-    /// recorded.
+    /// Another process has taken over the task, because it considered this process dead. The work of this process
+    /// since then is not recorded.
     #[error("another process has taken over the task")]
     TakenOver,
     /// The store did not answer.
@@ -41,10 +41,10 @@ pub enum TaskStoreError {
 /// A record is saved before the client is informed of its content, so a store must return only when the record is
 /// durable. Records that have [expired](TaskRecord::is_expired) may be dropped at any time.
 ///
-/// A task that is not finished belongs to the process that runs its handler: the process that has saved its first record, or
-/// has taken it over since. By default, only one process at a time may run the tasks of a store, which owns all of them; other
-/// processes may read the store. A store for several processes implements all methods, so that each process answers requests
-/// about all tasks. The feature `contract` has suites that stores must pass.
+/// An unfinished task belongs to the process that runs its handler: the process that saved its first record, or one
+/// that has taken it over. By default, only one process at a time can run the tasks of a store, and owns all of them;
+/// other processes can read the store. A store for several processes implements all methods, so that each process
+/// answers requests about all tasks. The feature `contract` has test suites that stores must pass.
 pub trait TaskStore: Send + Sync + 'static {
     /// Saves a record and replaces a record of the same id. A new task belongs to this process.
     ///
@@ -100,7 +100,7 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 }
 
-/// Intervals at which a process asks a store that it shares with others ([`TaskStore::exchange`]).
+/// Intervals at which a process queries a store that several processes share ([`TaskStore::exchange`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskExchange {
     /// Interval for the messages of other processes.
@@ -145,8 +145,8 @@ pub(crate) enum MessageKind {
     Answers(JsonObject),
 }
 
-/// Store of tasks in memory: tasks end with the process. One client, which is a principal or the address of anonymous clients,
-/// may have half of its tasks and bytes.
+/// A store that keeps tasks in memory: tasks end with the process. One client (a principal, or the address of
+/// anonymous clients) can use half of its tasks and bytes.
 #[derive(Debug, Default)]
 pub struct MemoryTaskStore {
     limits: StoreLimits,
