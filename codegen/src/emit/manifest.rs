@@ -81,8 +81,8 @@ pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
         return format!(
             "# mcp-{id}\n\n\
              Exact types of {} of the [Model Context Protocol](https://modelcontextprotocol.io), generated from\n\
-             its JSON Schema: every definition under its name, and nothing that arrives is lost. What revision {} defines in the\n\
-             same way is a type of `mcp-{}`.\n",
+             its JSON Schema: every definition under its name, and no received data is lost. Types that revision {} defines in\n\
+             the same way are re-exported from `mcp-{}`.\n",
             crate_subject(revision, Some(base)),
             base.id,
             base.id
@@ -91,7 +91,7 @@ pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
     format!(
         "# mcp-{id}\n\n\
          Exact types of revision {id} of the [Model Context Protocol](https://modelcontextprotocol.io/specification/{id}), \
-         generated from its official\nJSON Schema: every definition under its name, and nothing that arrives is lost.\n\n\
+         generated from its official\nJSON Schema: every definition under its name, and no received data is lost.\n\n\
          The front page of the documentation shows how to build, read and match the types.\n"
     )
 }
@@ -152,10 +152,10 @@ fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
         .partition(|name| base.shared.contains(*name));
     let mut page = format!(
         "Exact types of {} of the Model Context Protocol: the {} definitions of\nits JSON Schema, each under its name.\n\n\
-         Types that revision {} defines in the same way, all the way down, are those of its crate: {} of the definitions, and\n\
-         what they hold. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; what crosses the wire\n\
-         in which direction is for the revision to say.\n\n\
-         Nothing that arrives is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of\n\
+         Types that revision {} defines in the same way, contained types included, are re-exported from its crate: {} of the\n\
+         definitions. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; this crate does not define\n\
+         who sends which message.\n\n\
+         No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of\n\
          every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.\n",
         crate_subject(revision, Some(base)),
         defined.len() + own.len(),
@@ -179,15 +179,15 @@ fn front_page(ir: &RustIr, id: &str, is_draft: bool) -> String {
     let mut page = format!(
         "Exact types of revision {id} of the Model Context Protocol: the {official} definitions of its official JSON Schema, \
          each under\nits name.\n\n\
-         - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged\n  \
+         - No received data is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged\n  \
          unions in `Unrecognized`; untyped JSON and numbers keep their text.\n\
-         - Constants such as `method` and `type` are a part of the type and no fields.\n\
+         - Constants such as `method` and `type` are part of the type, not fields.\n\
          - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.\n\
          - [`Validate::validate`] reports what decoding tolerates: bounds, formats, values and tags that the revision does not\n  \
          define.\n\n\
          [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,\n\
-         exactly through serde_json's own (de)serialisers and as far as they kept the value through layers that buffer.\n\n\
-         The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and\n\
+         exactly with serde_json's own (de)serialisers; layers that buffer values can lose details, such as the spelling of numbers.\n\n\
+         The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema, and\n\
          `registry` adds the table of definitions by name.\n\n\
          [`{}`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.\n\n\
          Values of known types are decoded up to [`MAX_DEPTH`] levels deep, untyped JSON to any depth.\n\n\
@@ -212,14 +212,14 @@ fn messages_example(ir: &RustIr, library: &str) -> String {
     }
     format!(
         "\n# Messages\n\n```\n# fn main() -> Result<(), Box<dyn std::error::Error>> {{\nuse {library} as mcp;\n\n\
-         // A result is decoded by the request that it answers; the second argument gives the method of that one.\n\
+         // A result is decoded by the method of its request, which the second argument looks up by the id.\n\
          let text = br#\"{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"vendor/jump\",\"params\":{{\"height\":2.0}}}}\"#;\n\
          let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;\n\
          assert_eq!(message.kind(), mcp::MessageKind::Request);\n\
          assert_eq!(message.method(), Some(\"vendor/jump\"));\n\
          assert_eq!(message.id(), Some(1.into()));\n\
          assert_eq!(message.params().unwrap().text(), r#\"{{\"height\":2.0}}\"#);\n\n\
-         // What is no message says which answer it deserves.\n\
+         // The error for an invalid message has the code of the answer.\n\
          let bad = mcp::decode_message::<mcp::FromClient>(br#\"{{\"id\":1}}\"#, &|_| None).unwrap_err();\n\
          assert_eq!(bad.code(), Some(-32600));\n# Ok(())\n# }}\n```\n"
     )

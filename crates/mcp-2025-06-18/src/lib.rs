@@ -3,17 +3,17 @@
 //! Exact types of revision 2025-06-18 of the Model Context Protocol: the 91 definitions of its official JSON Schema, each under
 //! its name.
 //!
-//! - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged
+//! - No received data is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged
 //!   unions in `Unrecognized`; untyped JSON and numbers keep their text.
-//! - Constants such as `method` and `type` are a part of the type and no fields.
+//! - Constants such as `method` and `type` are part of the type, not fields.
 //! - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.
 //! - [`Validate::validate`] reports what decoding tolerates: bounds, formats, values and tags that the revision does not
 //!   define.
 //!
 //! [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,
-//! exactly through serde_json's own (de)serialisers and as far as they kept the value through layers that buffer.
+//! exactly with serde_json's own (de)serialisers; layers that buffer values can lose details, such as the spelling of numbers.
 //!
-//! The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and
+//! The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema, and
 //! `registry` adds the table of definitions by name.
 //!
 //! [`V2025_06_18`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
@@ -77,7 +77,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use mcp_2025_06_18 as mcp;
 //!
-//! // A result is decoded by the request that it answers; the second argument gives the method of that one.
+//! // A result is decoded by the method of its request, which the second argument looks up by the id.
 //! let text = br#"{"jsonrpc":"2.0","id":1,"method":"vendor/jump","params":{"height":2.0}}"#;
 //! let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;
 //! assert_eq!(message.kind(), mcp::MessageKind::Request);
@@ -85,7 +85,7 @@
 //! assert_eq!(message.id(), Some(1.into()));
 //! assert_eq!(message.params().unwrap().text(), r#"{"height":2.0}"#);
 //!
-//! // What is no message says which answer it deserves.
+//! // The error for an invalid message has the code of the answer.
 //! let bad = mcp::decode_message::<mcp::FromClient>(br#"{"id":1}"#, &|_| None).unwrap_err();
 //! assert_eq!(bad.code(), Some(-32600));
 //! # Ok(())
