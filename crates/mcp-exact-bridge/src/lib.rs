@@ -57,6 +57,14 @@
 //! hosts refuse, for clients of every revision. Shapes without an equivalent are reported once for each tool: by a tracing event,
 //! in [`Metrics::unportable_schemas`], and to [`Options::on_unportable_schema`].
 //!
+//! # Catalogue
+//!
+//! A [`Catalogue`] ([`Rules::catalogue`]) gives tools other names, titles, descriptions and annotations, hides them, and gives their
+//! calls arguments: those with a fixed value are no part of the schema for clients, who cannot send them, and defaults are for calls
+//! that lack them. A call is mapped before it is admitted: access rules, hooks and the audit log know the tool by the name that its
+//! server has; [`Call::listed_as`] is the other one. A name that two tools would have is an error at the start; an entry for a tool
+//! that its server does not have is a warning.
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -109,7 +117,7 @@ pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
-pub use mcp_exact_tool_schema::Shape;
+pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Shape, ToolEntry};
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};

@@ -569,6 +569,7 @@ fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
     rules.loss_rules = config.loss_rules();
     rules.access = config.access();
+    rules.catalogue = config.catalogue.clone();
     rules
         .extension_methods
         .clone_from(&config.extension_methods);

@@ -1,10 +1,16 @@
-//! Finds shapes of JSON Schema that widely used hosts refuse in the schemas of tools, and rewrites schemas without
-//! them.
+//! Definitions of tools as hosts and models get them: schemas that widely used hosts accept, other names and arguments, and what
+//! has changed. Everything here is a pure function of definitions, for gateways and hosts alike.
 //!
-//! The specification allows all of these shapes. [`deviations`] finds them, and [`rewrite`] replaces those that have
+//! A [`Catalogue`] gives tools other names, texts and annotations, hides them, and fixes arguments. [`canonical`] and [`differences`]
+//! compare definitions with those that somebody has approved.
+//!
+//! The specification allows all shapes that hosts refuse. [`deviations`] finds them, and [`rewrite`] replaces those that have
 //! an equivalent. `docs/repairs.md` lists the shapes, their replacements, and public reports of each. Keywords that
 //! this crate does not know stay unchanged. Neither function resolves references to other documents.
 
+mod arguments;
+mod canonical;
+mod catalogue;
 mod keywords;
 mod merge;
 mod references;
@@ -14,6 +20,10 @@ mod tree;
 
 use mcp_exact_wire::JsonObject;
 
+pub use canonical::{Difference, canonical, differences};
+pub use catalogue::{
+    ArgumentError, Catalogue, CatalogueError, CatalogueProblem, ServerCatalogue, ToolEntry,
+};
 pub use shapes::{Deviation, Shape};
 
 #[cfg(doctest)]

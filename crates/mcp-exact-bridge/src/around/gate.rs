@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Principal};
+use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
 
 use crate::around::access::{self, Item};
@@ -46,6 +47,28 @@ impl Gate {
         server.is_some_and(|server| access::may_use(rules, server, self.principal(), item))
     }
 
+    /// Returns true if the principal may see and use a tool or prompt by the name that the server itself has.
+    pub(crate) fn shows_named(&self, server: Option<&str>, kind: Kind, own: &str) -> bool {
+        let is_left_out = kind == Kind::Tool && self.leaves_out(server, own);
+        !is_left_out && self.shows(server, &Item::Name(own))
+    }
+
+    /// Returns the catalogue of the tools of a server.
+    pub(crate) fn catalogue(&self, server: Option<&str>) -> Option<&ServerCatalogue> {
+        self.rules.catalogue.server(server?)
+    }
+
+    /// Returns true if clients may get other tools than those that the server with this name lists.
+    pub(crate) fn changes_tools(&self, server: &str) -> bool {
+        self.catalogue(Some(server)).is_some()
+    }
+
+    /// Returns true if no client sees a tool of a server.
+    fn leaves_out(&self, server: Option<&str>, own: &str) -> bool {
+        let catalogue = self.catalogue(server);
+        catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none())
+    }
+
     /// Returns true if a rule is for the server with this name and the principal.
     fn has_rule(&self, server: Option<&str>) -> bool {
         server.is_some_and(|name| access::has_rule(&self.rules.access, name, self.principal()))
@@ -74,13 +97,15 @@ impl Gate {
             let uris = uris.clone();
             Ok(Admitted { request, uris })
         };
-        if !self.has_rule(server) {
+        let changes_tools = server.is_some_and(|server| self.changes_tools(server));
+        if !self.has_rule(server) && !changes_tools {
             return admitted(request);
         }
         match Target::of(request.method(), request.params()) {
             Target::Missing(name) => Err(missing_member(name)),
-            Target::Named(_, name) if self.shows(server, &Item::Name(&name)) => admitted(request),
+            Target::Named(kind, name) if self.shows_named(server, kind, &name) => admitted(request),
             Target::Named(kind, name) => Err(unknown_item(kind, &name)),
+            Target::Resource(_) if !self.has_rule(server) => admitted(request),
             Target::Resource(uri) => {
                 let Some(normal) = ResourceUri::parse(&uri) else {
                     return Err(ambiguous_uri());

@@ -10,6 +10,7 @@ use mcp_exact_session::{
     Change, IncomingRequest, InputRequest, Json, JsonObject, LogMessage, PeerError, Principal,
     Progress, RawResult, Reply, Revision,
 };
+use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
 
 use crate::around::target::Target;
@@ -32,8 +33,10 @@ pub struct Call {
     /// Method of the request.
     pub method: String,
     /// Params in the revision of the client, with the name of the tool or prompt, and the URI of the resource, as the server
-    /// defines it.
+    /// defines it; arguments that the catalogue gives are among them.
     pub params: Option<JsonObject>,
+    /// Name that the catalogue gives to the tool, if it is another one than the server's own.
+    pub listed_as: Option<String>,
 }
 
 impl Call {
@@ -47,7 +50,20 @@ impl Call {
             revision: request.revision(),
             method: request.method().to_owned(),
             params: request.params().cloned(),
+            listed_as: None,
         }
+    }
+
+    /// Adds the name that the catalogue of the server gives to the tool.
+    pub(crate) fn listed_by(mut self, catalogue: Option<&ServerCatalogue>) -> Self {
+        let Some(catalogue) = catalogue.filter(|_| self.method == "tools/call") else {
+            return self;
+        };
+        if let Some(own) = self.subject() {
+            let listed = catalogue.listed_name(&own).filter(|listed| *listed != own);
+            self.listed_as = listed.map(str::to_owned);
+        }
+        self
     }
 
     /// Returns the name of the tool or prompt, the URI of the resource or template, or the id of the task, that the request

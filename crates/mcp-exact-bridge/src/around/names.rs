@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use mcp_exact_tool_schema::{Catalogue, CatalogueError};
 use parking_lot::Mutex;
 
 /// Separator between the name of a server and the name of its tool or prompt.
@@ -176,6 +177,29 @@ pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Re
             ));
         }
         seen.push(name);
+    }
+    Ok(())
+}
+
+/// Returns an error if a catalogue gives tools of two servers the same name and no prefix tells them apart.
+pub(crate) fn check_names_of_catalogue(
+    catalogue: &Catalogue,
+    prefix: Prefix,
+) -> Result<(), CatalogueError> {
+    let mut known = HashMap::new();
+    for (_, of_server) in catalogue.servers().filter(|_| prefix == Prefix::Never) {
+        for (listed, own) in of_server.listed_names() {
+            let key = if listed == own {
+                of_server.tool_key(own)
+            } else {
+                of_server.key(own, "rename")
+            };
+            if let Some(other) = known.insert(listed, key.clone()) {
+                let keys = [key, other];
+                let name = listed.to_owned();
+                return Err(CatalogueError::SameName { keys, name });
+            }
+        }
     }
     Ok(())
 }

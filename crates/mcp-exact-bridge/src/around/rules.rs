@@ -1,6 +1,7 @@
 //! Rules of a bridge, which can change while it runs.
 
 use mcp_exact_session::LossPolicy;
+use mcp_exact_tool_schema::Catalogue;
 
 use crate::around::access::AccessRule;
 use crate::around::limits::PrincipalLimits;
@@ -12,6 +13,9 @@ use crate::around::loss_rules::LossRule;
 pub struct Rules {
     /// Rules that show or hide tools, prompts and resources.
     pub access: Vec<AccessRule>,
+    /// What clients see of tools instead of the definitions of their servers. Access rules, hooks and servers know tools by the
+    /// names that the servers themselves have.
+    pub catalogue: Catalogue,
     /// Policy for messages that the other revision cannot express without a loss.
     pub losses: LossPolicy,
     /// Policies for specific kinds of losses; they have precedence over `losses`.

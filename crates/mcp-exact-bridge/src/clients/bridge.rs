@@ -16,14 +16,16 @@ use tokio::task::JoinSet;
 use crate::around::limits::Holder;
 use crate::around::live::LiveRules;
 use crate::around::metrics::{Metrics, Usage};
-use crate::around::names::{Names, Prefix, check_server_names};
+use crate::around::names::{Names, Prefix, check_names_of_catalogue, check_server_names};
 use crate::around::options::{BridgeError, Options};
 use crate::around::repairs::CLIENTS;
 use crate::around::server_uris::ServerUris;
 use crate::clients::first_client::FirstClient;
 #[cfg(feature = "http-server")]
 use crate::clients::own_endpoints::OwnEndpoints;
-use crate::clients::server_config::{MultiServerToolHeaders, config, config_of_many};
+use crate::clients::server_config::{
+    MultiServerToolHeaders, ServerToolHeaders, config, config_of_many,
+};
 use crate::clients::shared_state::{ClientConnection, SharedState, reply};
 use crate::route::backends::{Backends, connect_all};
 use crate::route::server::Server;
@@ -108,6 +110,8 @@ impl Bridge {
         }
         check_server_names(backends.iter().map(|backend| backend.name.as_str()))
             .map_err(BridgeError::Settings)?;
+        check_names_of_catalogue(&options.rules.catalogue, options.prefix)
+            .map_err(|error| BridgeError::Settings(error.to_string()))?;
         prepare_for(&backends, client, &options).await;
         connect_all(&backends, options.list_within).await;
         let config = config_of_many(&options, &backends, &live)?;
@@ -121,6 +125,9 @@ impl Bridge {
         live: Arc<LiveRules>,
         mut config: ServerConfig,
     ) -> Result<Self, BridgeError> {
+        if let Some(taken) = backends.iter().find_map(|backend| backend.taken_name()) {
+            return Err(BridgeError::Settings(taken.to_string()));
+        }
         let servers = backends.iter().map(|backend| backend.name.clone());
         let prefix = match &backends[..] {
             [only] if !only.is_one_of_many => Prefix::Never,
@@ -128,13 +135,19 @@ impl Bridge {
         };
         let names = Arc::new(Names::new(prefix, servers.collect()));
         let backends = Arc::new(Backends::new(backends));
-        config.tool_headers = Some(match &backends.all()[..] {
-            [only] if !only.is_one_of_many => Arc::clone(&only.tools) as Arc<dyn ToolHeaders>,
+        let tool_headers: Arc<dyn ToolHeaders> = match &backends.all()[..] {
+            [only] if !only.is_one_of_many => Arc::new(ServerToolHeaders {
+                server: only.name.clone(),
+                tools: Arc::clone(&only.tools),
+                live: Arc::clone(&live),
+            }),
             _ => Arc::new(MultiServerToolHeaders {
                 names: Arc::clone(&names),
                 backends: Arc::clone(&backends),
+                live: Arc::clone(&live),
             }),
-        });
+        };
+        config.tool_headers = Some(tool_headers);
         let settings = config.build();
         let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
         let is_joint = backends.all().iter().any(|backend| backend.is_one_of_many);

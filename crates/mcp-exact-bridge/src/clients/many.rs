@@ -12,7 +12,7 @@ use mcp_exact_revisions::Side;
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-use crate::around::access::{Item, matches};
+use crate::around::access::matches;
 use crate::around::gate::{self, Admitted, Gate};
 use crate::around::hooks::Call;
 use crate::around::metrics::CallTimer;
@@ -62,15 +62,42 @@ impl SharedState {
         match target {
             Target::Named(kind, name) => {
                 let (server, own) = self.find(gate, kind, &name, client, &request).await?;
-                let params = request.params();
-                let params =
-                    params.map(|params| target::renamed(request.method(), params, "name", &own));
-                let request = request.with_call(request.method(), params);
+                let named = self.named_by_server(gate, server, kind, &own, &request);
+                let request = named.map_err(|error| self.refuse(&request, error))?;
                 self.relay_to(gate, server, client, request).await
             }
             Target::Missing("name") => Err(self.refuse(&request, target::missing_member("name"))),
             target => self.relay_to_first(gate, target, client, &request).await,
         }
+    }
+
+    /// Returns a request as the server defines it: with its own name of the tool or prompt, and with the arguments that the catalogue
+    /// gives to a tool.
+    fn named_by_server(
+        &self,
+        gate: &Gate,
+        server: usize,
+        kind: Kind,
+        own: &str,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<IncomingRequest<RequestContext>, PeerError> {
+        let method = request.method();
+        let Some(params) = request.params() else {
+            return Ok(request.clone());
+        };
+        let mut params = target::renamed(method, params, "name", own);
+        let server = self.backends.get(server);
+        if kind == Kind::Tool
+            && let Some(catalogue) = gate.catalogue(server.listed_name())
+            && catalogue.has_arguments(own)
+        {
+            let given = catalogue.arguments(own, params.get("arguments"));
+            let given = given.map_err(|error| PeerError::invalid_params(error.to_string()))?;
+            if let Some(arguments) = given {
+                params.insert("arguments", arguments);
+            }
+        }
+        Ok(request.with_call(method, Some(params)))
     }
 
     /// Reports a request that is refused and reaches no server; returns the error of the refusal.
@@ -137,9 +164,11 @@ impl SharedState {
         found.map(|(server, _)| server)
     }
 
-    /// Returns true if clients see one server and there is no rule, so that requests are relayed without inspection.
+    /// Returns true if clients see one server as it is and there is no rule, so that requests are relayed without inspection.
     fn relays_without_inspection(&self, gate: &Gate) -> bool {
-        !self.is_joint && gate.rules().access.is_empty()
+        !self.is_joint
+            && gate.rules().access.is_empty()
+            && !gate.changes_tools(&self.backends.get(0).name)
     }
 
     /// Relays a request to a server, as [`relay_own`](Self::relay_own), and returns the answer with the URIs of the server in the
@@ -180,9 +209,10 @@ impl SharedState {
             gate.admit(backend.listed_name(), &uris, request.clone())
         };
         let request = admitted.as_ref().map_or(&request, Admitted::request);
-        let call = self
-            .has_observers()
-            .then(|| Call::new(&backend.name, request));
+        let call = self.has_observers().then(|| {
+            let call = Call::new(&backend.name, request);
+            call.listed_by(gate.catalogue(Some(&backend.name)))
+        });
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
         let send = async |admitted: Result<Admitted, PeerError>| match admitted {
@@ -240,7 +270,12 @@ impl SharedState {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<(usize, String), PeerError> {
-        let mut found = self.names.find(kind, name);
+        let find = || {
+            let (server, listed) = self.names.find(kind, name)?;
+            let own = self.own_name(gate, server, kind, &listed)?;
+            Some((server, own))
+        };
+        let mut found = find();
         if found.is_none()
             && let Some(list) = LISTS
                 .iter()
@@ -251,14 +286,23 @@ impl SharedState {
             let within = SERVER_ANSWER_TIMEOUT;
             let read = self.entries_of(gate, |_| true, *list, client, request, within);
             read.await;
-            found = self.names.find(kind, name);
+            found = find();
         }
         let is_shown = |(server, own): &(usize, String)| {
-            gate.shows(self.backends.get(*server).listed_name(), &Item::Name(own))
+            gate.shows_named(self.backends.get(*server).listed_name(), kind, own)
         };
         found
             .filter(is_shown)
             .ok_or_else(|| self.refuse(request, gate::unknown_item(kind, name)))
+    }
+
+    /// Returns the name that a server itself has for a tool or prompt; `None` if the catalogue gives the name to no tool.
+    fn own_name(&self, gate: &Gate, server: usize, kind: Kind, listed: &str) -> Option<String> {
+        let backend = self.backends.get(server);
+        match gate.catalogue(backend.listed_name()) {
+            Some(catalogue) if kind == Kind::Tool => catalogue.own_name(listed).map(str::to_owned),
+            _ => Some(listed.to_owned()),
+        }
     }
 
     /// Returns the server whose input requests a retry answers; `None` if the `requestState` of the retry does not name

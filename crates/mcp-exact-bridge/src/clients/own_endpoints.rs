@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use mcp_exact_session::ServerSettings;
-use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_transport::ServerHandler;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -12,7 +11,7 @@ use tokio::sync::watch;
 use crate::around::names::{Names, Prefix};
 use crate::around::options::BridgeError;
 use crate::clients::bridge::Bridge;
-use crate::clients::server_config::config;
+use crate::clients::server_config::{ServerToolHeaders, config};
 use crate::clients::shared_state::SharedState;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
@@ -60,7 +59,11 @@ impl SharedState {
             (Err(error), None) => return Err(BridgeError::Upstream(error.message().to_owned())),
         };
         let mut config = config(&self.options, &profile.info, server.is_shared(), &self.live)?;
-        config.tool_headers = Some(Arc::clone(&server.tools) as Arc<dyn ToolHeaders>);
+        config.tool_headers = Some(Arc::new(ServerToolHeaders {
+            server: server.name.clone(),
+            tools: Arc::clone(&server.tools),
+            live: Arc::clone(&self.live),
+        }));
         let settings = config.build();
         let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
         let mut all = self.of_servers.lock();

@@ -19,6 +19,7 @@ use crate::route::translate::{Translation, newest};
 use crate::servers::backend::ServerProfile;
 use crate::servers::client_side::identity;
 use crate::servers::tasks;
+use crate::servers::tools::KnownTools;
 
 /// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
 /// presents.
@@ -159,12 +160,66 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config
 }
 
+/// Header-mirrored parameters of the tools of one server, by the name that clients use for a tool.
+pub(crate) struct ServerToolHeaders {
+    /// Name of the server in the configuration.
+    pub(crate) server: String,
+    /// Parameters of its tools.
+    pub(crate) tools: Arc<KnownTools>,
+    /// Current rules.
+    pub(crate) live: Arc<LiveRules>,
+}
+
+impl fmt::Debug for ServerToolHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerToolHeaders")
+    }
+}
+
+impl ToolHeaders for ServerToolHeaders {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
+        params_of(&self.live, &self.server, &self.tools, name)
+    }
+}
+
+/// Returns the mirrored parameters of a tool of a server by the name that the catalogue gives to it. What has a fixed value is no
+/// parameter for clients.
+fn params_of(
+    live: &LiveRules,
+    server: &str,
+    tools: &KnownTools,
+    listed: &str,
+) -> Option<Arc<[MirroredParam]>> {
+    let rules = live.rules();
+    let Some(catalogue) = rules.catalogue.server(server) else {
+        return tools.params_of(listed);
+    };
+    let own = catalogue.own_name(listed)?;
+    let params = tools.params_of(own)?;
+    let is_fixed = |param: &MirroredParam| {
+        let argument = param.path.first();
+        argument.is_some_and(|argument| catalogue.is_fixed(own, argument))
+    };
+    if !params.iter().any(is_fixed) {
+        return Some(params);
+    }
+    Some(
+        params
+            .iter()
+            .filter(|param| !is_fixed(param))
+            .cloned()
+            .collect(),
+    )
+}
+
 /// Header-mirrored parameters of the tools of many servers, by the name that clients use for a tool.
 pub(crate) struct MultiServerToolHeaders {
     /// Names of the tools for clients, with the server of each tool.
     pub(crate) names: Arc<Names>,
     /// Servers, each with the parameters of its tools.
     pub(crate) backends: Arc<Backends>,
+    /// Current rules.
+    pub(crate) live: Arc<LiveRules>,
 }
 
 impl fmt::Debug for MultiServerToolHeaders {
@@ -175,8 +230,9 @@ impl fmt::Debug for MultiServerToolHeaders {
 
 impl ToolHeaders for MultiServerToolHeaders {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
-        let (server, own) = self.names.find(Kind::Tool, name)?;
-        self.backends.get(server).tools.params_of(&own)
+        let (server, listed) = self.names.find(Kind::Tool, name)?;
+        let server = self.backends.get(server);
+        params_of(&self.live, &server.name, &server.tools, &listed)
     }
 }
 

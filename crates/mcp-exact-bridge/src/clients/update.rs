@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::around::names::check_server_names;
+use mcp_exact_tool_schema::Catalogue;
+use tokio::task::JoinSet;
+
+use crate::around::names::{check_names_of_catalogue, check_server_names};
 use crate::around::options::BridgeError;
 use crate::around::rules::Rules;
 use crate::clients::bridge::Bridge;
@@ -44,6 +47,9 @@ impl Bridge {
         let _updating = shared.updating.lock().await;
         if let Some(servers) = &update.servers {
             self.check(servers)?;
+        }
+        if let Some(rules) = &update.rules {
+            self.check_catalogue(&rules.catalogue).await?;
         }
         if let Some(rules) = update.rules {
             shared.live.set(rules);
@@ -113,6 +119,38 @@ impl Bridge {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Returns an error if a new catalogue gives a tool the name of another one. Servers that do not list their tools in time are
+    /// not looked at.
+    async fn check_catalogue(&self, catalogue: &Catalogue) -> Result<(), BridgeError> {
+        let shared = &self.0;
+        if shared.is_joint {
+            check_names_of_catalogue(catalogue, shared.options.prefix)
+                .map_err(|error| BridgeError::Settings(error.to_string()))?;
+        }
+        let rules = shared.live.rules();
+        let mut checking = JoinSet::new();
+        for backend in shared.backends.all().iter() {
+            let (old, new) = (&rules.catalogue, catalogue.server(&backend.name));
+            if new.is_none() || new == old.server(&backend.name) || backend.is_removed() {
+                continue;
+            }
+            let (backend, catalogue) = (Arc::clone(backend), catalogue.clone());
+            checking.spawn(async move {
+                let problems = backend.problems_with(&catalogue).await;
+                (backend, problems)
+            });
+        }
+        let checked = checking.join_all().await;
+        let mut problems = checked.iter().flat_map(|(_, problems)| problems);
+        if let Some(taken) = problems.find(|problem| problem.is_error()) {
+            return Err(BridgeError::Settings(taken.to_string()));
+        }
+        for (backend, problems) in checked {
+            backend.set_problems(problems);
+        }
+        Ok(())
     }
 
     /// Adds a server, and opens a session with the server for each client that has sessions.

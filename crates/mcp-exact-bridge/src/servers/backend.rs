@@ -1,6 +1,7 @@
 //! One server of a bridge: its identity and capabilities, its connections, and the retry delay after a failed
 //! connection.
 
+mod checking;
 mod learning;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{CachedNegotiation, PeerError, Principal, RawResult, SessionInfo};
+use mcp_exact_tool_schema::CatalogueProblem;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -20,6 +22,7 @@ use crate::around::limits::Places;
 use crate::around::live::LiveRules;
 use crate::around::losses::Losses;
 use crate::around::metrics::ServerState;
+use crate::around::names::Kind;
 use crate::around::options::Options;
 use crate::around::repairs::RepairReport;
 use crate::around::resource_uri::ResourceUri;
@@ -68,6 +71,8 @@ pub(crate) struct Backend {
     is_checking: AtomicBool,
     /// True while processes are about to be started for the next connections.
     is_refilling: AtomicBool,
+    /// What is wrong with the catalogue in front of the tools that the server had when it was last looked at.
+    problems: Mutex<Vec<CatalogueProblem>>,
     /// Function that is called when a server that clients miss has become ready.
     on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Places for connections of clients with sessions.
@@ -137,6 +142,7 @@ impl Backend {
             is_checking: AtomicBool::new(false),
             is_refilling: AtomicBool::new(false),
             on_arrival: OnceLock::new(),
+            problems: Mutex::default(),
             name,
             is_one_of_many,
             upstream: RwLock::new(upstream),
@@ -175,7 +181,7 @@ impl Backend {
     /// Returns true if the current rules let a principal see and use a tool.
     pub(crate) fn may_use_tool(&self, principal: Option<&Principal>, name: &str) -> bool {
         self.gate(principal)
-            .shows(self.listed_name(), &Item::Name(name))
+            .shows_named(self.listed_name(), Kind::Tool, name)
     }
 
     /// Returns true if the current rules let a principal see a resource.

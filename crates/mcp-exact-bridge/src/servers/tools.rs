@@ -24,10 +24,8 @@ pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[MirroredParam]>>>);
 impl KnownTools {
     /// Adds the tools of a `tools/list` result.
     pub(crate) fn update(&self, result: &JsonObject) {
-        let tools = result.view().find("tools");
-        let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
         let mut known = self.0.lock();
-        for tool in tools.unwrap_or_default() {
+        for tool in definitions_of(result) {
             let [name, schema] = tool.view().find_each(["name", "inputSchema"]);
             let (Some(name), Some(schema)) = (
                 name.and_then(|name| name.as_str()),
@@ -54,30 +52,61 @@ impl KnownTools {
         name.is_some_and(|name| self.0.lock().contains_key(&*name))
     }
 
-    /// Requests the complete tool list of the server, up to `max_pages` pages.
+    /// Adds all tools of the server, up to `max_pages` pages.
     pub(crate) async fn list(&self, connection: &Connection, max_pages: usize) {
-        if connection.info.capabilities.view().find("tools").is_none() {
-            return;
-        }
-        let mut cursors = ListCursors::new(max_pages);
-        let mut cursor: Option<Json> = None;
-        loop {
-            let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
-            let listing = connection
-                .client
-                .request("tools/list", params, <_>::default(), None);
-            let Ok(listing) = listing else {
-                return;
-            };
-            let Outcome::Result(page) = listing.await else {
-                return;
-            };
-            self.update(page.object());
-            // Why a list ends is reported when clients read it.
-            cursor = cursors.next_cursor(page.object()).ok().flatten();
-            if cursor.is_none() {
-                return;
-            }
+        read_pages(connection, max_pages, |page| self.update(page)).await;
+    }
+}
+
+/// Reads the definitions of all tools of a server, up to `max_pages` pages; `None` if it does not list them to the end.
+pub(crate) async fn definitions(
+    connection: &Connection,
+    max_pages: usize,
+) -> Option<Vec<JsonObject>> {
+    let mut all = Vec::new();
+    let add = |page: &JsonObject| {
+        let room = MAX_TOOLS - all.len();
+        all.extend(definitions_of(page).into_iter().take(room));
+    };
+    let is_complete = read_pages(connection, max_pages, add).await;
+    is_complete.then_some(all)
+}
+
+/// Returns the definitions in a result of `tools/list`.
+pub(crate) fn definitions_of(result: &JsonObject) -> Vec<JsonObject> {
+    let tools = result.view().find("tools");
+    let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
+    tools.unwrap_or_default()
+}
+
+/// Requests the pages of the server's list of tools, at most `max_pages`; returns true if the list was read to its end.
+async fn read_pages(
+    connection: &Connection,
+    max_pages: usize,
+    mut read: impl FnMut(&JsonObject),
+) -> bool {
+    if connection.info.capabilities.view().find("tools").is_none() {
+        return true;
+    }
+    let mut cursors = ListCursors::new(max_pages);
+    let mut cursor: Option<Json> = None;
+    loop {
+        let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
+        let listing = connection
+            .client
+            .request("tools/list", params, <_>::default(), None);
+        let Ok(listing) = listing else {
+            return false;
+        };
+        let Outcome::Result(page) = listing.await else {
+            return false;
+        };
+        read(page.object());
+        // Why a list ends is reported when clients read it.
+        match cursors.next_cursor(page.object()) {
+            Ok(Some(next)) => cursor = Some(next),
+            Ok(None) => return true,
+            Err(_) => return false,
         }
     }
 }

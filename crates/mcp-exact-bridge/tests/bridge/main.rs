@@ -2,6 +2,7 @@
 
 mod answers;
 mod attacks;
+mod catalogue;
 mod changes;
 mod client_tasks;
 mod common;

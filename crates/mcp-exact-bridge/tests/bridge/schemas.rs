@@ -23,7 +23,7 @@ const PORTABLE: &str = r#"{"type":"object","x-unknown":1e400,"properties":{"text
 const LEFT: &str = r##"{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"$ref":"#/$defs/Node"},"b":{"$ref":"#/$defs/Node"}},"$defs":{"Node":{"type":"object","properties":{"next":{"$ref":"#/$defs/Node"}}}}}"##;
 
 /// Returns a server of a revision that lists tools with these input schemas in this text; each tool returns its arguments as text.
-fn server_with(
+pub fn server_with(
     of_server: Revision,
     tools: &[(&str, &str)],
 ) -> Intercepted<impl Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> {
@@ -74,7 +74,7 @@ fn portable() -> Options {
 }
 
 /// Returns the tools that a client lists.
-async fn tools_of(client: &ClientHandle) -> Vec<JsonObject> {
+pub async fn tools_of(client: &ClientHandle) -> Vec<JsonObject> {
     let listed = send(client, "tools/list", "").await.expect("tools");
     let tools = listed.get("tools").expect("tools");
     tools.decode_as().expect("an array")

@@ -140,6 +140,9 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
     if let Some(subject) = call.subject() {
         add("subject", text(&subject));
     }
+    if let Some(listed) = &call.listed_as {
+        add("listed_as", text(listed));
+    }
     if let Some(spelled) = call.arguments() {
         match arguments {
             Arguments::Sha256 => {

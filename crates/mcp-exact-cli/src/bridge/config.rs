@@ -1,5 +1,6 @@
 //! Configuration of `mcp-exact bridge`: a TOML file with all settings, or the `mcp.json` of a client with servers only.
 
+mod tools;
 mod upstreams;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,10 @@ use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcp_exact::{KeyRing, ServerEntry, expand_variables};
-use mcp_exact_bridge::{AccessRule, LossRule, Prefix, PrincipalLimits, Seal};
+use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits, Seal};
 use serde::Deserialize;
 
+use self::tools::{Tool, add_tools};
 pub use self::upstreams::ConfiguredServer;
 #[cfg(not(feature = "oauth"))]
 use self::upstreams::ServerOAuth;
@@ -86,6 +88,9 @@ pub struct Config {
     servers: BTreeMap<String, Server>,
     /// Rules that show or hide tools, prompts and resources.
     access: Vec<Access>,
+    /// What clients see of the tools of all servers.
+    #[serde(skip)]
+    pub catalogue: Catalogue,
 }
 
 /// Authorization server whose tokens clients must present.
@@ -241,6 +246,8 @@ struct Server {
     max_pages: Option<usize>,
     /// Form of the schemas of its tools.
     schemas: Option<Schemas>,
+    /// What clients see of its tools.
+    tools: BTreeMap<String, Tool>,
 }
 
 /// Rule that shows or hides tools, prompts and resources.
@@ -307,6 +314,10 @@ impl Config {
         let mut config: Self = toml::from_str(text)?;
         let (mut entries, mut options) = (BTreeMap::new(), ServerOptionsByName::new());
         for (name, mut server) in std::mem::take(&mut config.servers) {
+            let tools = std::mem::take(&mut server.tools);
+            if !server.disabled {
+                add_tools(&mut config.catalogue, &name, tools)?;
+            }
             let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,

@@ -5,6 +5,8 @@
 #[cfg(feature = "bridge")]
 mod bridge;
 #[cfg(feature = "bridge")]
+mod bridge_catalogue;
+#[cfg(feature = "bridge")]
 mod bridge_explain;
 #[cfg(feature = "bridge")]
 mod bridge_flood;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     Change, IncomingRequest, Json, JsonObject, ListCursors, Outcome, PeerError, Repair, RepairRule,
-    Reply, Tolerance,
+    Reply, Revision, Tolerance,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ use crate::around::resource_uri::ResourceUri;
 use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
-use crate::route::translate::Translation;
+use crate::route::translate::{Translation, newest};
 use crate::route::uris;
 use crate::servers::errors;
 use crate::servers::tasks;
@@ -232,7 +232,7 @@ impl SharedState {
         let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
         // Names are assigned in the order of the servers, not of their answers.
         for listed in &mut listed {
-            self.rename(gate, list, listed);
+            self.rename(gate, list, listed, request.revision());
         }
         (listed, is_complete)
     }
@@ -328,8 +328,8 @@ impl SharedState {
         Ok(listed)
     }
 
-    /// Removes the entries that the principal may not use, and renames the others for clients.
-    fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList) {
+    /// Removes the entries that the principal may not use, and describes and names the others for clients.
+    fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList, revision: Revision) {
         let server = listed.server;
         let backend = self.backends.get(server);
         let form = self.uris_of(&backend);
@@ -352,8 +352,19 @@ impl SharedState {
                     return is_shown;
                 }
             };
-            if !gate.shows(backend.listed_name(), &Item::Name(&key)) {
+            if !gate.shows_named(backend.listed_name(), kind, &key) {
                 return false;
+            }
+            let mut key = key;
+            if kind == Kind::Tool
+                && let Some(catalogue) = gate.catalogue(backend.listed_name())
+            {
+                let described = |tool| definition_in(revision, &tool);
+                let Some(changed) = catalogue.definition(std::mem::take(entry), described) else {
+                    return false;
+                };
+                *entry = changed;
+                key = catalogue.listed_name(&key).unwrap_or(&key).to_owned();
             }
             let Some(name) = self.names.assign(kind, server, &key) else {
                 return false;
@@ -387,6 +398,12 @@ impl SharedState {
             "two servers have the same URI: the first one gets all requests for it"
         );
     }
+}
+
+/// Returns a definition of a tool in the newest revision in the form of another one; `None` if there is none.
+fn definition_in(revision: Revision, tool: &JsonObject) -> Option<JsonObject> {
+    let translation = Translation::new(newest(), revision, Losses::new(None));
+    translation.definition("Tool", tool).ok()
 }
 
 /// Removes the resources and templates that an earlier server lists, too: requests for them reach that server.

@@ -63,6 +63,9 @@ impl Backend {
         let learning = tokio::spawn(async move {
             if let Some(backend) = this.upgrade() {
                 let learned = backend.connect_to_learn().await;
+                if let Ok(connection) = &learned {
+                    backend.check_tools(connection).await;
+                }
                 let result = learned.as_ref().map(|_| ()).map_err(PeerError::clone);
                 end.send_replace(Some(result));
                 if let Ok(connection) = learned {

@@ -1,0 +1,102 @@
+//! Tools of a server in the configuration file: what clients see of them instead of the definitions of the server.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use mcp_exact::expand_variables;
+use mcp_exact_bridge::{Catalogue, ToolEntry};
+use mcp_exact_wire::Json;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Entry `[servers.NAME.tools.TOOL]`; the name of the tool is that of the server.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Tool {
+    /// Name for clients.
+    rename: Option<String>,
+    /// Title for people.
+    title: Option<String>,
+    /// Description for models.
+    description: Option<String>,
+    /// True if clients neither see the tool nor can call it.
+    hide: bool,
+    /// Annotations that replace those of the same names.
+    annotations: BTreeMap<String, toml::Value>,
+    /// Arguments that every call gets, and no client can send.
+    fixed: BTreeMap<String, toml::Value>,
+    /// Arguments of calls that lack them.
+    defaults: BTreeMap<String, toml::Value>,
+}
+
+/// Adds the tools of a server to the catalogue.
+pub(super) fn add_tools(
+    catalogue: &mut Catalogue,
+    server: &str,
+    tools: BTreeMap<String, Tool>,
+) -> anyhow::Result<()> {
+    for (name, tool) in tools {
+        let entry = tool.entry();
+        let entry = entry.with_context(|| format!("servers.{server}.tools.{name}"))?;
+        catalogue.insert(server, &name, entry)?;
+    }
+    Ok(())
+}
+
+impl Tool {
+    /// Returns the entry in the type of the library.
+    fn entry(self) -> anyhow::Result<ToolEntry> {
+        let mut entry = ToolEntry::default();
+        entry.rename = self.rename;
+        entry.title = self.title;
+        entry.description = self.description;
+        entry.is_hidden = self.hide;
+        entry.annotations = values("annotations", self.annotations, |text| Ok(text.to_owned()))?;
+        entry.fixed = values("fixed", self.fixed, expanded)?;
+        entry.defaults = values("defaults", self.defaults, expanded)?;
+        Ok(entry)
+    }
+}
+
+/// Substitutes environment variables in a text.
+fn expanded(text: &str) -> anyhow::Result<String> {
+    Ok(expand_variables(text)?)
+}
+
+/// Returns the values of a table as JSON; `text_of` changes their texts.
+fn values(
+    key: &str,
+    table: BTreeMap<String, toml::Value>,
+    text_of: fn(&str) -> anyhow::Result<String>,
+) -> anyhow::Result<BTreeMap<String, Json>> {
+    let values = table.into_iter().map(|(name, value)| {
+        let value = json(value, text_of).with_context(|| format!("{key}.{name}"))?;
+        Ok((name, Json::from(value)))
+    });
+    values.collect()
+}
+
+/// Returns a value of the file as JSON.
+fn json(value: toml::Value, text_of: fn(&str) -> anyhow::Result<String>) -> anyhow::Result<Value> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text_of(&text)?),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => match serde_json::Number::from_f64(number) {
+            Some(number) => number.into(),
+            None => bail!("JSON has no {number}; write a finite number"),
+        },
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Datetime(time) => {
+            bail!("JSON has no dates; write a string, such as \"{time}\"")
+        }
+        toml::Value::Array(items) => {
+            let items = items.into_iter().map(|item| json(item, text_of));
+            Value::Array(items.collect::<anyhow::Result<_>>()?)
+        }
+        toml::Value::Table(members) => {
+            let members = members.into_iter();
+            let members = members.map(|(name, member)| Ok((name, json(member, text_of)?)));
+            Value::Object(members.collect::<anyhow::Result<_>>()?)
+        }
+    })
+}
