@@ -1,4 +1,4 @@
-//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas and metrics.
+//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas, pins and metrics.
 //!
 //! Nothing here knows a server or a client.
 
@@ -13,6 +13,7 @@ pub(crate) mod losses;
 pub(crate) mod metrics;
 pub(crate) mod names;
 pub(crate) mod options;
+pub(crate) mod pins;
 pub(crate) mod repairs;
 pub(crate) mod resource_uri;
 pub(crate) mod rules;

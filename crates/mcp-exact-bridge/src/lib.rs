@@ -65,6 +65,13 @@
 //! server has; [`Call::listed_as`] is the other one. A name that two tools would have is an error at the start; an entry for a tool
 //! that its server does not have is a warning.
 //!
+//! # Pinned definitions
+//!
+//! [`Pins`] ([`Rules::pins`]) are the definitions of tools that somebody has approved. A definition that differs from its pin, in
+//! more than the order of its members and whitespace, and a tool without a pin are reported once: by a tracing event with the
+//! difference, in [`Metrics::unpinned_tools`], and to [`Options::on_unpinned_tool`]. With [`PinPolicy::Withhold`] clients neither see
+//! such a tool nor can call it. [`Bridge::tool_definitions`] reads what can be pinned.
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -110,6 +117,7 @@ pub use around::loss_rules::{LossHook, LossReport, LossRule};
 pub use around::metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState, Usage};
 pub use around::names::Prefix;
 pub use around::options::{BridgeError, Options};
+pub use around::pins::{PinChange, PinCounts, PinObserver, PinPolicy, Pins, UnpinnedTool};
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};
 pub use around::rules::Rules;
 pub use around::schemas::{SchemaObserver, ShapeCounts, UnportableSchema};
@@ -117,7 +125,7 @@ pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};
-pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Shape, ToolEntry};
+pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Difference, Shape, ToolEntry};
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};

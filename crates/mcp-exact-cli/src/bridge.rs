@@ -10,9 +10,11 @@ mod config;
 mod explain;
 mod limits;
 mod lines;
+mod lock;
 mod log;
 mod matrix;
 mod operations;
+mod pin;
 mod reload;
 mod reported_losses;
 mod sessions;
@@ -71,15 +73,18 @@ With --config it stands in front of many servers. The file is the `mcp.json` of 
   url = \"https://example.com/mcp\"
   headers = { Authorization = \"Bearer ${WEB_TOKEN}\" }
 
+  [servers.web.tools.search]      # what clients see of a tool
+  rename = \"find\"
+
   [[access]]                      # the last rule that says something counts
   servers = [\"files\"]
   allow = [\"read_*\"]
   deny = [\"read_secret\"]
 
-Servers, access, losses and limits change while it runs, when the file changes or on SIGHUP; clients keep their sessions. Over \
+Servers, tools, access, losses and limits change while it runs, when the file changes or on SIGHUP; clients keep their sessions. Over \
 HTTP it serves /healthz and /readyz. `docs/bridge.md` has all settings: limits, audit log, metrics, authorization.
 
-A server whose command is called `explain` stands after `--`: `mcp-exact bridge -- explain`.
+A server whose command is called `explain`, `pin` or `diff` stands after `--`: `mcp-exact bridge -- explain`.
 
 Exit code: 0 the last client has left; 2 wrong usage, or the server cannot be reached, or the address cannot be bound."
 )]
@@ -128,11 +133,29 @@ pub struct Arguments {
     server: Vec<OsString>,
 }
 
+impl Arguments {
+    /// Returns an error if options for one server are beside a file of servers.
+    fn check_certificates(&self) -> anyhow::Result<()> {
+        let option = self.settings.certificate_option();
+        let Some(option) = option.filter(|_| self.config.is_some()) else {
+            return Ok(());
+        };
+        let key = option.trim_start_matches('-');
+        bail!(
+            "{option} is for a server of the command line; write `{key}` into its entry in the file"
+        );
+    }
+}
+
 /// Commands of `mcp-exact bridge` besides serving clients.
 #[derive(Subcommand)]
 enum Command {
     /// Explain which losses clients have with a server, or with any server of a revision.
     Explain(Box<explain::Arguments>),
+    /// Approve the definitions of tools that the servers of a file have now: write them and their hashes to its lock file.
+    Pin(Box<pin::PinArguments>),
+    /// Show what has changed about the tools of the servers of a file since they were pinned.
+    Diff(Box<pin::DiffArguments>),
 }
 
 /// Policy for losses.
@@ -164,6 +187,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         match &arguments.command {
             Some(Command::Explain(arguments)) => explain::run(arguments).await,
+            Some(Command::Pin(arguments)) => pin::run_pin(arguments).await,
+            Some(Command::Diff(arguments)) => pin::run_diff(arguments).await,
             None => run_bridge(arguments, &mut audit).await,
         }
     })
@@ -201,6 +226,7 @@ async fn serve(
         setup.options.on_call = Some(observers.calls);
         setup.options.on_repair = Some(observers.repairs);
         setup.options.on_unportable_schema = Some(observers.schemas);
+        setup.options.on_unpinned_tool = Some(observers.pins);
         *audit = Some(log);
     }
     let created = Arc::new(OnceLock::new());
@@ -366,24 +392,26 @@ struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Combines the command line with the configuration file; the command line overrides the file.
     fn from_arguments(arguments: &'a Arguments) -> anyhow::Result<Self> {
-        if arguments.config.is_some()
-            && let Some(option) = arguments.settings.certificate_option()
-        {
-            let key = option.trim_start_matches('-');
-            bail!(
-                "{option} is for a server of the command line; write `{key}` into its entry in the file"
-            );
-        }
+        arguments.check_certificates()?;
         let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
             None => Default::default(),
         };
+        Self::new(arguments, config, servers)
+    }
+
+    /// Combines the command line with the settings and servers of a configuration file.
+    fn new(
+        arguments: &'a Arguments,
+        config: Config,
+        servers: Vec<ConfiguredServer>,
+    ) -> anyhow::Result<Self> {
         let either = |own: &[String], of_file: &[String]| match own {
             [] => of_file.to_vec(),
             own => own.to_vec(),
         };
         let mut options = Options::default();
-        options.rules = create_rules(&config, arguments.losses);
+        options.rules = create_rules(&config, arguments.losses)?;
         if config.strict {
             options.tolerance = Tolerance::Strict;
         } else {
@@ -557,14 +585,16 @@ impl Setup<'_> {
             stderr: stderr.clone(),
             config: self.config.clone(),
             servers: self.servers.clone(),
+            lock: self.config.pins.as_ref().map(|pins| pins.file.clone()),
             probes: self.arguments.settings.probes(),
             rules: Box::new(move |config| create_rules(config, losses)),
         })
     }
 }
 
-/// Creates the rules of the bridge from a configuration; `losses` of the command line overrides the policy for losses.
-fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
+/// Creates the rules of the bridge from a configuration and its lock file; `losses` of the command line overrides the policy for
+/// losses.
+fn create_rules(config: &Config, losses: Option<Losses>) -> anyhow::Result<Rules> {
     let mut rules = Rules::default();
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
     rules.loss_rules = config.loss_rules();
@@ -574,7 +604,8 @@ fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
         .extension_methods
         .clone_from(&config.extension_methods);
     rules.limits = config.limits();
-    rules
+    rules.pins = pin::read_pins(config.pins.as_ref())?;
+    Ok(rules)
 }
 
 /// Completes when the process receives Ctrl-C or, on Unix, SIGTERM; also SIGHUP if `on_hangup` is true.

@@ -10,7 +10,9 @@ use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
 
 use crate::around::access::{self, Item};
+use crate::around::live::LiveRules;
 use crate::around::names::Kind;
+use crate::around::pins::PinStates;
 use crate::around::resource_uri::ResourceUri;
 use crate::around::rules::Rules;
 use crate::around::server_uris::ServerUris;
@@ -20,13 +22,15 @@ use crate::around::target::{Target, missing_member, renamed};
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     rules: Arc<Rules>,
+    pins: Arc<PinStates>,
     principal: Option<Principal>,
 }
 
 impl Gate {
-    pub(crate) fn new(rules: Arc<Rules>, principal: Option<&Principal>) -> Self {
+    pub(crate) fn new(live: &LiveRules, principal: Option<&Principal>) -> Self {
         Self {
-            rules,
+            rules: live.rules(),
+            pins: Arc::clone(live.pins()),
             principal: principal.cloned(),
         }
     }
@@ -60,13 +64,21 @@ impl Gate {
 
     /// Returns true if clients may get other tools than those that the server with this name lists.
     pub(crate) fn changes_tools(&self, server: &str) -> bool {
-        self.catalogue(Some(server)).is_some()
+        self.rules.pins.is_some() || self.catalogue(Some(server)).is_some()
+    }
+
+    /// Returns true if the definition of a tool has to be seen before it can be called.
+    pub(crate) fn has_to_see(&self, server: Option<&str>, own: &str) -> bool {
+        let pins = self.rules.pins.as_ref().zip(server);
+        pins.is_some_and(|(pins, server)| self.pins.is_unseen(pins, server, own))
     }
 
     /// Returns true if no client sees a tool of a server.
     fn leaves_out(&self, server: Option<&str>, own: &str) -> bool {
         let catalogue = self.catalogue(server);
-        catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none())
+        let is_hidden = catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none());
+        let pins = self.rules.pins.as_ref().zip(server);
+        is_hidden || pins.is_some_and(|(pins, server)| !self.pins.lets_use(pins, server, own))
     }
 
     /// Returns true if a rule is for the server with this name and the principal.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use mcp_exact_revisions::Side;
 
 use crate::around::hooks::Call;
+use crate::around::pins::PinCounts;
 use crate::around::repairs::RepairCounts;
 use crate::around::schemas::ShapeCounts;
 
@@ -251,6 +252,8 @@ pub struct Metrics {
     pub repairs: RepairCounts,
     /// Number of tools by the name of their server and a shape of their schema that hosts may refuse and that has no equivalent.
     pub unportable_schemas: ShapeCounts,
+    /// Number of definitions of tools that were not the pinned ones, by server and change.
+    pub unpinned_tools: PinCounts,
     /// Servers in the order of the configuration.
     pub servers: Vec<ServerState>,
     /// Current resource usage of the bridge.
@@ -260,7 +263,11 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn new(
         counters: &Counters,
-        (losses, repairs, unportable_schemas): (BTreeMap<String, u64>, RepairCounts, ShapeCounts),
+        (losses, repairs, (unportable_schemas, unpinned_tools)): (
+            BTreeMap<String, u64>,
+            RepairCounts,
+            (ShapeCounts, PinCounts),
+        ),
         servers: Vec<ServerState>,
         usage: Usage,
     ) -> Self {
@@ -269,6 +276,7 @@ impl Metrics {
             losses,
             repairs,
             unportable_schemas,
+            unpinned_tools,
             servers,
             usage,
         }
@@ -353,6 +361,12 @@ impl fmt::Display for Metrics {
                 (labels(&named), count)
             });
         write_metric(f, ("counter", "unportable_schemas_total", help), shapes)?;
+        let help = "Definitions of tools that are not the pinned ones, by server and change.";
+        let unpinned = self.unpinned_tools.iter().map(|((server, change), count)| {
+            let named = [("server", &**server), ("change", *change)];
+            (labels(&named), count)
+        });
+        write_metric(f, ("counter", "unpinned_tools_total", help), unpinned)?;
         let sessions = [(String::new(), self.usage.sessions)];
         write_metric(f, ("gauge", "sessions", "Clients with sessions."), sessions)?;
         let help = "Requests and subscriptions that are being relayed.";

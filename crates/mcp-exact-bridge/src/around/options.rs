@@ -9,6 +9,7 @@ use crate::around::hooks::Hooks;
 use crate::around::loss_rules::LossHook;
 use crate::around::metrics::CallObserver;
 use crate::around::names::Prefix;
+use crate::around::pins::PinObserver;
 use crate::around::repairs::RepairObserver;
 use crate::around::rules::Rules;
 use crate::around::schemas::SchemaObserver;
@@ -52,6 +53,8 @@ pub struct Options {
     pub portable_schemas: bool,
     /// Function that is called for each tool and shape of its schema that has no equivalent.
     pub on_unportable_schema: Option<SchemaObserver>,
+    /// Function that is called for each definition of a tool that is not the pinned one.
+    pub on_unpinned_tool: Option<PinObserver>,
     /// True if [`Bridge::update`](crate::Bridge::update) may add servers with further capabilities; the bridge then declares every capability
     /// that servers may have.
     pub servers_may_change: bool,
@@ -110,6 +113,7 @@ impl Default for Options {
             on_repair: None,
             portable_schemas: false,
             on_unportable_schema: None,
+            on_unpinned_tool: None,
             servers_may_change: false,
             seal: None,
             connections: 64,

@@ -7,7 +7,9 @@ use std::future::ready;
 use std::sync::Arc;
 
 use mcp_exact_session::http::ToolHeaders;
-use mcp_exact_session::{Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo};
+use mcp_exact_session::{
+    JsonObject, PeerError, Reply, ServerConfig, ServerEvent, ServerSettings, SessionInfo,
+};
 use mcp_exact_transport::{ConnectionHandler, RequestContext, ServerHandle, ServerHandler};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -184,6 +186,23 @@ impl Bridge {
             .collect()
     }
 
+    /// Reads the definitions of the tools of each server, as the server sends them, concurrently. [`Pins`](crate::Pins) are made of
+    /// them.
+    pub async fn tool_definitions(&self) -> Vec<(String, Result<Vec<JsonObject>, PeerError>)> {
+        let mut reading = JoinSet::new();
+        for (index, backend) in self.0.backends.all().iter().cloned().enumerate() {
+            if !backend.is_removed() {
+                reading.spawn(async move {
+                    let definitions = backend.definitions().await;
+                    (index, (backend.name.clone(), definitions))
+                });
+            }
+        }
+        let mut read = reading.join_all().await;
+        read.sort_by_key(|(index, _)| *index);
+        read.into_iter().map(|(_, of_server)| of_server).collect()
+    }
+
     /// Returns the settings and the event handler that transports require.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         let settings = Arc::clone(&self.0.settings.read().1);
@@ -219,8 +238,13 @@ impl Bridge {
         let servers = servers.map(|backend| backend.state()).collect();
         let losses = self.0.live.counters().counted();
         let repairs = self.0.live.repairs().counted();
-        let counted = (losses, repairs, self.0.live.shapes().counted());
-        Metrics::new(&self.0.counters, counted, servers, self.usage())
+        let tools = (self.0.live.shapes().counted(), self.0.live.pins().counted());
+        Metrics::new(
+            &self.0.counters,
+            (losses, repairs, tools),
+            servers,
+            self.usage(),
+        )
     }
 
     /// Ends all calls, sessions and connections to servers, and waits until the connections and the processes of the servers

@@ -35,7 +35,7 @@ impl SharedState {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let gate = Gate::new(self.live.rules(), request.context().principal.as_ref());
+        let gate = Gate::new(&self.live, request.context().principal.as_ref());
         let gate = &gate;
         if !self.may_relay(gate, &request) {
             let error = PeerError::method_not_found(request.method());
@@ -276,7 +276,12 @@ impl SharedState {
             Some((server, own))
         };
         let mut found = find();
-        if found.is_none()
+        // A tool with a pin is called once its definition is known.
+        let has_to_see = |(server, own): &(usize, String)| {
+            let backend = self.backends.get(*server);
+            kind == Kind::Tool && gate.has_to_see(backend.listed_name(), own)
+        };
+        if found.as_ref().is_none_or(has_to_see)
             && let Some(list) = LISTS
                 .iter()
                 .find(|list| list.entries == Entries::Named(kind))
@@ -284,7 +289,9 @@ impl SharedState {
             // The client may have learned the name from another process.
             tracing::debug!(name, "an unknown name is looked for");
             let within = SERVER_ANSWER_TIMEOUT;
-            let read = self.entries_of(gate, |_| true, *list, client, request, within);
+            let known = found.as_ref().map(|(server, _)| *server);
+            let is_wanted = |server: usize| known.is_none_or(|known| known == server);
+            let read = self.entries_of(gate, is_wanted, *list, client, request, within);
             read.await;
             found = find();
         }

@@ -32,7 +32,7 @@ impl SharedState {
             filter.clone(),
             &self.tasks_of_filter(&filter, principal.as_ref()),
         );
-        let gate = Gate::new(self.live.rules(), principal.as_ref());
+        let gate = Gate::new(&self.live, principal.as_ref());
         let may_listen =
             |backend: &Arc<Server>, uri: &str| gate.lets_listen(backend.listed_name(), uri);
         let backends = self.backends.all();

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::around::names;
+use crate::around::{names, pins};
 use crate::route::server::Server;
 use crate::route::uris;
 use crate::servers::{errors, tasks, tools};
@@ -71,10 +71,11 @@ pub(crate) async fn connect_all(backends: &[Arc<Server>], within: Duration) {
 }
 
 /// Returns the maximum memory of what a bridge remembers of this number of servers, in bytes: names of tools and prompts, URIs of
-/// resources, header parameters of tools, and the owners of tasks.
+/// resources, header parameters and states of tools, and the owners of tasks.
 pub fn remembered_bytes(servers: usize) -> usize {
     /// Estimated memory of one name or task with its server, owner and keys.
     const ENTRY: usize = 512;
-    let of_server = 2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS) * ENTRY;
+    let of_server =
+        2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS + pins::MAX_TOOLS) * ENTRY;
     servers * of_server + uris::MAX_BYTES + names::MAX_NAMES * ENTRY
 }

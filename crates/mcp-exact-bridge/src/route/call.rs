@@ -77,8 +77,10 @@ impl<'a> RelayedCall<'a> {
         match outcome {
             Outcome::Result(result) => {
                 let lists_tools = method == "tools/list";
+                let mut result = result;
                 if lists_tools {
                     self.backend.tools.update(result.object());
+                    result = self.backend.with_pinned_tools(result);
                 }
                 let mut result = back.result(method, result, uri.as_deref())?;
                 if lists_tools {

@@ -175,7 +175,7 @@ impl Backend {
 
     /// Returns the current rules for messages of a principal that are no requests.
     pub(crate) fn gate(&self, principal: Option<&Principal>) -> Gate {
-        Gate::new(self.live.rules(), principal)
+        Gate::new(&self.live, principal)
     }
 
     /// Returns true if the current rules let a principal see and use a tool.
@@ -342,6 +342,14 @@ impl Backend {
             return tools;
         }
         self.live.shapes().rewrite_list(&self.name, tools)
+    }
+
+    /// Returns a list of the server's tools, in its own revision, without those that pins withhold.
+    pub(crate) fn with_pinned_tools(&self, tools: RawResult) -> RawResult {
+        match &self.live.rules().pins {
+            Some(pins) => self.live.pins().look_at_list(pins, &self.name, tools),
+            None => tools,
+        }
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.

@@ -20,6 +20,7 @@ mod matrix;
 mod own_endpoints;
 mod own_uris;
 mod peers;
+mod pins;
 mod redeploy;
 mod relaying;
 mod restart;

@@ -1,5 +1,5 @@
-//! Audit log of `mcp-exact bridge`: one line of JSON per completed request, one per kind of repair, and one per tool and shape of
-//! its schema that hosts may refuse.
+//! Audit log of `mcp-exact bridge`: one line of JSON per completed request, one per kind of repair, one per tool and shape of
+//! its schema that hosts may refuse, and one per definition that is not the pinned one.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use mcp_exact_bridge::{
-    CallObserver, CallOutcome, CallReport, NewRepair, RepairObserver, SchemaObserver,
-    UnportableSchema,
+    CallObserver, CallOutcome, CallReport, NewRepair, PinObserver, RepairObserver, SchemaObserver,
+    UnpinnedTool, UnportableSchema,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::lines::LineLog;
+use super::lock::sha256;
 use crate::output::private;
 use crate::terminal::stderr;
 
@@ -41,6 +41,7 @@ pub struct Observers {
     pub calls: CallObserver,
     pub repairs: RepairObserver,
     pub schemas: SchemaObserver,
+    pub pins: PinObserver,
 }
 
 /// Opens the audit log at `path`; `-` is standard error. Returns the observers, and the log.
@@ -69,10 +70,15 @@ pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(Observers,
     let schemas = SchemaObserver::new(move |report| {
         waiting.add_line(schema_line(report, SystemTime::now()));
     });
+    let waiting = Arc::clone(&log.queue);
+    let pins = PinObserver::new(move |report| {
+        waiting.add_line(pin_line(report, SystemTime::now()));
+    });
     let observers = Observers {
         calls,
         repairs,
         schemas,
+        pins,
     };
     Ok((observers, log))
 }
@@ -116,6 +122,23 @@ fn schema_line(report: &UnportableSchema<'_>, now: SystemTime) -> String {
     format!("{line}\n")
 }
 
+/// Returns the log line of a tool whose definition is not the pinned one.
+fn pin_line(report: &UnpinnedTool<'_>, now: SystemTime) -> String {
+    let pointers = report.differences.iter();
+    let pointers: Vec<&str> = pointers.map(|found| found.pointer.as_str()).collect();
+    let line = serde_json::json!({
+        "time": humantime::format_rfc3339_millis(now).to_string(),
+        "server": report.server,
+        "method": "tools/list",
+        "subject": report.tool,
+        "unpinned": report.change.name(),
+        "withheld": report.is_withheld,
+        "definition_sha256": sha256(report.definition.text()),
+        "pointers": pointers,
+    });
+    format!("{line}\n")
+}
+
 /// Returns the log line of a completed request.
 fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
     let call = report.call;
@@ -146,9 +169,7 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
     if let Some(spelled) = call.arguments() {
         match arguments {
             Arguments::Sha256 => {
-                let digest = Sha256::digest(spelled.as_bytes());
-                let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                add("arguments_sha256", text(&digest));
+                add("arguments_sha256", text(&sha256(&spelled)));
             }
             Arguments::Full => {
                 let value = serde_json::from_str(&spelled).unwrap_or_else(|_| text(&spelled));

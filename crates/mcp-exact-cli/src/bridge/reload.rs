@@ -1,15 +1,18 @@
 //! Reloads the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
+use mcp_exact_bridge::{Bridge, Rules, ServerUpdate, Update};
 
 use super::config::{Config, ConfiguredServer};
 use crate::text::{Untrusted, text};
 
 /// Interval at which the configuration file is read.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Function that creates the rules of a configuration.
+pub type CreateRules = Box<dyn Fn(&Config) -> anyhow::Result<Rules> + Send>;
 
 /// Reloader that watches a configuration file and updates the bridge. If the file is invalid, the bridge keeps its
 /// configuration.
@@ -24,22 +27,24 @@ pub struct ConfigReloader {
     pub config: Config,
     /// Servers that the bridge currently uses.
     pub servers: Vec<ConfiguredServer>,
+    /// Path of the lock file, if the configuration has one.
+    pub lock: Option<PathBuf>,
     /// True if what is remembered of silent servers is ignored.
     pub probes: bool,
     /// Function that creates the rules of a configuration, with the options of the command line.
-    pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
+    pub rules: CreateRules,
 }
 
 impl ConfigReloader {
     /// Reloads the file whenever it changes and on SIGHUP, until the task is cancelled.
     pub async fn watch(mut self) {
         let mut hangup = HangupSignal::new();
-        let mut known = read_text(&self.path);
+        let mut known = self.read_text();
         let mut before = known.clone();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
-                    let now = read_text(&self.path);
+                    let now = self.read_text();
                     // A file that is being replaced may be missing or incomplete for a moment: two reads have to agree.
                     let is_written = now == before;
                     before.clone_from(&now);
@@ -48,16 +53,32 @@ impl ConfigReloader {
                     }
                     known = now;
                 }
-                () = hangup.received() => known = read_text(&self.path),
+                () = hangup.received() => known = self.read_text(),
             }
+            let lock = self.lock.clone();
             let words = match self.reload().await {
-                Ok(words) => words,
+                Ok(words) => {
+                    // Another lock file is no change of the text.
+                    if lock != self.lock {
+                        known = self.read_text();
+                    }
+                    words
+                }
                 Err(error) => {
                     format!("the configuration was not reloaded, nothing has changed: {error:#}")
                 }
             };
             self.stderr.line(&text!("{}", Untrusted(&words)));
         }
+    }
+
+    /// Reads the text of the file and of its lock file; `None` if one of them cannot be read.
+    fn read_text(&self) -> Option<String> {
+        let mut text = std::fs::read_to_string(&self.path).ok()?;
+        if let Some(lock) = &self.lock {
+            text.push_str(&std::fs::read_to_string(lock).ok()?);
+        }
+        Some(text)
     }
 
     /// Reads the file and updates the bridge; returns a message for the user.
@@ -74,9 +95,10 @@ impl ConfigReloader {
         });
         let mut update = Update::default();
         update.servers = Some(changes.collect());
-        update.rules = Some((self.rules)(&config));
+        update.rules = Some((self.rules)(&config)?);
         self.bridge.update(update).await?;
         self.servers = servers;
+        self.lock = config.pins.map(|pins| pins.file);
         let mut words = format!(
             "the configuration was reloaded, {}",
             super::format_servers(&self.bridge)
@@ -87,11 +109,6 @@ impl ConfigReloader {
         }
         Ok(words)
     }
-}
-
-/// Reads the text of a file; `None` if the file cannot be read.
-fn read_text(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok()
 }
 
 /// Receiver of SIGHUP, on systems that have this signal.

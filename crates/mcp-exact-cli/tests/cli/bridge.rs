@@ -409,7 +409,7 @@ url = "http://127.0.0.1:1/mcp"
         "connections to servers 14 8, an address 12 7 a server 15.1 MiB [limits] server-connections",
         "connections to servers of sessions 22 12 11 a server 23.8 MiB [limits] session-connections",
         "calls that wait for their client 6 6 3 a server - [limits] waiting-calls",
-        "at most: 333.7 MiB of memory, 20 processes of servers, 38 sockets",
+        "at most: 343.5 MiB of memory, 20 processes of servers, 38 sockets",
     ] {
         assert!(
             lines.iter().any(|printed| printed == line),

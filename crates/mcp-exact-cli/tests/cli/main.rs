@@ -11,6 +11,8 @@ mod bridge_explain;
 #[cfg(feature = "bridge")]
 mod bridge_flood;
 #[cfg(feature = "bridge")]
+mod bridge_pins;
+#[cfg(feature = "bridge")]
 mod bridge_processes;
 mod bridge_schemas;
 mod check;
