@@ -18,5 +18,6 @@ pub(crate) mod repairs;
 pub(crate) mod resource_uri;
 pub(crate) mod rules;
 pub(crate) mod schemas;
+pub(crate) mod search;
 pub(crate) mod server_uris;
 pub(crate) mod target;

@@ -72,6 +72,12 @@
 //! difference, in [`Metrics::unpinned_tools`], and to [`Options::on_unpinned_tool`]. With [`PinPolicy::Withhold`] clients neither see
 //! such a tool nor can call it. [`Bridge::tool_definitions`] reads what can be pinned.
 //!
+//! # Search
+//!
+//! With [`ToolSearch`] ([`Rules::search`]) clients list the tools `search_tools` and `call_tool` instead of all others. The first one
+//! finds tools by words and returns their definitions, of the tools that its caller may use. A call of the second one is relayed as the
+//! call that its arguments name: rules, limits, hooks and the audit log see this call.
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -121,6 +127,7 @@ pub use around::pins::{PinChange, PinCounts, PinObserver, PinPolicy, Pins, Unpin
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};
 pub use around::rules::Rules;
 pub use around::schemas::{SchemaObserver, ShapeCounts, UnportableSchema};
+pub use around::search::ToolSearch;
 pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};

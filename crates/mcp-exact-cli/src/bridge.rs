@@ -604,6 +604,7 @@ fn create_rules(config: &Config, losses: Option<Losses>) -> anyhow::Result<Rules
         .extension_methods
         .clone_from(&config.extension_methods);
     rules.limits = config.limits();
+    rules.search = config.search.as_ref().map(config::Search::rule);
     rules.pins = pin::read_pins(config.pins.as_ref())?;
     Ok(rules)
 }

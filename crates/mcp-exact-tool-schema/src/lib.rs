@@ -2,7 +2,8 @@
 //! has changed. Everything here is a pure function of definitions, for gateways and hosts alike.
 //!
 //! A [`Catalogue`] gives tools other names, texts and annotations, hides them, and fixes arguments. [`canonical`] and [`differences`]
-//! compare definitions with those that somebody has approved.
+//! compare definitions with those that somebody has approved. A [`ToolIndex`] finds tools by words, where a model shall not be shown
+//! all of them.
 //!
 //! The specification allows all shapes that hosts refuse. [`deviations`] finds them, and [`rewrite`] replaces those that have
 //! an equivalent. `docs/repairs.md` lists the shapes, their replacements, and public reports of each. Keywords that
@@ -15,6 +16,7 @@ mod keywords;
 mod merge;
 mod references;
 mod rewrite;
+mod search;
 mod shapes;
 mod tree;
 
@@ -24,6 +26,7 @@ pub use canonical::{Difference, canonical, differences};
 pub use catalogue::{
     ArgumentError, Catalogue, CatalogueError, CatalogueProblem, ServerCatalogue, ToolEntry,
 };
+pub use search::ToolIndex;
 pub use shapes::{Deviation, Shape};
 
 #[cfg(doctest)]

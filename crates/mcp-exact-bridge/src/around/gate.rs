@@ -64,7 +64,9 @@ impl Gate {
 
     /// Returns true if clients may get other tools than those that the server with this name lists.
     pub(crate) fn changes_tools(&self, server: &str) -> bool {
-        self.rules.pins.is_some() || self.catalogue(Some(server)).is_some()
+        self.rules.pins.is_some()
+            || self.rules.search.is_some()
+            || self.catalogue(Some(server)).is_some()
     }
 
     /// Returns true if the definition of a tool has to be seen before it can be called.

@@ -7,6 +7,7 @@ use crate::around::access::AccessRule;
 use crate::around::limits::PrincipalLimits;
 use crate::around::loss_rules::LossRule;
 use crate::around::pins::Pins;
+use crate::around::search::ToolSearch;
 
 /// Rules that can change while the bridge runs.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub struct Rules {
     pub catalogue: Catalogue,
     /// Definitions of tools that somebody has approved, and the policy for those that differ; `None` compares nothing.
     pub pins: Option<Pins>,
+    /// Search that clients see instead of all tools; `None` lists all tools.
+    pub search: Option<ToolSearch>,
     /// Policy for messages that the other revision cannot express without a loss.
     pub losses: LossPolicy,
     /// Policies for specific kinds of losses; they have precedence over `losses`.
@@ -26,7 +29,7 @@ pub struct Rules {
     /// Patterns of methods outside of the specification that are relayed, such as methods of extensions; `*` matches
     /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
     /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
-    /// to a single server without access rules, catalogue and pins, also at its own endpoint, and only for clients without a principal.
+    /// to a single server without access rules, catalogue, pins and search, also at its own endpoint, and only for clients without a principal.
     pub extension_methods: Vec<String>,
     /// Limits of each principal; `None` for no limits.
     pub limits: Option<PrincipalLimits>,

@@ -4,6 +4,7 @@
 
 mod lists;
 mod resources;
+mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,10 @@ impl SharedState {
         }
         if self.relays_without_inspection(gate) {
             return self.relay_to(gate, 0, client, request).await;
+        }
+        let request = self.called_request(gate, request)?;
+        if let Some(searched) = self.searched(gate, client, &request).await {
+            return searched;
         }
         let is_list = |list: &&List| list.method == request.method();
         if let Some(list) = LISTS.iter().find(is_list)

@@ -26,6 +26,7 @@ mod relaying;
 mod restart;
 mod schemas;
 mod scripted;
+mod search;
 mod seen;
 mod shared;
 mod shared_uris;

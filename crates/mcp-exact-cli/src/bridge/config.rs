@@ -11,9 +11,10 @@ use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcp_exact::{KeyRing, ServerEntry, expand_variables};
-use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, PinPolicy, Prefix, PrincipalLimits, Seal};
+use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits, Seal};
 use serde::Deserialize;
 
+pub use self::tools::{Pinned, Search};
 use self::tools::{Tool, add_tools};
 pub use self::upstreams::ConfiguredServer;
 #[cfg(not(feature = "oauth"))]
@@ -78,6 +79,8 @@ pub struct Config {
     pub telemetry: Option<Telemetry>,
     /// Approved definitions of tools; without it, definitions are not compared.
     pub pins: Option<Pinned>,
+    /// Search that clients see instead of all tools.
+    pub search: Option<Search>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
     /// Policy for prefixing names of tools and prompts with the name of their server.
@@ -126,37 +129,6 @@ pub struct Telemetry {
     pub otlp: Option<String>,
     /// Name of the service in the traces.
     pub service_name: Option<String>,
-}
-
-/// Approved definitions of tools, and the policy for all others.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pinned {
-    /// Lock file, which `mcp-exact bridge pin` writes.
-    pub file: PathBuf,
-    /// Policy for tools whose definitions are not the pinned ones.
-    #[serde(default)]
-    pub policy: PinnedPolicy,
-}
-
-/// Policy for tools whose definitions are not the pinned ones.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PinnedPolicy {
-    /// They are reported.
-    #[default]
-    Report,
-    /// They are reported, and clients neither see them nor can call them.
-    Withhold,
-}
-
-impl From<PinnedPolicy> for PinPolicy {
-    fn from(policy: PinnedPolicy) -> Self {
-        match policy {
-            PinnedPolicy::Report => Self::Report,
-            PinnedPolicy::Withhold => Self::Withhold,
-        }
-    }
 }
 
 /// Limits of the requests of each principal, and totals of the gateway.
@@ -454,6 +426,13 @@ impl Config {
                 "[sessions]: write where sessions are stored, such as `directory = \"sessions\"`, or \
                  `redis = \"redis://127.0.0.1:6379\"` for many processes"
             );
+        }
+        if self
+            .search
+            .as_ref()
+            .is_some_and(|search| search.results == Some(0))
+        {
+            bail!("[search] results: write a number above 0, such as `results = 5`");
         }
         if limits.burst > 0 && limits.per_second.is_none() {
             bail!("[limits] burst is for requests per second: add `per-second = 10`");

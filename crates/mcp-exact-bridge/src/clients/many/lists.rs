@@ -19,6 +19,7 @@ use crate::around::gate::Gate;
 use crate::around::losses::{self, Losses};
 use crate::around::names::Kind;
 use crate::around::resource_uri::ResourceUri;
+use crate::around::search;
 use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
@@ -53,14 +54,17 @@ pub(super) enum Entries {
     Tasks,
 }
 
+/// List of tools.
+pub(super) const TOOLS: List = List {
+    method: "tools/list",
+    capability: "tools",
+    member: "tools",
+    entries: Entries::Named(Kind::Tool),
+};
+
 /// All lists that are joined.
 pub(super) const LISTS: [List; 5] = [
-    List {
-        method: "tools/list",
-        capability: "tools",
-        member: "tools",
-        entries: Entries::Named(Kind::Tool),
-    },
+    TOOLS,
     List {
         method: "prompts/list",
         capability: "prompts",
@@ -123,7 +127,10 @@ impl SharedState {
             return Err(PeerError::invalid_params(words));
         }
         let within = self.options.list_within;
-        let read = self.entries_of(gate, |_| true, list, client, request, within);
+        let search = gate.rules().search.as_ref().filter(|_| list == TOOLS);
+        // A search that lists nothing besides itself needs no list of a server.
+        let is_wanted = |_| search.is_none_or(|search| !search.always.is_empty());
+        let read = self.entries_of(gate, is_wanted, list, client, request, within);
         let (mut listed, is_complete) = read.await;
         leave_out_repeated(list, &mut listed);
         let mut result = empty(list, request)?;
@@ -137,7 +144,18 @@ impl SharedState {
             }
         }
         let (mut entries, mut losses) = (Vec::new(), Vec::new());
-        for of_server in listed {
+        if search.is_some() {
+            let revision = request.revision();
+            let own = search::definitions();
+            entries.extend(own.filter_map(|tool| definition_in(revision, &tool)));
+        }
+        for mut of_server in listed {
+            if let Some(search) = search {
+                of_server.entries.retain(|tool| {
+                    let name = tool.view().find("name").and_then(|name| name.as_str());
+                    name.is_some_and(|name| search.lists(&name))
+                });
+            }
             entries.extend(of_server.entries);
             losses.extend(self.losses_of(of_server.server, of_server.losses));
         }
@@ -369,6 +387,14 @@ impl SharedState {
             let Some(name) = self.names.assign(kind, server, &key) else {
                 return false;
             };
+            if kind == Kind::Tool && gate.rules().search.is_some() && search::is_own(&name) {
+                tracing::warn!(
+                    server = backend.name,
+                    name,
+                    "the search has the name of a tool: it is left out"
+                );
+                return false;
+            }
             *entry = form.object(std::mem::take(entry));
             if name != key {
                 entry.insert("name", Json::string(&name));
@@ -456,7 +482,7 @@ pub(super) struct ServerList {
     /// First page of the list; its cache hints apply to the list.
     first: JsonObject,
     /// Entries of all pages.
-    entries: Vec<JsonObject>,
+    pub(super) entries: Vec<JsonObject>,
     /// Losses in the conversions of all pages.
     losses: Vec<Json>,
 }
@@ -474,12 +500,25 @@ fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonOb
     if list.entries == Entries::Tasks {
         return Ok(result);
     }
+    converted_from_oldest(list.method, result, request.revision())
+}
+
+/// Returns a result of a tool of the gateway in the revision of the client.
+pub(super) fn converted(
+    request: &IncomingRequest<RequestContext>,
+    result: JsonObject,
+) -> Result<JsonObject, PeerError> {
+    converted_from_oldest(request.method(), result, request.revision())
+}
+
+/// Converts a result of the oldest revision, which has what every revision has.
+fn converted_from_oldest(
+    method: &str,
+    result: JsonObject,
+    revision: Revision,
+) -> Result<JsonObject, PeerError> {
     let oldest = mcp_exact_session::revisions().next();
-    let translation = Translation::new(
-        oldest.unwrap_or_else(|| request.revision()),
-        request.revision(),
-        Losses::new(None),
-    );
-    let result = translation.result(list.method, result.into(), None)?;
+    let translation = Translation::new(oldest.unwrap_or(revision), revision, Losses::new(None));
+    let result = translation.result(method, result.into(), None)?;
     Ok(result.into_object())
 }

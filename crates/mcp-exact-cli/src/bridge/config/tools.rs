@@ -1,10 +1,12 @@
-//! Tools of a server in the configuration file: what clients see of them instead of the definitions of the server.
+//! Tools in the configuration file: what clients see of them instead of the definitions of their servers, pinned definitions, and
+//! the search.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use mcp_exact::expand_variables;
-use mcp_exact_bridge::{Catalogue, ToolEntry};
+use mcp_exact_bridge::{Catalogue, PinPolicy, ToolEntry, ToolSearch};
 use mcp_exact_wire::Json;
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,6 +29,57 @@ pub(super) struct Tool {
     fixed: BTreeMap<String, toml::Value>,
     /// Arguments of calls that lack them.
     defaults: BTreeMap<String, toml::Value>,
+}
+
+/// Search that clients see instead of all tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Search {
+    /// Patterns of the tools that clients list besides the search, by their names for clients.
+    always: Vec<String>,
+    /// Number of tools in an answer.
+    pub(super) results: Option<usize>,
+}
+
+impl Search {
+    /// Returns the search in the type of the bridge library.
+    pub fn rule(&self) -> ToolSearch {
+        let mut search = ToolSearch::default();
+        search.always.clone_from(&self.always);
+        search.results = self.results.unwrap_or(search.results);
+        search
+    }
+}
+
+/// Approved definitions of tools, and the policy for all others.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pinned {
+    /// Lock file, which `mcp-exact bridge pin` writes.
+    pub file: PathBuf,
+    /// Policy for tools whose definitions are not the pinned ones.
+    #[serde(default)]
+    pub policy: PinnedPolicy,
+}
+
+/// Policy for tools whose definitions are not the pinned ones.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PinnedPolicy {
+    /// They are reported.
+    #[default]
+    Report,
+    /// They are reported, and clients neither see them nor can call them.
+    Withhold,
+}
+
+impl From<PinnedPolicy> for PinPolicy {
+    fn from(policy: PinnedPolicy) -> Self {
+        match policy {
+            PinnedPolicy::Report => Self::Report,
+            PinnedPolicy::Withhold => Self::Withhold,
+        }
+    }
 }
 
 /// Adds the tools of a server to the catalogue.
