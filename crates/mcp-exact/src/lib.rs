@@ -176,6 +176,8 @@ pub use listing::{PageRequest, ResourcePage};
 pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, list, prompt, resource, server, tool};
+#[cfg(all(feature = "process", feature = "http-client"))]
+pub use mcp_exact_tool_schema::{ArgumentError, Catalogue, CatalogueError, ToolEntry};
 #[cfg(feature = "client")]
 pub use mcp_exact_wire::{Decode, Defined};
 pub use notification::Notification;

@@ -20,6 +20,12 @@ const MAX_BYTES: usize = 256 << 20;
 pub struct Definition(JsonObject);
 
 impl Definition {
+    /// Creates a definition of an object in the form of revision 2026-07-28.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn from_object(object: JsonObject) -> Self {
+        Self(object)
+    }
+
     /// Returns the name.
     pub fn name(&self) -> String {
         self.text("name").unwrap_or_default()

@@ -3,6 +3,7 @@
 //! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the other servers. A
 //! tool is identified by its server and its name.
 
+mod catalogue;
 mod config;
 mod server;
 
@@ -11,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_tool_schema::{ArgumentError, Catalogue};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -56,6 +58,8 @@ pub struct Host {
     policies: Policies,
     /// Function that receives every executed or rejected call with its result.
     audit: Option<Arc<AuditFn>>,
+    /// What models see of the tools.
+    catalogue: Catalogue,
 }
 
 /// Policies that a tool call must satisfy: one for all servers of the host, and one per server.
@@ -91,7 +95,7 @@ pub struct HostCall<'c> {
     pub server: &'c str,
     /// Name of the tool, as the server defines it.
     pub tool: &'c str,
-    /// Arguments of the call.
+    /// Arguments of the call, with those that the [catalogue](HostBuilder::catalogue) gives.
     pub arguments: &'c JsonObject,
 }
 
@@ -124,6 +128,16 @@ pub enum HostError {
     /// The configuration has no server of this name.
     #[error("the host has no server {0:?}; names are those of `Host::status`")]
     NotConfigured(String),
+    /// An argument cannot be sent, because the [catalogue](HostBuilder::catalogue) fixes it.
+    #[error("{tool:?} of server {server:?}: {error}")]
+    Argument {
+        /// Name of the server.
+        server: String,
+        /// Name of the tool.
+        tool: String,
+        /// Cause of the failure.
+        error: ArgumentError,
+    },
     /// The request to the server failed.
     #[error("server {server:?}: {error}")]
     Client {
@@ -148,6 +162,7 @@ impl fmt::Debug for HostError {
             }
             Self::Refused { server, tool } => ("Refused", server, ("tool", tool)),
             Self::CallDropped { server, tool } => ("CallDropped", server, ("tool", tool)),
+            Self::Argument { server, error, .. } => ("Argument", server, ("error", error)),
             Self::Client { server, error } => ("Client", server, ("error", error)),
         };
         let mut structure = f.debug_struct(name);
@@ -164,7 +179,7 @@ impl fmt::Debug for HostError {
 pub struct HostTool {
     /// Name of the server.
     pub server: String,
-    /// Definition of the tool, as received from the server.
+    /// Definition of the tool, as received from the server, or as the [catalogue](HostBuilder::catalogue) describes it.
     pub definition: Definition,
     /// Name of the tool with the prefix of its server.
     name: String,
@@ -209,6 +224,7 @@ impl Host {
             audit: None,
             configure: None,
             policy: None,
+            catalogue: Catalogue::default(),
         }
     }
 
@@ -282,12 +298,13 @@ impl Host {
         while let Some(listed) = lists.join_next().await {
             match listed {
                 Ok((server, Ok(definitions))) => {
-                    all.tools
-                        .extend(definitions.into_iter().map(|definition| HostTool {
-                            name: self.prefixed_name(&server, &definition.name()),
-                            server: server.clone(),
-                            definition,
-                        }))
+                    let described = definitions.into_iter();
+                    let described = described.filter_map(|tool| self.described(&server, tool));
+                    all.tools.extend(described.map(|definition| HostTool {
+                        name: self.prefixed_name(&server, &definition.name()),
+                        server: server.clone(),
+                        definition,
+                    }))
                 }
                 Ok((server, Err(error))) => drop(all.failures.insert(server, error)),
                 Err(error) => tracing::error!(%error, "a list of tools was not finished"),
@@ -308,12 +325,19 @@ impl Host {
         arguments: &A,
     ) -> Result<ToolOutput, HostError> {
         let unknown = || HostError::UnknownServer(name.to_owned());
-        let (server, client, tool) = self.resolve_tool_name(name).ok_or_else(unknown)?;
+        let (server, client, listed) = self.resolve_tool_name(name).ok_or_else(unknown)?;
+        let tool = self.own_name(server, listed).ok_or_else(unknown)?;
         let failed = |error| HostError::Client {
             server: server.to_owned(),
             error,
         };
         let arguments = crate::client::arguments_object(arguments).map_err(failed)?;
+        let given = self.given_arguments(server, tool, arguments);
+        let arguments = given.map_err(|error| HostError::Argument {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            error,
+        })?;
         let call = HostCall {
             server,
             tool,
@@ -344,7 +368,7 @@ impl Host {
         format!("{prefix}{SEPARATOR}{tool}")
     }
 
-    /// Splits a prefixed tool name into the server, its client and the tool's own name; `None` if no such server is
+    /// Splits a prefixed tool name into the server, its client and the tool's listed name; `None` if no such server is
     /// connected. The split is unique because a prefix neither contains the separator nor ends with an underscore.
     fn resolve_tool_name<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
         let (prefix, tool) = name.split_once(SEPARATOR)?;
@@ -438,6 +462,8 @@ pub struct HostBuilder {
     configure: Option<Arc<ConfigureConnection>>,
     /// Policy after the loss of a connection that has none of its own.
     policy: Option<Reconnect>,
+    /// What models see of the tools.
+    catalogue: Catalogue,
 }
 
 impl fmt::Debug for HostBuilder {
@@ -562,6 +588,7 @@ impl HostBuilder {
             timeout: self.timeout,
             policies: self.policies,
             audit: self.audit,
+            catalogue: self.catalogue,
         };
         let mut connections = JoinSet::new();
         for server in host.servers.values() {

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact::transport::memory_pair;
-use mcp_exact::{Client, ClientError, Host, HostError, Server, ServerState};
+use mcp_exact::{
+    Catalogue, Client, ClientError, Host, HostError, Input, JsonObject, RawJson, Server,
+    ServerState, Tool, ToolEntry,
+};
 
 use crate::common::object;
 
@@ -208,4 +211,83 @@ async fn transports_serve_one_connection() {
         failed.to_string().contains("add the server by its command"),
         "{failed}"
     );
+}
+
+/// A server whose tools return their arguments.
+fn echo() -> Server {
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"},"encoding":{}},"required":["encoding"]}"#;
+    let echo = |Input(arguments): Input<JsonObject>| async move { arguments.to_string() };
+    Server::builder("test", "1")
+        .tool(
+            Tool::new("read_text_file").input_schema(object(schema)),
+            echo,
+        )
+        .tool(Tool::new("remove").input_schema(object(schema)), echo)
+        .build()
+        .expect("a server")
+}
+
+/// Models see the catalogue of the host, and policy, audit and server the tools as the server has them.
+#[tokio::test]
+async fn catalogue_describes_tools() {
+    let (mut read, mut hidden) = (ToolEntry::default(), ToolEntry::default());
+    read.rename = Some("read".to_owned());
+    read.description = Some("Reads a file.".to_owned());
+    read.fixed
+        .insert("encoding".to_owned(), RawJson::string("utf-8"));
+    hidden.is_hidden = true;
+    let mut catalogue = Catalogue::default();
+    catalogue
+        .insert("files", "read_text_file", read)
+        .expect("an entry");
+    catalogue
+        .insert("files", "remove", hidden)
+        .expect("an entry");
+    let audited = Arc::new(Mutex::new(Vec::new()));
+    let calls = Arc::clone(&audited);
+    let host = Host::builder()
+        .server("files", Client::in_memory(&echo()))
+        .server("other", Client::in_memory(&server("hello")))
+        .catalogue(catalogue)
+        .policy(|call| call.tool != "remove")
+        .audit(move |call, _| {
+            let call = format!("{} {}", call.tool, call.arguments);
+            calls.lock().expect("a lock").push(call);
+        })
+        .start()
+        .await;
+    let tools = host.tools().await.tools;
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["files__read", "other__say"]);
+    assert_eq!(
+        tools[0].definition.description().as_deref(),
+        Some("Reads a file.")
+    );
+    let schema = tools[0].definition.input_schema().expect("a schema");
+    assert_eq!(
+        schema.text(),
+        r#"{"type":"object","properties":{"path":{"type":"string"}}}"#
+    );
+    let called = host.call("files__read", &object(r#"{"path":"a"}"#)).await;
+    assert_eq!(
+        called.expect("called").text(),
+        r#"{"path":"a","encoding":"utf-8"}"#
+    );
+    assert_eq!(
+        *audited.lock().expect("a lock"),
+        [r#"read_text_file {"path":"a","encoding":"utf-8"}"#]
+    );
+    let fixed = host
+        .call("files__read", &object(r#"{"encoding":"x"}"#))
+        .await;
+    let fixed = fixed.expect_err("a fixed argument");
+    assert!(matches!(fixed, HostError::Argument { .. }), "{fixed}");
+    for unknown in ["files__read_text_file", "files__remove"] {
+        let error = host.call(unknown, &()).await.expect_err(unknown);
+        assert_eq!(error, HostError::UnknownServer(unknown.to_owned()));
+    }
+    let found = host.find_tools("reading files", 5).await.tools;
+    let found: Vec<&str> = found.iter().map(|tool| tool.name()).collect();
+    assert_eq!(found, ["files__read"]);
+    host.close();
 }
