@@ -27,6 +27,8 @@ pub enum Task {
     Serve(Arguments),
     /// A tool call through both endpoints of a session, compared with decoding and encoding its messages.
     Session(Arguments),
+    /// What a model is shown of the tools of real servers, with and without the search of the gateway.
+    Tools(Arguments),
     /// CPU time of a clean build, dependencies and size of a small program.
     Compile(Arguments),
 }
@@ -56,6 +58,7 @@ impl Task {
             Self::Convert(of) => ("convert-bench", of),
             Self::Serve(of) => ("serve-bench", of),
             Self::Session(of) => ("session-bench", of),
+            Self::Tools(of) => ("tools-bench", of),
         };
         Some((package, &of.arguments))
     }
@@ -74,6 +77,9 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     if let Task::Bridge(_) = task {
         command.arg("--peers").arg(install_peers(root)?);
         command.arg("--gateway").arg(build_gateway(root)?);
+    }
+    if let Task::Tools(_) = task {
+        command.arg(install_servers(root)?);
     }
     let status = command
         .status()
@@ -123,25 +129,43 @@ fn install_peers(root: &Path) -> anyhow::Result<PathBuf> {
     let folder = root.join("target").join("bench-bridge");
     let pins =
         ["package.json", "package-lock.json", "requirements.txt"].map(|pin| source.join(pin));
+    install_pins(&folder, &pins, "other gateways")?;
+    Ok(folder)
+}
+
+/// Installs the pinned servers whose tools are measured, unless they are installed already, and returns their folder.
+fn install_servers(root: &Path) -> anyhow::Result<PathBuf> {
+    let source = root.join("benches").join("tools").join("servers");
+    let folder = root.join("target").join("bench-tools");
+    let pins = ["package.json", "package-lock.json"].map(|pin| source.join(pin));
+    install_pins(&folder, &pins, "servers")?;
+    Ok(folder)
+}
+
+/// Installs the packages of npm that the first two pins name, and those of Python that the third one names, unless they are
+/// installed already.
+fn install_pins(folder: &Path, pins: &[PathBuf], what: &str) -> anyhow::Result<()> {
     let mut stamp = String::new();
-    for pin in &pins {
+    for pin in pins {
         stamp +=
             &fs::read_to_string(pin).with_context(|| format!("cannot read {}", pin.display()))?;
     }
     let installed = folder.join("installed.txt");
     if fs::read_to_string(&installed).unwrap_or_default() != stamp {
-        println!("installing other gateways");
+        println!("installing {what}");
         if folder.exists() {
-            fs::remove_dir_all(&folder)
+            fs::remove_dir_all(folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
-        fs::create_dir_all(&folder)
+        fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
-        install_typescript(&folder, &pins[..2])?;
-        install_python(&folder.join("venv"), &pins[2])?;
+        install_typescript(folder, &pins[..2])?;
+        if let Some(requirements) = pins.get(2) {
+            install_python(&folder.join("venv"), requirements)?;
+        }
         fs::write(&installed, stamp)?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -180,5 +204,6 @@ mod tests {
             &["--calls", "5"],
             "--package session-bench -- --calls 5",
         );
+        check(Task::Tools, &[], "--package tools-bench --");
     }
 }
