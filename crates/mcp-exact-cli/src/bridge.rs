@@ -439,6 +439,7 @@ impl<'a> Setup<'a> {
         if let Some(pages) = arguments.settings.max_pages().or(config.max_pages) {
             options.max_pages = pages;
         }
+        options.result_bytes = config.result_bytes;
         options.portable_schemas =
             arguments.portable_schemas || config.schemas == Some(Schemas::Portable);
         if let Some(seconds) = config.answer_within {

@@ -86,6 +86,10 @@ pub struct Options {
     pub tolerance: Tolerance,
     /// Maximum number of pages that the bridge reads from one list of a server, if it joins the lists of several servers.
     pub max_pages: usize,
+    /// Maximum size of a result of a tool, prompt or resource in bytes, as the client gets it. Instead of a larger result of a tool,
+    /// the model gets a tool error that names both sizes; a larger prompt or resource is an error. `None`: no limit but that of
+    /// messages.
+    pub result_bytes: Option<usize>,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
     /// and pictures; 64 ids and 128 KiB of subscriptions are remembered of each client.
     pub limits: Limits,
@@ -125,6 +129,7 @@ impl Default for Options {
             waiting_calls: 1024,
             tolerance: Tolerance::default(),
             max_pages: 100,
+            result_bytes: None,
             limits: Limits {
                 message_bytes: 32 << 20,
                 // There may be ten thousand sessions.

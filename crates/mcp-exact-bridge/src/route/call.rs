@@ -8,6 +8,7 @@ use mcp_exact_transport::{PendingRequest, RequestContext};
 
 use crate::around::hooks::MessageHooks;
 use crate::route::relay::{self, ProgressReceiver};
+use crate::route::result_size;
 use crate::route::translate::Translation;
 use crate::servers::backend::Backend;
 use crate::servers::connection::Connection;
@@ -85,6 +86,9 @@ impl<'a> RelayedCall<'a> {
                 let mut result = back.result(method, result, uri.as_deref())?;
                 if lists_tools {
                     result = self.backend.with_portable_schemas(result);
+                }
+                if let Some(most) = self.backend.result_bytes() {
+                    result = result_size::limited(self.request, result, most)?;
                 }
                 Ok(Reply::Result(result))
             }

@@ -371,3 +371,15 @@ fn without(params: &JsonObject, of_meta: &[&str], of_params: &[&str]) -> JsonObj
     }
     kept
 }
+
+/// Converts a result of the oldest revision, which has what every revision has.
+pub(crate) fn from_oldest(
+    method: &str,
+    result: JsonObject,
+    revision: Revision,
+) -> Result<JsonObject, PeerError> {
+    let oldest = mcp_exact_session::revisions().next();
+    let translation = Translation::new(oldest.unwrap_or(revision), revision, Losses::new(None));
+    let result = translation.result(method, result.into(), None)?;
+    Ok(result.into_object())
+}

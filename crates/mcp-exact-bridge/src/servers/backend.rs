@@ -335,6 +335,12 @@ impl Backend {
         own.unwrap_or(self.options.max_pages)
     }
 
+    /// Returns the maximum size of a result that a model reads, in bytes.
+    pub(crate) fn result_bytes(&self) -> Option<usize> {
+        let own = self.upstream.read().settings().result_bytes;
+        own.or(self.options.result_bytes)
+    }
+
     /// Returns a list of the server's tools with schemas that hosts accept, if the settings require it.
     pub(crate) fn with_portable_schemas(&self, tools: RawResult) -> RawResult {
         let own = self.upstream.read().settings().portable_schemas;

@@ -20,6 +20,8 @@ pub struct UpstreamSettings {
     pub connect_timeout: Option<Duration>,
     /// Maximum size of a message of the server, in bytes.
     pub message_bytes: Option<usize>,
+    /// Maximum size of a result of a tool, prompt or resource of the server, in bytes.
+    pub result_bytes: Option<usize>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
     /// True if the schemas of its tools are rewritten into equivalent ones that widely used hosts accept.

@@ -24,6 +24,7 @@ mod pins;
 mod redeploy;
 mod relaying;
 mod restart;
+mod result_size;
 mod schemas;
 mod scripted;
 mod search;

@@ -67,6 +67,8 @@ pub struct Config {
     pub message_budget: Option<usize>,
     /// Maximum number of pages of a list of a server.
     pub max_pages: Option<usize>,
+    /// Maximum size of a result of a tool, prompt or resource, in bytes.
+    pub result_bytes: Option<usize>,
     /// Form of the schemas of tools.
     pub schemas: Option<Schemas>,
     /// Patterns of methods that are relayed although the specification does not define them.
@@ -249,6 +251,9 @@ struct Server {
     /// Maximum number of pages of a list of the server.
     #[serde(rename = "max-pages")]
     max_pages: Option<usize>,
+    /// Maximum size of a result of a tool, prompt or resource, in bytes.
+    #[serde(rename = "result-bytes")]
+    result_bytes: Option<usize>,
     /// Form of the schemas of its tools.
     schemas: Option<Schemas>,
     /// What clients see of its tools.
@@ -326,6 +331,7 @@ impl Config {
             let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
+                result_bytes: server.result_bytes,
                 schemas: server.schemas,
             };
             options.insert(name.clone(), dealing);
@@ -474,6 +480,7 @@ impl Config {
                 self.message_budget != other.message_budget,
             ),
             ("max-pages", self.max_pages != other.max_pages),
+            ("result-bytes", self.result_bytes != other.result_bytes),
             ("schemas", self.schemas != other.schemas),
             ("answer-within", self.answer_within != other.answer_within),
             ("list-within", self.list_within != other.list_within),

@@ -23,7 +23,7 @@ use crate::around::search;
 use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
-use crate::route::translate::{Translation, newest};
+use crate::route::translate::{self, Translation, newest};
 use crate::route::uris;
 use crate::servers::errors;
 use crate::servers::tasks;
@@ -500,7 +500,7 @@ fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonOb
     if list.entries == Entries::Tasks {
         return Ok(result);
     }
-    converted_from_oldest(list.method, result, request.revision())
+    translate::from_oldest(list.method, result, request.revision())
 }
 
 /// Returns a result of a tool of the gateway in the revision of the client.
@@ -508,17 +508,5 @@ pub(super) fn converted(
     request: &IncomingRequest<RequestContext>,
     result: JsonObject,
 ) -> Result<JsonObject, PeerError> {
-    converted_from_oldest(request.method(), result, request.revision())
-}
-
-/// Converts a result of the oldest revision, which has what every revision has.
-fn converted_from_oldest(
-    method: &str,
-    result: JsonObject,
-    revision: Revision,
-) -> Result<JsonObject, PeerError> {
-    let oldest = mcp_exact_session::revisions().next();
-    let translation = Translation::new(oldest.unwrap_or(revision), revision, Losses::new(None));
-    let result = translation.result(method, result.into(), None)?;
-    Ok(result.into_object())
+    translate::from_oldest(request.method(), result, request.revision())
 }

@@ -31,6 +31,8 @@ pub(super) struct ServerOptions {
     pub(super) oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections to the server.
     pub(super) is_shared: bool,
+    /// Maximum size of a result of a tool, prompt or resource, in bytes.
+    pub(super) result_bytes: Option<usize>,
     /// Form of the schemas of its tools.
     pub(super) schemas: Option<Schemas>,
 }
@@ -46,6 +48,7 @@ fn upstream_settings(
     settings.connect_timeout = settings.request_timeout;
     settings.message_bytes = entry.message_bytes;
     settings.max_pages = entry.max_pages;
+    settings.result_bytes = options.result_bytes;
     settings.is_shared = options.is_shared;
     settings.portable_schemas = options.schemas.map(|schemas| schemas == Schemas::Portable);
     Ok(settings)
