@@ -89,6 +89,7 @@ fn expand_builder_impl(
         .instructions
         .iter()
         .map(|text| quote!(.instructions(#text)));
+    let skills = options.skills.iter().map(|folder| quote!(.skills(#folder)));
     let (builder, this) = (macro_ident("builder"), macro_ident("this"));
     let parts = options.parts.iter().map(
         |part| quote!(let #builder = Self::#part(#builder, ::core::clone::Clone::clone(&#this));),
@@ -97,7 +98,7 @@ fn expand_builder_impl(
         impl #generics #krate::IntoServer for #ty #clause {
             fn into_builder(self) -> #krate::ServerBuilder {
                 let #this = ::std::sync::Arc::new(self);
-                let #builder = #krate::Server::builder(#name, #version) #(#title)* #(#instructions)*;
+                let #builder = #krate::Server::builder(#name, #version) #(#title)* #(#instructions)* #(#skills)*;
                 #(#registrations)*
                 #(#parts)*
                 #builder

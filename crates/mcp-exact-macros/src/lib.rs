@@ -15,8 +15,9 @@ use quote::quote;
 
 /// Turns an impl block into a server.
 ///
-/// The options are `name` and `version` (by default those of the package), `title`, `instructions`, `parts(a, b)` for
-/// additional impl blocks with `#[server(part = a)]`, and `crate = path` if `mcp-exact` has another name.
+/// The options are `name` and `version` (by default those of the package), `title`, `instructions`, `skills = "folder"` for a folder
+/// whose skills are served (any expression; feature `skills`), `parts(a, b)` for additional impl blocks with
+/// `#[server(part = a)]`, and `crate = path` if `mcp-exact` has another name.
 ///
 /// One of these attributes registers a method:
 ///

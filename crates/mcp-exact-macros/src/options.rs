@@ -16,6 +16,8 @@ pub(crate) struct ServerOptions {
     pub(crate) version: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
     pub(crate) instructions: Option<LitStr>,
+    /// Folder whose skills the server serves.
+    pub(crate) skills: Option<Expr>,
     /// Names of the parts whose impl blocks add registrations.
     pub(crate) parts: Vec<Ident>,
     /// Name of the part that this impl block defines.
@@ -37,6 +39,10 @@ impl ServerOptions {
                 "version" => set_option(&mut options.version, &meta),
                 "title" => set_option(&mut options.title, &meta),
                 "instructions" => set_option(&mut options.instructions, &meta),
+                "skills" => {
+                    options.skills = Some(meta.value()?.parse()?);
+                    Ok(())
+                }
                 "part" => {
                     options.part_name = Some(meta.value()?.parse()?);
                     Ok(())
@@ -61,6 +67,7 @@ impl ServerOptions {
                         "version",
                         "title",
                         "instructions",
+                        "skills",
                         "parts",
                         "part",
                         "crate",

@@ -166,6 +166,13 @@ fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
             name: Some("Workspace".to_owned()),
         }])
         .oauth(oauth.user_agent(AutomaticUserAgent));
+    let is_about_skills =
+        env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.starts_with("sep-2640-"));
+    let connect = if is_about_skills {
+        connect.skills()
+    } else {
+        connect
+    };
     Ok(match revision()? {
         Some(revision) => connect.revision(revision),
         None => connect,
@@ -282,6 +289,18 @@ async fn echo_schema(client: &Client) -> Result {
     Ok(())
 }
 
+/// Lists the skills without reading one ("hosts MUST NOT retrieve a skill's files ahead of need"), or reads all files of each:
+/// content that is not what its entry describes is an error.
+async fn use_skills(client: &Client, reads: bool) -> Result {
+    for skill in client.skills().await?.skills {
+        let files = skill.resources().unwrap_or_default().iter();
+        for path in files.filter_map(|file| skill.path_of(&file.uri).filter(|_| reads)) {
+            client.read_skill(&skill, path).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Uses the tools, resources and prompts that the server declares.
 async fn use_everything(client: &Client) -> Result {
     let capabilities = client.capabilities();
@@ -318,6 +337,8 @@ async fn main() -> Result {
         "sep-2322-client-request-state" => call_concurrently(&client).await?,
         "http-custom-headers" => call_named_tools(&client, &context).await?,
         "json-schema-2020-12-preservation" => echo_schema(&client).await?,
+        "sep-2640-client-no-prefetch" => use_skills(&client, false).await?,
+        scenario if scenario.starts_with("sep-2640-client-") => use_skills(&client, true).await?,
         _ => use_everything(&client).await?,
     }
     client.close();

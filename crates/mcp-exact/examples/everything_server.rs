@@ -683,6 +683,7 @@ async fn main() -> Result {
         EverythingServer
             .into_builder()
             .state(Arc::clone(&running))
+            .skills(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/skills"))
             .tool(
                 schema_tool(),
                 |arguments: mcp_exact::JsonObject| async move {

@@ -379,6 +379,14 @@ pub enum Problem {
         /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
+    /// A folder of skills cannot be served.
+    #[error("{path}: {reason}")]
+    Skills {
+        /// File or directory that is wrong.
+        path: String,
+        /// Description of the problem, with a hint how to fix it.
+        reason: String,
+    },
     /// The configuration of the session is invalid.
     #[error("{0}")]
     Config(String),

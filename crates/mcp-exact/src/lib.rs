@@ -68,6 +68,8 @@
 //! - `unix`: Unix sockets;
 //! - `local`: handlers whose futures are not `Send`;
 //! - `logs`: a layer of `tracing-subscriber` that sends events to clients;
+//! - `skills`: servers that serve a folder of skills, and clients that verify them (`ServerBuilder::skills`,
+//!   `Client::skills`);
 //! - `validation`: checks arguments and results against their JSON Schemas (without it, arguments are checked by
 //!   decoding only);
 //! - `tls`: HTTPS; `oauth-client`: OAuth for clients (`Connect::oauth`), with HTTPS; `oauth-server`: OAuth for
@@ -127,6 +129,8 @@ mod reply;
 mod schema;
 mod seal;
 mod server;
+#[cfg(feature = "skills")]
+mod skills;
 mod task;
 mod template;
 #[cfg(feature = "client")]
@@ -141,6 +145,8 @@ pub use client::{
     PromptOutput, Reconnect, Request, ResourceOutput, SampleReply, SampleRequest, Subscription,
     ToolOutput,
 };
+#[cfg(all(feature = "client", feature = "skills"))]
+pub use client::{SkillError, SkillFile, SkillListing};
 pub use content::{Content, Role};
 pub use cx::{
     Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError,
@@ -185,11 +191,15 @@ pub use ok::Ok;
 pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
+#[cfg(feature = "skills")]
+pub use server::SkillFolder;
 #[cfg(feature = "http-server")]
 pub use server::{BearerToken, CheckToken, TokenGrant};
 pub use server::{
     Caller, ListedDefinition, Partial, Prompts, Resources, Server, ServerBuilder, Tools,
 };
+#[cfg(feature = "skills")]
+pub use skills::{Skill, SkillResource};
 pub use task::{
     DirectoryTaskStore, MemoryTaskStore, TaskError, TaskExchange, TaskMessage, TaskRecord,
     TaskStore, TaskStoreError, Tasks,

@@ -112,7 +112,9 @@ impl PageCache {
         let lists: &[&str] = match change {
             ClientChange::Tools => &["tools/list"],
             ClientChange::Prompts => &["prompts/list"],
-            ClientChange::Resources => &["resources/list", "resources/templates/list"],
+            ClientChange::Resources => {
+                &["resources/list", "resources/templates/list", "skills/list"]
+            }
             ClientChange::Resource(_) => return,
         };
         let mut state = self.state();

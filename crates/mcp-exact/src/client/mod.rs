@@ -16,6 +16,8 @@ mod oauth;
 mod output;
 mod reconnect;
 mod recover;
+#[cfg(feature = "skills")]
+mod skills;
 mod subscribe;
 mod task;
 mod typed;
@@ -41,6 +43,8 @@ pub use list::{Definition, List};
 pub use memory::NegotiationMemory;
 pub use output::{CompletionOutput, Media, PromptOutput, ResourceOutput, ToolOutput};
 pub use reconnect::{CloseReason, ConnectionEvent, Reconnect};
+#[cfg(feature = "skills")]
+pub use skills::{SkillError, SkillFile, SkillListing};
 pub use subscribe::Subscription;
 
 use crate::cx::Root;

@@ -17,6 +17,8 @@ mod runtime;
 #[cfg(feature = "http-server")]
 mod scopes;
 mod serve;
+#[cfg(feature = "skills")]
+mod skills;
 mod tasks;
 #[cfg(feature = "http-server")]
 mod tokens;
@@ -31,6 +33,8 @@ pub use complete::Partial;
 pub(crate) use dispatch::Answer;
 pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
+#[cfg(feature = "skills")]
+pub use skills::SkillFolder;
 pub(crate) use tasks::ServerTasks;
 #[cfg(feature = "http-server")]
 pub use tokens::{BearerToken, CheckToken, TokenGrant};

@@ -66,7 +66,7 @@ pub(super) fn invalid_cursor() -> PeerError {
 }
 
 /// Decodes a cursor to the name of the last entry of its page.
-fn entry_name_of_cursor(cursor: &str) -> Option<String> {
+pub(super) fn entry_name_of_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
 }

@@ -71,7 +71,10 @@ impl ScopeSet {
                 let entry = catalogue.prompt(&string_member(&params, "name")?)?;
                 self.add_scopes(entry.prompt.scope_label());
             }
-            "resources/read" | "resources/subscribe" => {
+            "resources/read"
+            | "resources/subscribe"
+            | "skills/get"
+            | "resources/directory/read" => {
                 self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
             "subscriptions/listen" => {

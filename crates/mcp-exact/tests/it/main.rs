@@ -22,6 +22,8 @@ mod reconnect;
 mod recording;
 mod runtime;
 mod server;
+#[cfg(feature = "skills")]
+mod skills;
 mod tasks;
 mod tokens;
 mod transports;
