@@ -109,6 +109,9 @@ enum Command {
     /// Get a prompt.
     #[cfg(feature = "client")]
     Prompt(client::prompt::Arguments),
+    /// List the skills of a server, or read a file of one.
+    #[cfg(feature = "client")]
+    Skills(client::skills::Arguments),
     /// Call tools, read resources and get prompts in one connection, from a prompt or a script.
     #[cfg(feature = "client")]
     Session(client::session::Arguments),
@@ -161,7 +164,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Use a server",
         &[
-            "inspect", "call", "read", "prompt", "session", "listen", "servers", "add",
+            "inspect", "call", "read", "prompt", "skills", "session", "listen", "servers", "add",
         ],
     ),
     ("Write a server", &["new", "bundle"]),
@@ -237,6 +240,8 @@ fn main() -> ExitCode {
         Command::Read(arguments) => client::read::run(arguments),
         #[cfg(feature = "client")]
         Command::Prompt(arguments) => client::prompt::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Skills(arguments) => client::skills::run(arguments),
         #[cfg(feature = "client")]
         Command::Session(arguments) => client::session::run(arguments),
         #[cfg(feature = "client")]

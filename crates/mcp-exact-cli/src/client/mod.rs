@@ -1,4 +1,4 @@
-//! Commands that connect to a server: `inspect`, `call`, `read`, `prompt` and `listen`, in the feature `client`.
+//! Commands that connect to a server: `inspect`, `call`, `read`, `prompt`, `skills` and `listen`, in the feature `client`.
 //!
 //! A server is specified by its URL or by the command that starts it. The user responds to requests of the server on
 //! the terminal.
@@ -15,6 +15,7 @@ pub mod memory;
 pub mod prompt;
 pub mod read;
 pub mod session;
+pub mod skills;
 mod tap;
 #[cfg(feature = "http")]
 mod trace;

@@ -43,6 +43,8 @@ mod revisions;
 mod servers;
 mod session;
 mod show;
+#[cfg(all(feature = "client", unix))]
+mod skills;
 #[cfg(all(feature = "telemetry", unix))]
 mod telemetry;
 #[cfg(all(feature = "client", target_os = "linux"))]

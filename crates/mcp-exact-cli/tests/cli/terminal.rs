@@ -22,10 +22,11 @@ write() { printf '%s\n' "{\"jsonrpc\":\"2.0\",$1}"; }
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
-    *'"initialize"'*) body='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{},"logging":{},"completions":{},"$H":{"$H":1}},"serverInfo":{"name":"$H","version":"$H"},"instructions":"$H"}' ;;
+    *'"initialize"'*) body='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{},"logging":{},"completions":{},"extensions":{"io.modelcontextprotocol/skills":{"$H":1}},"$H":{"$H":1}},"serverInfo":{"name":"$H","version":"$H"},"instructions":"$H"}' ;;
     *'"tools/list"'*) body='"result":{"tools":[{"name":"a","title":"$H","description":"$H","inputSchema":{"type":"object","properties":{"$H":{"type":"$H","description":"$H"}},"$H":1}},{"name":"form","inputSchema":{"type":"object"}},{"name":"structured","inputSchema":{"type":"object"}},{"name":"$H","inputSchema":{"type":"object"}}]}' ;;
     *'"prompts/list"'*) body='"error":{"code":-32603,"message":"$H","data":"$H"}' ;;
     *'"resources/list"'*) body='"result":{"resources":[{"name":"$H","uri":"x://$H"}]}' ;;
+    *'"skills/list"'*) body='"result":{"skills":[{"uri":"skill://$H/SKILL.md","frontmatter":{"name":"$H","description":"$H"},"resources":"dynamic"},{"uri":"$H","frontmatter":"$H"},{"uri":"skill://notes/SKILL.md","frontmatter":{"name":"notes","description":"$H"},"resources":"dynamic"}]}' ;;
     *'"name":"a"'*)
       write '"method":"notifications/message","params":{"level":"info","logger":"$H","data":"$H"}'
       write '"method":"notifications/resources/updated","params":{"uri":"$H"}'
@@ -179,6 +180,12 @@ const OF_SERVER: &[&[&str]] = &[
     &["call", "structured"],
     &["read", "x:"],
     &["read", "x:", "--json"],
+    &["skills", "list"],
+    &["skills", "list", "--json"],
+    &["skills", "read", "misspelt"],
+    &["skills", "read", "notes"],
+    &["skills", "read", "notes", "--unverified"],
+    &["skills", "read", "x://y/SKILL.md"],
     &["prompt", "p"],
     &["prompt", "p", "--json"],
     &["listen", "--for", "1", "--level", "info"],
