@@ -20,4 +20,5 @@ pub(crate) mod rules;
 pub(crate) mod schemas;
 pub(crate) mod search;
 pub(crate) mod server_uris;
+pub(crate) mod skills;
 pub(crate) mod target;

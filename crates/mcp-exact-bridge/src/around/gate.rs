@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_session::code::INVALID_PARAMS;
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Principal};
 use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
@@ -16,6 +17,7 @@ use crate::around::pins::PinStates;
 use crate::around::resource_uri::ResourceUri;
 use crate::around::rules::Rules;
 use crate::around::server_uris::ServerUris;
+use crate::around::skills;
 use crate::around::target::{Target, missing_member, renamed};
 
 /// Rules for one request: those that apply when it arrives, until it ends.
@@ -172,7 +174,12 @@ pub(crate) fn unknown_item(kind: Kind, name: &str) -> PeerError {
 /// "Error Handling").
 pub(crate) fn unknown_resource(uri: &str, request: &IncomingRequest<RequestContext>) -> PeerError {
     let data = JsonObject::from_iter([("uri", Json::string(uri))]);
-    let code = request.spec().resource_not_found_code();
+    let code = if skills::is_method(request.method()) {
+        // In every revision (SEP-2640, "Error Handling").
+        INVALID_PARAMS
+    } else {
+        request.spec().resource_not_found_code()
+    };
     PeerError::new(code, "Resource not found").with_data(data)
 }
 

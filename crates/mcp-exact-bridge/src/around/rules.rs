@@ -26,10 +26,11 @@ pub struct Rules {
     pub losses: LossPolicy,
     /// Policies for specific kinds of losses; they have precedence over `losses`.
     pub loss_rules: Vec<LossRule>,
-    /// Patterns of methods outside of the specification that are relayed, such as methods of extensions; `*` matches
-    /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
-    /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
-    /// to a single server without access rules, catalogue, pins and search, also at its own endpoint, and only for clients without a principal.
+    /// Patterns of methods outside of the specification that are relayed, such as methods of extensions other than tasks and
+    /// skills; `*` matches any characters. Access rules do not apply to the items that such requests name, and ids in them are
+    /// bound to no principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
+    /// to a single server without access rules, catalogue, pins and search, also at its own endpoint, and only for clients without a
+    /// principal.
     pub extension_methods: Vec<String>,
     /// Limits of each principal; `None` for no limits.
     pub limits: Option<PrincipalLimits>,

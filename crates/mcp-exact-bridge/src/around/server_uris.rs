@@ -15,8 +15,9 @@ const BEGINS: [&str; 2] = ["ui://", "skill://"];
 const URI_MEMBERS: [&str; 2] = ["uri", "uriTemplate"];
 
 /// Members whose content servers and applications define, which is never changed.
-const OPAQUE_MEMBERS: [&str; 7] = [
+const OPAQUE_MEMBERS: [&str; 8] = [
     "arguments",
+    "frontmatter",
     "input",
     "inputSchema",
     "metadata",
@@ -354,6 +355,7 @@ mod tests {
         for unchanged in [
             r#"{"uri":"file:///x","_meta":{"a":"ui","b":"ui:\\/"}}"#,
             r#"{"text":"ui://x","inputSchema":{"uri":"ui://x"}}"#,
+            r#"{"frontmatter":{"uri":"skill://x","metadata":{"_meta":"ui://x"}}}"#,
             "{}",
         ] {
             assert!(uris.changed(unchanged).is_none(), "{unchanged}");

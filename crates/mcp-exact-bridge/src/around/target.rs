@@ -5,6 +5,7 @@
 use mcp_exact_session::{Json, JsonObject, PeerError};
 
 use crate::around::names::Kind;
+use crate::around::skills;
 
 /// What a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,7 @@ impl Target {
                 "name"
             }
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+            skills::GET | skills::READ_DIRECTORY => "uri",
             "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => "taskId",
             "completion/complete" => {
                 kind = Kind::Prompt;
@@ -111,6 +113,9 @@ mod tests {
             ("resources/subscribe", decoy, Some("u:x")),
             ("resources/unsubscribe", decoy, Some("u:x")),
             ("tasks/result", decoy, Some("t")),
+            ("skills/get", decoy, Some("u:x")),
+            ("skills/list", decoy, None),
+            ("resources/directory/read", decoy, Some("u:x")),
             ("completion/complete", decoy, Some("u:r")),
             ("completion/complete", prompt, Some("r")),
             ("tools/list", decoy, None),

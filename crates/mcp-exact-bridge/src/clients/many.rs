@@ -19,6 +19,7 @@ use crate::around::hooks::Call;
 use crate::around::metrics::CallTimer;
 use crate::around::names::Kind;
 use crate::around::server_uris::is_of_one_server;
+use crate::around::skills;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
@@ -51,7 +52,7 @@ impl SharedState {
         }
         let is_list = |list: &&List| list.method == request.method();
         if let Some(list) = LISTS.iter().find(is_list)
-            && is_defined(request.revision(), list.method)
+            && (list.entries == Entries::Skills || is_defined(request.revision(), list.method))
         {
             return self.list(gate, *list, client, &request).await;
         }
@@ -126,6 +127,7 @@ impl SharedState {
         let mut patterns = gate.rules().extension_methods.iter();
         is_defined(request.revision(), method)
             || self.relays_extension_tasks(request)
+            || self.relays_skills(request)
             || patterns.any(|pattern| matches(pattern, method))
             || is_alone()
     }
@@ -138,6 +140,14 @@ impl SharedState {
             profile.is_some_and(|known| tasks::declares_extension(&known.info.capabilities))
         };
         tasks::is_extension_request(request) && backends.iter().any(has_extension)
+    }
+
+    /// Returns true if the request is one of the extension of skills, and a server declares the extension, or was not reached
+    /// yet.
+    fn relays_skills(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let backends = self.backends.all();
+        skills::is_method(request.method())
+            && backends.iter().any(|backend| may_have_skills(backend))
     }
 
     /// Returns the server that has created the task that a request names, if the task belongs to the client.
@@ -185,8 +195,15 @@ impl SharedState {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let uris = self.uris_of(&self.backends.get(server));
-        let answered = self.relay_own(gate, server, client, request).await;
+        let backend = self.backends.get(server);
+        let uris = self.uris_of(&backend);
+        let skills_method =
+            skills::is_method(request.method()).then(|| request.method().to_owned());
+        let mut answered = self.relay_own(gate, server, client, request).await;
+        if let Some(method) = skills_method {
+            let name = backend.listed_name();
+            answered = answered.map(|reply| skills::without_hidden(gate, name, &method, reply));
+        }
         answered
             .map(|reply| uris.reply(reply))
             .map_err(|error| uris.error(error))
@@ -210,6 +227,12 @@ impl SharedState {
         }
         let admitted = if is_defined_by_server_only(&backend, &request) {
             Err(PeerError::method_not_found(request.method()))
+        } else if skills::is_method(request.method()) && !may_have_skills(&backend) {
+            // The gateway declares the extension for other servers.
+            let uri = request
+                .param("uri")
+                .and_then(|uri| Some(uri.as_str()?.into_owned()));
+            Err(gate::unknown_resource(&uri.unwrap_or_default(), &request))
         } else {
             gate.admit(backend.listed_name(), &uris, request.clone())
         };
@@ -341,6 +364,12 @@ fn is_unknown(error: &PeerError) -> bool {
 fn is_defined(revision: Revision, method: &str) -> bool {
     let spec = mcp_exact_revisions::find(revision.as_str());
     spec.is_some_and(|spec| spec.sends_request(Side::Client, method))
+}
+
+/// Returns true if a server declares the extension of skills, or was not reached yet.
+fn may_have_skills(backend: &Server) -> bool {
+    let profile = backend.cached_profile();
+    profile.is_none_or(|known| skills::is_declared(&known.info.capabilities))
 }
 
 /// Returns true if the request names a task.

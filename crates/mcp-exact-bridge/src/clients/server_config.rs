@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::around::live::LiveRules;
 use crate::around::names::{Kind, Names};
 use crate::around::options::{BridgeError, Options};
+use crate::around::skills;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
 use crate::route::translate::{Translation, newest};
@@ -61,7 +62,17 @@ pub(crate) fn config_of_many(
             instructions.push(format!("# {}\n\n{text}", backend.name));
         }
     }
+    let skills = skills::joined_settings(all.iter());
     config.capabilities = joined(all.into_iter());
+    if let Some(settings) = skills {
+        let extensions = config
+            .capabilities
+            .get("extensions")
+            .map(JsonObject::try_from);
+        let mut extensions = extensions.and_then(Result::ok).unwrap_or_default();
+        extensions.insert(skills::EXTENSION, settings);
+        config.capabilities.insert("extensions", extensions);
+    }
     if options.rules.extension_methods.is_empty() {
         keep_relayed_extensions(&mut config.capabilities);
     }
@@ -84,11 +95,15 @@ pub(crate) fn config_of_many(
 const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},
     "tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},
-    "extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    "extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/skills":{}}}"#;
 
-/// Extensions whose messages are relayed in front of many servers without a rule: tasks by their ids, and MCP Apps, whose
-/// messages are those of tools and resources.
-const RELAYED_EXTENSIONS: [&str; 2] = [tasks::EXTENSION, "io.modelcontextprotocol/ui"];
+/// Extensions whose messages are relayed in front of many servers without a rule: tasks by their ids, MCP Apps, whose
+/// messages are those of tools and resources, and skills, whose lists are joined.
+const RELAYED_EXTENSIONS: [&str; 3] = [
+    tasks::EXTENSION,
+    "io.modelcontextprotocol/ui",
+    skills::EXTENSION,
+];
 
 /// Removes the extensions whose methods are not relayed in front of many servers, so that clients do not call them in vain.
 fn keep_relayed_extensions(capabilities: &mut JsonObject) {

@@ -31,6 +31,7 @@ mod search;
 mod seen;
 mod shared;
 mod shared_uris;
+mod skills;
 mod starting;
 mod subscriptions;
 mod task_server;

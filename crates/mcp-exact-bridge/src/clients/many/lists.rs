@@ -21,6 +21,7 @@ use crate::around::names::Kind;
 use crate::around::resource_uri::ResourceUri;
 use crate::around::search;
 use crate::around::server_uris::is_of_one_server;
+use crate::around::skills;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
 use crate::route::translate::{self, Translation, newest};
@@ -52,6 +53,8 @@ pub(super) enum Entries {
     Templates,
     /// Tasks of a client with a session (2025-11-25).
     Tasks,
+    /// Skills (SEP-2640).
+    Skills,
 }
 
 /// List of tools.
@@ -63,7 +66,7 @@ pub(super) const TOOLS: List = List {
 };
 
 /// All lists that are joined.
-pub(super) const LISTS: [List; 5] = [
+pub(super) const LISTS: [List; 6] = [
     TOOLS,
     List {
         method: "prompts/list",
@@ -89,6 +92,12 @@ pub(super) const LISTS: [List; 5] = [
         member: "tasks",
         entries: Entries::Tasks,
     },
+    List {
+        method: skills::LIST,
+        capability: "extensions",
+        member: "skills",
+        entries: Entries::Skills,
+    },
 ];
 
 impl Entries {
@@ -96,7 +105,7 @@ impl Entries {
     fn key(self) -> &'static str {
         match self {
             Self::Named(_) => "name",
-            Self::Resources => "uri",
+            Self::Resources | Self::Skills => "uri",
             Self::Templates => "uriTemplate",
             Self::Tasks => "taskId",
         }
@@ -108,6 +117,7 @@ impl List {
     fn is_offered(self, backend: &Server, capabilities: &JsonObject) -> bool {
         match self.entries {
             Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
+            Entries::Skills => skills::is_declared(capabilities),
             _ => capabilities.view().find(self.capability).is_some(),
         }
     }
@@ -260,7 +270,7 @@ impl SharedState {
         let change = match list.entries {
             Entries::Named(Kind::Tool) => Change::Tools,
             Entries::Named(Kind::Prompt) => Change::Prompts,
-            Entries::Resources | Entries::Templates => Change::Resources,
+            Entries::Resources | Entries::Templates | Entries::Skills => Change::Resources,
             // The revision has no notification for this list.
             Entries::Tasks => return,
         };
@@ -361,6 +371,13 @@ impl SharedState {
             let kind = match list.entries {
                 Entries::Named(kind) => kind,
                 Entries::Tasks => return true,
+                Entries::Skills => {
+                    let normal = ResourceUri::parse(&key);
+                    let name = backend.listed_name();
+                    let shown = skills::without_hidden_files(gate, name, std::mem::take(entry));
+                    *entry = form.object(shown);
+                    return gate.shows(name, &Item::Uri(normal.as_ref()));
+                }
                 Entries::Resources | Entries::Templates => {
                     let normal = ResourceUri::parse(&key);
                     let is_shown = gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
@@ -410,7 +427,7 @@ impl SharedState {
         // The others name their server.
         uris.retain(|uri| !is_of_one_server(uri));
         let repeated = match list.entries {
-            Entries::Named(_) | Entries::Tasks => return,
+            Entries::Named(_) | Entries::Tasks | Entries::Skills => return,
             Entries::Resources => self.uris.set_resources(server, uris),
             Entries::Templates => self.uris.set_templates(server, &uris),
         };
@@ -432,9 +449,9 @@ fn definition_in(revision: Revision, tool: &JsonObject) -> Option<JsonObject> {
     translation.definition("Tool", tool).ok()
 }
 
-/// Removes the resources and templates that an earlier server lists, too: requests for them reach that server.
+/// Removes the resources, templates and skills that an earlier server lists, too: requests for them reach that server.
 fn leave_out_repeated(list: List, listed: &mut [ServerList]) {
-    if !matches!(list.entries, Entries::Resources | Entries::Templates) {
+    if matches!(list.entries, Entries::Named(_) | Entries::Tasks) {
         return;
     }
     let mut known = HashSet::new();
@@ -496,9 +513,17 @@ fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
 /// Returns the result of a list request without entries, in the revision of the client.
 fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
     let none: Vec<Json> = Vec::new();
-    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
-    if list.entries == Entries::Tasks {
-        return Ok(result);
+    let mut result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
+    match list.entries {
+        Entries::Tasks => return Ok(result),
+        Entries::Skills => {
+            // The extension is written against 2026-07-28, and has these members in every revision.
+            result.insert("resultType", Json::string("complete"));
+            result.insert("ttlMs", 0_u64);
+            result.insert("cacheScope", Json::string("private"));
+            return Ok(result);
+        }
+        _ => {}
     }
     translate::from_oldest(list.method, result, request.revision())
 }
