@@ -35,6 +35,8 @@ mod ending {}
 mod first_server {}
 #[doc = include_str!("../../../docs/book/src/protect.md")]
 mod protect {}
+#[doc = include_str!("../../../docs/book/src/skills.md")]
+mod skills {}
 #[doc = include_str!("../../../docs/book/src/telemetry.md")]
 mod telemetry {}
 #[doc = include_str!("../../../docs/book/src/testing.md")]
