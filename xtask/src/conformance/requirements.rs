@@ -29,6 +29,17 @@ const BACKWARD_COMPATIBILITY: [&str; 2] = [
     "auth/2025-03-26-oauth-endpoint-fallback",
 ];
 
+/// Scenarios of the extension of skills (SEP-2640), which no requirement set names.
+const SKILLS: [(Side, &str); 7] = [
+    (Side::Server, "sep-2640-skills-enumeration"),
+    (Side::Server, "sep-2640-skills-manifest"),
+    (Side::Server, "sep-2640-skills-directory"),
+    (Side::Client, "sep-2640-client-no-prefetch"),
+    (Side::Client, "sep-2640-client-verify-digest"),
+    (Side::Client, "sep-2640-client-verify-size"),
+    (Side::Client, "sep-2640-client-verify-frontmatter"),
+];
+
 /// Reads the requirement sets of several revisions.
 ///
 /// # Errors
@@ -54,6 +65,14 @@ pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<
             scenario: (*scenario).to_owned(),
             not_scored: Some("backwards compatibility".to_owned()),
         });
+    }
+    for revision in revisions {
+        all.extend(SKILLS.map(|(side, scenario)| Requirement {
+            side,
+            revision: (*revision).to_owned(),
+            scenario: scenario.to_owned(),
+            not_scored: Some("extension".to_owned()),
+        }));
     }
     all.sort_by_key(|requirement| (requirement.side, requirement.revision.clone()));
     Ok(all)
