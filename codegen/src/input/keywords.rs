@@ -22,6 +22,7 @@ use Subject::{Annotation, Any, Types, Unchecked};
 /// Supported keywords and the values that they constrain.
 const TABLE: &[(&str, Subject)] = &[
     ("$comment", Annotation),
+    ("$defs", Annotation),
     ("$ref", Any),
     ("$schema", Annotation),
     ("additionalProperties", Types(&["object"])),
@@ -32,6 +33,7 @@ const TABLE: &[(&str, Subject)] = &[
     ("contentMediaType", Unchecked(&["string"])),
     ("contentSchema", Unchecked(&["string"])),
     ("default", Annotation),
+    ("definitions", Annotation),
     ("dependentRequired", Unchecked(&["object"])),
     ("dependentSchemas", Unchecked(&["object"])),
     ("deprecated", Annotation),
@@ -139,6 +141,12 @@ pub fn is_count(key: &str) -> bool {
 /// Returns true if the generator supports the keyword.
 pub fn is_known(key: &str) -> bool {
     constrained_values(key).is_some()
+}
+
+/// Returns true if a keyword contains definitions for references. Inside a definition they constrain nothing, and a reference
+/// to one of them is refused: references name the definitions of the document.
+pub fn is_container(key: &str) -> bool {
+    ["$defs", "definitions"].contains(&key)
 }
 
 /// Returns true if a keyword does not constrain any value.

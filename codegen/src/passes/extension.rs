@@ -61,6 +61,10 @@ pub fn keep_extension_definitions(
     }
     ir.methods
         .retain(|method| own.contains(&method.definition) && !shared.contains(&method.definition));
+    // `EmptyResult` stands in for a result without a name. An extension that does not mention it has said nothing of the result.
+    for method in &mut ir.methods {
+        method.result = method.result.take().filter(|name| needed.contains(name));
+    }
     rust.unions.retain(|name, _| needed.contains(name));
     rust.boxed
         .retain(|(definition, _)| needed.contains(definition));

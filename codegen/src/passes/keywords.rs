@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, shorten_value};
-use crate::input::keywords::{is_annotation, is_count, is_known, is_unchecked};
+use crate::input::keywords::{is_annotation, is_container, is_count, is_known, is_unchecked};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
@@ -27,7 +27,8 @@ const MAX_MEMBERS: usize = 200;
 /// Returns an error for the first unsupported keyword or reference.
 pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
     for (key, value) in schema.root.as_object().into_iter().flatten() {
-        let known = key == schema.definitions || is_annotation(key) || key == "$id";
+        let known =
+            key == schema.definitions || (is_annotation(key) && !is_container(key)) || key == "$id";
         if !known {
             let pointer = format!("/{}", escape(key));
             let problem = format!("the keyword `{key}` is not understood at the root of a schema");

@@ -112,7 +112,13 @@ impl Lowering<'_, '_> {
         what: &str,
         allowed: &[&str],
     ) -> Result<()> {
-        let said = |key: &&String| allowed.contains(&key.as_str()) || is_annotation(key);
+        // An empty list of required members demands nothing.
+        let demands_nothing = at["required"].as_array().is_some_and(Vec::is_empty);
+        let said = |key: &&String| {
+            allowed.contains(&key.as_str())
+                || is_annotation(key)
+                || (*key == "required" && demands_nothing)
+        };
         match at
             .as_object()
             .and_then(|at| at.keys().find(|key| !said(key)))

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::input::keywords::{is_annotation, is_unchecked};
+use crate::input::keywords::{is_annotation, is_container, is_unchecked};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
@@ -78,6 +78,7 @@ impl Normaliser<'_, '_> {
         };
         // A definition has the dialect of its document.
         object.remove("$schema");
+        object.retain(|key, _| !is_container(key));
         absorb::widen_patterns(&mut object, pointer, self.notices);
         absorb::widen_boolean_constant(&mut object, pointer, self.notices);
         absorb::widen_integer_enum(&mut object, pointer, self.notices);

@@ -133,6 +133,39 @@ fn inline_copies_are_shared() {
     );
 }
 
+/// A request of an extension whose result nobody has named has any result, not the empty result of the revision, which the
+/// extension does not mention.
+#[test]
+fn unnamed_results_are_any() {
+    let mut base = base_definitions();
+    let empty = json!({ "type": "object", "properties": { "kind": { "type": "string" } }, "required": ["kind"] });
+    base["definitions"]["EmptyResult"] = empty;
+    let base = base.to_string();
+    let base = lower(&revision(base.as_bytes()), base.as_bytes(), NO_TABLES).expect("a schema");
+    let request = |method: &str| json!({ "type": "object", "properties": { "method": { "type": "string", "const": method } }, "required": ["method"] });
+    let results = |definitions: Value| {
+        let extended = merge_extension(&definitions, |extension| {
+            lower_extension(extension, &base, NO_TABLES)
+        });
+        let methods = extended.expect("an extension").ir.ir.methods;
+        let results = methods.into_iter().map(|method| method.result);
+        results.collect::<Vec<_>>()
+    };
+    let mut definitions =
+        json!({ "AskRequest": request("x/ask"), "TellRequest": request("x/tell") });
+    definitions["TellResult"] = json!({ "type": "object" });
+    assert_eq!(
+        results(definitions.clone()),
+        [None, Some("TellResult".to_owned())]
+    );
+    definitions["TellResult"] = json!({ "$ref": "#/definitions/EmptyResult" });
+    let mentioned = Some("EmptyResult".to_owned());
+    assert_eq!(
+        results(definitions),
+        [mentioned, Some("TellResult".to_owned())]
+    );
+}
+
 #[test]
 fn dangling_reference_is_refused() {
     check(

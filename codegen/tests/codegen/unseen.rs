@@ -62,6 +62,45 @@ fn closed_objects_are_accepted() {
     );
 }
 
+/// A definition may contain definitions, which constrain nothing. References lead to the definitions of the document alone.
+#[test]
+fn inner_definitions_are_passed_over() {
+    let inner = json!({ "Inner": { "$ref": "#/somewhere/else" } });
+    let mut thing = object(json!({ "a": { "type": "string" } }));
+    thing["$defs"] = inner.clone();
+    thing["properties"]["a"]["definitions"] = inner;
+    check(
+        thing.clone(),
+        &expect![[r#"
+        absorbed without a notice
+    "#]],
+    );
+    thing["properties"]["a"] = json!({ "$ref": "#/definitions/Thing/$defs/Inner" });
+    check(
+        thing,
+        &expect![[r##"
+        refused: 2000-01-01 at /definitions/Thing/properties/a/$ref: the reference "#/definitions/Thing/$defs/Inner" names no definition; refer to a member of `definitions`
+    "##]],
+    );
+}
+
+/// An empty list of required members demands nothing, of a map either.
+#[test]
+fn nothing_may_be_required() {
+    check(
+        json!({ "type": "object", "additionalProperties": { "type": "string" }, "required": [] }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "additionalProperties": { "type": "string" }, "required": ["a"] }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/required: `required` is not supported for the type `object`; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
 /// An `allOf` is refused if one of its objects is closed and another one defines a further member.
 #[test]
 fn closed_part_of_all_of_refused() {

@@ -10,6 +10,7 @@ pub use mcp_2025_03_26;
 pub use mcp_2025_06_18;
 pub use mcp_2025_11_25;
 pub use mcp_2026_07_28;
+pub use mcp_ext_apps;
 pub use mcp_ext_tasks;
 
 /// Calls a macro with every revision: identifier, marker and library, as in `"2025-06-18" V2025_06_18 mcp_2025_06_18;`.
@@ -196,6 +197,9 @@ macro_rules! for_each_extension_unions {
                 AnyResourceContents ContentBlock DetailedTask ElicitRequestParams ElicitResultContentValue GetTaskResult
                 InputRequest InputResponse PrimitiveSchemaDefinition SamplingMessageContent SamplingMessageContentBlock
                 TaskStatusNotificationParams
+            }
+            "ext-apps" mcp_ext_apps {
+                AnyResourceContents ContentBlock McpUiDownloadFileRequestParamsContents
             }
         }
     };

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Status of the revision: draft or released.
     #[arg(long, value_enum, default_value_t = Status::Release)]
     pub status: Status,
-    /// The package that has a copy: `crates:package@version:path` or `pypi:package@version:path`.
+    /// The package that has a copy: `crates:package@version:path`, `pypi:package@version:path` or `npm:package@version:path`.
     #[arg(long, value_name = "REGISTRY:PACKAGE@VERSION:PATH")]
     pub source: Option<Source>,
     /// The file is the schema of an extension to this revision.

@@ -127,6 +127,7 @@ fn add_source(table: &mut Table, source: Option<&Source>) {
         let registry = match source.registry {
             Registry::Crates => "crates",
             Registry::Pypi => "pypi",
+            Registry::Npm => "npm",
         };
         let members = [
             ("registry", registry),

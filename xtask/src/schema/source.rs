@@ -1,4 +1,4 @@
-//! Downloads one file of a published package with the client of its registry: `cargo` or `pip`. Temporary files are
+//! Downloads one file of a published package with the client of its registry: `cargo`, `pip` or `npm`. Temporary files are
 //! removed; the caller verifies the bytes.
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// Python script that writes one member of a source distribution to standard output, without unpacking the archive.
+/// Python script that writes one member of an archive below its only folder to standard output, without unpacking the archive.
 const READ_MEMBER: &str = "\
 import sys, tarfile
 archive, path = sys.argv[1:]
@@ -45,6 +45,8 @@ pub enum Registry {
     Crates,
     /// PyPI source distributions, through `pip`.
     Pypi,
+    /// Packages of npm, through `npm`.
+    Npm,
 }
 
 impl FromStr for Source {
@@ -53,11 +55,18 @@ impl FromStr for Source {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let parts = || {
             let (registry, rest) = text.split_once(':')?;
-            let (package, rest) = rest.split_once('@')?;
+            // The name of an npm package may begin with a scope, such as `@scope/name`.
+            let at = rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, sign)| *sign == '@')?
+                .0;
+            let (package, rest) = (&rest[..at], &rest[at + 1..]);
             let (version, path) = rest.split_once(':')?;
             let registry = match registry {
                 "crates" => Registry::Crates,
                 "pypi" => Registry::Pypi,
+                "npm" => Registry::Npm,
                 _ => return None,
             };
             let plain = |text: &str| !text.is_empty() && !text.contains(['"', '\\', '\n']);
@@ -70,7 +79,7 @@ impl FromStr for Source {
             })
         };
         parts().with_context(|| {
-            format!("{text:?} is no source; write it as crates:package@version:path or pypi:package@version:path")
+            format!("{text:?} is no source; write it as crates:package@version:path, pypi:package@version:path or npm:package@version:path")
         })
     }
 }
@@ -80,6 +89,7 @@ impl fmt::Display for Source {
         let kind = match self.registry {
             Registry::Crates => "crate",
             Registry::Pypi => "Python package",
+            Registry::Npm => "npm package",
         };
         write!(f, "{kind} {} {}, {}", self.package, self.version, self.path)
     }
@@ -91,6 +101,7 @@ pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
     match source.registry {
         Registry::Crates => read_crate(source, scratch.path()),
         Registry::Pypi => read_sdist(source, scratch.path()),
+        Registry::Npm => read_npm_package(source, scratch.path()),
     }
 }
 
@@ -178,31 +189,47 @@ fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
             .arg(format!("{}=={}", source.package, source.version))
             .current_dir(scratch),
     )?;
-    let archive = only_archive(scratch, source)?;
+    read_member(&only_archive(scratch, "gz", source)?, source)
+}
+
+/// Runs npm to download the package, without the scripts in it, and reads the file from the archive.
+fn read_npm_package(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
+    command_output(
+        Command::new("npm")
+            .args(["pack", "--silent", "--ignore-scripts", "--pack-destination"])
+            .arg(scratch)
+            .arg(format!("{}@{}", source.package, source.version))
+            .current_dir(scratch),
+    )?;
+    read_member(&only_archive(scratch, "tgz", source)?, source)
+}
+
+/// Reads the file from an archive of the package.
+fn read_member(archive: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
     command_output(
         Command::new("python3")
             .args(["-c", READ_MEMBER])
-            .arg(&archive)
+            .arg(archive)
             .arg(&source.path),
     )
     .with_context(|| {
-        format!("the package does not hold {source}; correct the path in revisions.toml")
+        format!("the package does not hold {source}; correct the path in the list of schemas")
     })
 }
 
-/// Returns the path of the only archive in a directory.
-fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
+/// Returns the path of the only archive with an extension in a directory.
+fn only_archive(directory: &Path, extension: &str, source: &Source) -> anyhow::Result<PathBuf> {
     let mut archives = Vec::new();
     for entry in fs::read_dir(directory).context("cannot list the download; try again")? {
         let path = entry.context("cannot list the download; try again")?.path();
-        if path.extension() == Some(OsStr::new("gz")) {
+        if path.extension() == Some(OsStr::new(extension)) {
             archives.push(path);
         }
     }
     match archives.len() {
         1 => Ok(archives.remove(0)),
         count => {
-            bail!("pip brought {count} archives for {source}; name a version with one .tar.gz")
+            bail!("{count} archives came for {source}; name a version with one .{extension}")
         }
     }
 }
@@ -258,6 +285,27 @@ mod tests {
             {"name":"some-types","version":"1.2.3","manifest_path":"/new/Cargo.toml"}]}"#;
         let directory = package_directory(metadata, &source("a.json")).expect("found");
         assert_eq!(directory, Path::new("/new"));
+    }
+
+    /// The name of an npm package may have a scope.
+    #[test]
+    fn scopes_belong_to_names() {
+        let text = "npm:@scope/some-types@1.2.3:dist/schema.json";
+        let source: Source = text.parse().expect("a source");
+        assert_eq!(source.registry, Registry::Npm);
+        assert_eq!(
+            (&*source.package, &*source.version),
+            ("@scope/some-types", "1.2.3")
+        );
+        assert_eq!(source.path, "dist/schema.json");
+        for bad in [
+            "npm:@scope/name:a",
+            "npm:name:a",
+            "deb:name@1:a",
+            "npm:@1:a",
+        ] {
+            bad.parse::<Source>().expect_err(bad);
+        }
     }
 
     #[test]

@@ -117,8 +117,10 @@ impl<'r> Names<'r> {
         let mut plain = serde_json::Map::new();
         for (key, value) in object {
             let value = match key.as_str() {
-                "$comment" | "$schema" | "default" | "deprecated" | "description" | "examples"
-                | "title" => continue,
+                "$comment" | "$defs" | "$schema" | "default" | "definitions" | "deprecated"
+                | "description" | "examples" | "title" => continue,
+                // An empty list of required members demands nothing.
+                "required" if value.as_array().is_some_and(Vec::is_empty) => continue,
                 "properties" => {
                     let named = value.as_object().into_iter().flatten();
                     Value::Object(named.map(|(n, s)| (n.clone(), self.normalise(s))).collect())

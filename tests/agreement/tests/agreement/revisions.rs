@@ -157,13 +157,14 @@ pub fn revisions() -> &'static [Revision] {
 }
 
 /// Number of definitions in the official schema of each revision and extension.
-pub const DEFINITION_COUNTS: [(&str, usize); 6] = [
+pub const DEFINITION_COUNTS: [(&str, usize); 7] = [
     ("2024-11-05", 79),
     ("2025-03-26", 83),
     ("2025-06-18", 91),
     ("2025-11-25", 145),
     ("2026-07-28", 155),
     ("ext-tasks", 24),
+    ("ext-apps", 39),
 ];
 
 /// Returns the released revisions that a person has reviewed, for tests that depend on their content.
