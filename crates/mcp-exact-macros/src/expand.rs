@@ -291,7 +291,10 @@ fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
             .as_ref()
             .map(|text| quote!(.description(#text))),
     };
-    let texts = options.texts.iter().filter(|(name, _)| name != "name");
+    let texts = options
+        .texts
+        .iter()
+        .filter(|(name, _)| name != "name" && name != "visibility");
     let texts = texts.map(|(name, text)| quote!(.#name(#text)));
     let flags = options
         .flags
@@ -307,7 +310,13 @@ fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
         (true, false) => None,
         (false, _) => Some(quote!(.#name(#flag))),
     });
-    let definition = quote!(#made #description #(#texts)* #(#flags)*);
+    // The option has been parsed with the others.
+    let visibility = options
+        .visibility()
+        .ok()
+        .flatten()
+        .map(|variants| quote!(.visibility([#(#krate::apps::Visibility::#variants),*])));
+    let definition = quote!(#made #description #(#texts)* #visibility #(#flags)*);
     let definition = match &options.with {
         Some(with) => quote!(#krate::change_definition(#definition, #with)),
         None => definition,

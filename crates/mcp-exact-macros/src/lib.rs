@@ -22,12 +22,16 @@ use quote::quote;
 /// One of these attributes registers a method:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
-///   `version`, `cooperative`, `task`, `task_required`, `schema_references`, `icon`, `with`, `blocking` and `local`;
+///   `version`, `cooperative`, `task`, `task_required`, `schema_references`, `ui`, `visibility`, `icon`, `with`, `blocking` and
+///   `local`;
 /// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `icon`, `with`, `blocking` and
 ///   `local`;
 /// - `#[prompt]` with `name`, `title`, `description`, `scope`, `icon`, `with`, `blocking` and `local`;
 /// - `#[list(template = "template")]`, which lists the resources of a template;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
+///
+/// `ui` is the URI of the page that hosts show for the results of a tool, and `visibility` who may call it: `"model"`, `"app"`, or
+/// `"model, app"`, which is the default.
 ///
 /// `icon` is the URI of an image. `with` is a function that changes the definition, for settings without an option:
 /// `with = |resource| resource.priority(0.5).meta("example.com/shelf", 3)`.

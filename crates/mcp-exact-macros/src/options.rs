@@ -133,6 +133,8 @@ impl MethodKind {
                 "task",
                 "task_required",
                 "schema_references",
+                "ui",
+                "visibility",
                 "icon",
                 "with",
                 "blocking",
@@ -293,9 +295,27 @@ impl MethodOptions {
             {
                 "a completion belongs to a prompt or to a template: give `prompt = \"…\"` or `template = \"…\"`"
             }
-            _ => return Ok(()),
+            _ => return self.visibility().map(|_| ()),
         };
         Err(Error::new(self.span, message))
+    }
+
+    /// Returns the variants of `Visibility` that the option `visibility` names; `None` without the option.
+    pub(crate) fn visibility(&self) -> Result<Option<Vec<Ident>>> {
+        let Some(text) = self.text("visibility") else {
+            return Ok(None);
+        };
+        let variant = |name: &str| match name.trim() {
+            "model" => Ok(Ident::new("Model", text.span())),
+            "app" => Ok(Ident::new("App", text.span())),
+            _ => Err(Error::new(
+                text.span(),
+                "`visibility` is who may call the tool: \"model\", \"app\", or \"model, app\"",
+            )),
+        };
+        let names = text.value();
+        let variants: Result<_> = names.split(',').map(variant).collect();
+        variants.map(Some)
     }
 
     /// Returns the value of a string option.

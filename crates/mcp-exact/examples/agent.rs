@@ -87,7 +87,7 @@ pub(crate) async fn chat(host: &Host, model: &impl ChatModel, question: String) 
     let mut conversation = vec![Message::User(question)];
     for _ in 0..MAX_ROUNDS {
         // Lists are cached as long as the servers allow; a server that is back may have other tools.
-        let tools: Vec<Value> = host.tools().await.tools.iter().map(describe).collect();
+        let tools: Vec<Value> = host.tools().await.for_model().map(describe).collect();
         match model.turn(&conversation, &tools).await? {
             Turn::Say(text) => return Ok(text),
             Turn::Call(calls) => {

@@ -3,8 +3,10 @@
 //! Each definition is built in the form of the home revision; [`AdvertisedDefinition`] caches its conversion to every other
 //! revision.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::apps::{self, App, Visibility};
 use crate::content::{Role, to_json_number};
 use crate::link::{Json, JsonObject, RawJson, Revision};
 use crate::outgoing;
@@ -288,6 +290,43 @@ impl Tool {
         self.set_hint("openWorldHint", hint)
     }
 
+    /// Names the page that hosts show for the results of the tool: a resource of the server whose URI begins with `ui://`
+    /// ([MCP Apps](crate::apps); from 2025-06-18 on). Hosts without pages show the result as they show all others, so give it a
+    /// text too.
+    ///
+    /// A server whose tool names a page that it does not have is refused when it is [built](crate::ServerBuilder::build).
+    #[must_use]
+    pub fn ui(self, uri: impl Into<String>) -> Self {
+        self.set_ui("resourceUri", Json::string(&uri.into()))
+    }
+
+    /// Sets who may call the tool: models, pages of this server, or both, which is the default ([MCP Apps](crate::apps)). Hosts
+    /// enforce it; a client without pages sees and may call every tool.
+    #[must_use]
+    pub fn visibility(self, visibility: impl IntoIterator<Item = Visibility>) -> Self {
+        let names: BTreeSet<Visibility> = visibility.into_iter().collect();
+        let names = names.into_iter().map(|one| one.name().to_owned());
+        self.set_ui("visibility", Json::from_encode(&names.collect::<Vec<_>>()))
+    }
+
+    /// Sets a member of `_meta.ui`.
+    fn set_ui(mut self, name: &str, value: Json) -> Self {
+        let ui = self.common.meta.get("ui");
+        let mut ui = ui
+            .and_then(|ui| JsonObject::try_from(ui).ok())
+            .unwrap_or_default();
+        ui.insert(name, value);
+        self.common.meta.insert("ui", ui);
+        self
+    }
+
+    /// Returns the URI of the tool's page.
+    pub(crate) fn page(&self) -> Option<String> {
+        let ui = self.common.meta.view().find("ui")?.object()?;
+        let uri = ui.find("resourceUri")?.as_str()?;
+        Some(uri.into_owned())
+    }
+
     /// Lets the handler continue after its request is cancelled, so that the handler can clean up;
     /// [`Cx::cancelled`](crate::Cx::cancelled) then completes. By default, the handler's future is dropped on
     /// cancellation.
@@ -451,6 +490,24 @@ impl Resource {
         self.mime_type.as_deref()
     }
 
+    /// Returns the resource with the media type of pages, if its URI is that of a page and it has no media type.
+    pub(crate) fn with_page_type(mut self) -> Self {
+        if self.mime_type.is_none() && apps::is_page_uri(&self.uri) {
+            self.mime_type = Some(apps::MIME_TYPE.to_owned());
+        }
+        self
+    }
+
+    /// Returns the resource with the size and the settings of a page.
+    pub(crate) fn with_app(mut self, app: &App) -> Self {
+        self.size = self.size.or(Some(app.size()));
+        let ui = app.settings().object();
+        if !ui.is_empty() {
+            self.common.meta.insert("ui", ui);
+        }
+        self
+    }
+
     /// Returns the resource with the media type and the scope of its template, where it has none of its own.
     pub(crate) fn with_defaults_of(mut self, template: &ResourceTemplate) -> Self {
         self.mime_type = self.mime_type.or_else(|| template.mime_type.clone());
@@ -522,6 +579,14 @@ impl ResourceTemplate {
 
     pub(crate) fn media_type(&self) -> Option<&str> {
         self.mime_type.as_deref()
+    }
+
+    /// Returns the template with the media type of pages, if its URIs are those of pages and it has no media type.
+    pub(crate) fn with_page_type(mut self) -> Self {
+        if self.mime_type.is_none() && apps::is_page_uri(&self.template) {
+            self.mime_type = Some(apps::MIME_TYPE.to_owned());
+        }
+        self
     }
 
     /// Returns the definition in the form of the home revision.

@@ -319,6 +319,16 @@ pub enum Problem {
         /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
+    /// A host cannot show the page of a tool ([`Tool::ui`](crate::Tool::ui)).
+    #[error("the page {uri:?} of tool {tool:?} cannot be shown: {reason}")]
+    Page {
+        /// Name of the tool.
+        tool: String,
+        /// URI of the page.
+        uri: String,
+        /// Description of the problem, with a hint how to fix it.
+        reason: String,
+    },
     /// A completion refers to a prompt, template or argument that is not registered.
     #[error(
         "the completion of {argument:?} belongs to {kind} {name:?}, which has no such argument; register it or correct the name"

@@ -34,6 +34,7 @@
 //! - [`Cx`]: progress, log messages, cancellation, and input requests to the user during a call.
 //! - [`ServerBuilder`]: servers that are built from closures, and all settings of a server.
 //! - [`Connect`]: the settings of a client, and its handlers for requests of the server.
+//! - [`apps`]: pages that hosts show for the results of tools (MCP Apps).
 //! - [`Tasks`]: long-running tools. [`testing`]: tests with a client of every revision, and recordings of messages.
 //! - [An example of each feature](https://github.com/mcp-exact/mcp-exact/blob/main/docs/book/src/features.md) of the protocol, for
 //!   servers and clients.
@@ -97,6 +98,7 @@ pub use schemars;
 #[doc(hidden)]
 pub use serde;
 
+pub mod apps;
 mod background;
 #[cfg(feature = "client")]
 mod client;

@@ -3,6 +3,7 @@
 //! Results have the form of the home revision; [`Client::revision`] returns the negotiated revision.
 
 mod answer;
+mod apps;
 mod cache;
 mod call;
 #[cfg(feature = "validation")]

@@ -338,6 +338,12 @@ impl Cx {
         extension::settings_in(self.client_capabilities(), id)
     }
 
+    /// Returns true if the client shows pages ([MCP Apps](crate::apps)), in any revision. A result should have a text in both
+    /// cases, because a model reads it.
+    pub fn client_supports_ui(&self) -> bool {
+        crate::apps::is_supported_by(self.client_capabilities())
+    }
+
     /// Returns the trace context of the request, which the client has sent in `_meta`.
     pub fn trace_context(&self) -> Option<TraceContext> {
         self.0.request.trace_context()

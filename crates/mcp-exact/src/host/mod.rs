@@ -3,6 +3,7 @@
 //! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the other servers. A
 //! tool is identified by its server and its name.
 
+mod apps;
 mod catalogue;
 mod config;
 mod server;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 pub use config::{ConfigFileError, ServerAddress, ServerEntry, expand_variables};
 pub use server::{ServerState, ServerStatus};
 
+use crate::apps::AppError;
 use crate::client::{Client, ClientError, Connect, Definition, Reconnect, ToolOutput};
 use crate::error::write_report;
 use crate::link::JsonObject;
@@ -41,7 +43,7 @@ const SEPARATOR: &str = "__";
 /// for (server, error) in host.failures() {
 ///     eprintln!("{server}: {error}");
 /// }
-/// for tool in host.tools().await.tools {
+/// for tool in host.tools().await.for_model() {
 ///     println!("{}", tool.name());
 /// }
 /// # Ok(())
@@ -138,6 +140,14 @@ pub enum HostError {
         /// Cause of the failure.
         error: ArgumentError,
     },
+    /// The page of a tool cannot be shown.
+    #[error("server {server:?}: {error}")]
+    App {
+        /// Name of the server.
+        server: String,
+        /// What is wrong with the page.
+        error: Box<AppError>,
+    },
     /// The request to the server failed.
     #[error("server {server:?}: {error}")]
     Client {
@@ -163,6 +173,7 @@ impl fmt::Debug for HostError {
             Self::Refused { server, tool } => ("Refused", server, ("tool", tool)),
             Self::CallDropped { server, tool } => ("CallDropped", server, ("tool", tool)),
             Self::Argument { server, error, .. } => ("Argument", server, ("error", error)),
+            Self::App { server, error } => ("App", server, ("error", error)),
             Self::Client { server, error } => ("Client", server, ("error", error)),
         };
         let mut structure = f.debug_struct(name);
@@ -197,10 +208,11 @@ impl HostTool {
     }
 }
 
-/// Tools of all servers, and the errors of servers whose tools could not be listed.
+/// Tools of all servers, and the errors of servers whose tools could not be listed. A model gets those of
+/// [`for_model`](Self::for_model) alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostTools {
-    /// Tools, ordered by the name of their server.
+    /// Tools, ordered by the name of their server, including those for pages alone.
     pub tools: Vec<HostTool>,
     /// Errors of the servers whose tools could not be listed, by the name of the server.
     pub failures: BTreeMap<String, ClientError>,
@@ -225,6 +237,7 @@ impl Host {
             configure: None,
             policy: None,
             catalogue: Catalogue::default(),
+            shows_pages: false,
         }
     }
 
@@ -464,6 +477,8 @@ pub struct HostBuilder {
     policy: Option<Reconnect>,
     /// What models see of the tools.
     catalogue: Catalogue,
+    /// True if the host declares that it shows pages.
+    shows_pages: bool,
 }
 
 impl fmt::Debug for HostBuilder {
@@ -579,6 +594,11 @@ impl HostBuilder {
             let connect = match &self.policy {
                 Some(policy) => connect.map(|connect| connect.or_reconnect(policy)),
                 None => connect,
+            };
+            let connect = if self.shows_pages {
+                connect.map(Connect::or_apps)
+            } else {
+                connect
             };
             (name, HostServer::new(connect))
         });

@@ -25,7 +25,7 @@ pub(crate) use sender::RequestLink;
 pub use session::CachedNegotiation;
 pub use session::Home;
 pub use session::Json as RawJson;
-pub(crate) use session::code::INVALID_PARAMS;
+pub(crate) use session::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{
     CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, MessageBudget,

@@ -646,6 +646,7 @@ impl ServerBuilder {
         }
         problems.extend(catalogue.unregistered_completion_targets());
         problems.extend(catalogue.lists_without_template());
+        problems.extend(catalogue.missing_pages());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
@@ -654,6 +655,9 @@ impl ServerBuilder {
         let mut tools = catalogue.tools.iter();
         if let Some(default) = tools.find_map(|entry| entry.tool.tasks) {
             self.tasks.get_or_insert_with(default.0);
+        }
+        if catalogue.has_pages() {
+            extension::declared(&mut self.config.extensions, crate::apps::EXTENSION);
         }
         if self.tasks.is_some() {
             extension::declare(&mut self.config.extensions, tasks_extension());

@@ -435,6 +435,7 @@ pub(super) fn resource_entry(
     (handler, signature): RegisteredHandler<Contents>,
     states: &States,
 ) -> Result<ResourceEntry, Problem> {
+    let resource = resource.with_page_type();
     check_signature("resource", resource.uri(), &signature, states)?;
     if !signature.inputs.is_empty() {
         return Err(Problem::InputSchema {
@@ -471,6 +472,7 @@ pub(super) fn template_entry(
 ) -> Result<TemplateEntry, Problem> {
     /// Kind of the definition in problems.
     const TEMPLATE_KIND: &str = "resource template";
+    let template = template.with_page_type();
     let name = template.template().to_owned();
     check_signature(TEMPLATE_KIND, &name, &signature, states)?;
     let bad = |error: crate::TemplateError| Problem::Template {

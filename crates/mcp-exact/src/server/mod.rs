@@ -2,6 +2,7 @@
 //!
 //! A [`Server`] is cheap to clone; all clones and all connections share one catalogue.
 
+mod apps;
 mod builder;
 mod catalogue;
 mod complete;

@@ -48,6 +48,12 @@ impl<'r> Caller<'r> {
         self.0.client_info()
     }
 
+    /// Returns true if the client shows pages ([MCP Apps](crate::apps)). A rule with this can keep tools for pages alone from
+    /// clients without pages, which would give them to a model.
+    pub fn client_supports_ui(&self) -> bool {
+        crate::apps::is_supported_by(self.0.client_capabilities())
+    }
+
     /// Returns the revision of the request.
     pub fn revision(&self) -> Revision {
         self.0.revision()

@@ -2,6 +2,7 @@
 //! every revision. One program, because each test program is linked with the whole crate.
 
 mod agent;
+mod apps;
 mod build;
 mod cache;
 mod client;

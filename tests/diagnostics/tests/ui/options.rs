@@ -44,4 +44,12 @@ impl Alone {
     async fn alone(&self) {}
 }
 
+struct Page;
+
+#[server(name = "page", version = "1")]
+impl Page {
+    #[tool(visibility = "users")]
+    async fn users(&self) {}
+}
+
 fn main() {}

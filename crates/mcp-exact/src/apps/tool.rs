@@ -1,0 +1,131 @@
+//! What a tool says of its page, and who may call it (`McpUiToolMeta`).
+
+use std::collections::BTreeSet;
+
+use super::is_page_uri;
+use crate::link::{Json, JsonObject};
+
+/// Who may call a tool (section "Resource Discovery", "Visibility"). A tool that says nothing is for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Visibility {
+    /// The model.
+    Model,
+    /// Pages of the same server.
+    App,
+}
+
+impl Visibility {
+    /// Returns the name in the protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::App => "app",
+        }
+    }
+}
+
+/// Page and visibility of a tool, as its definition states them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUi {
+    /// URI of the page that shows results of the tool, whatever its scheme.
+    pub resource_uri: Option<String>,
+    /// Who may call the tool; values of later versions of the extension are left out.
+    pub visibility: BTreeSet<Visibility>,
+}
+
+impl ToolUi {
+    /// Reads `_meta.ui` of a tool, and the page of the deprecated member `ui/resourceUri`. A visibility that is no list of
+    /// strings permits no call, because what the server meant is not known.
+    pub fn of_tool(definition: &JsonObject) -> Self {
+        let meta = object_in(definition, "_meta");
+        let ui = meta.as_ref().and_then(|meta| object_in(meta, "ui"));
+        let text = |object: &Option<JsonObject>, name: &str| {
+            let value = object.as_ref()?.get(name)?;
+            value.view().as_str().map(|text| text.into_owned())
+        };
+        let visibility = ui.as_ref().and_then(|ui| ui.get("visibility"));
+        Self {
+            resource_uri: text(&ui, "resourceUri").or_else(|| text(&meta, "ui/resourceUri")),
+            visibility: match visibility {
+                None => [Visibility::Model, Visibility::App].into(),
+                Some(visibility) => read_visibility(&visibility),
+            },
+        }
+    }
+
+    /// Returns true if a model may see and call the tool.
+    pub fn is_for_model(&self) -> bool {
+        self.visibility.contains(&Visibility::Model)
+    }
+
+    /// Returns true if the pages of the tool's server may call it.
+    pub fn is_for_app(&self) -> bool {
+        self.visibility.contains(&Visibility::App)
+    }
+
+    /// Returns the URI of the page if it is one that a host may read (`ui://`).
+    pub fn page_uri(&self) -> Option<&str> {
+        self.resource_uri.as_deref().filter(|uri| is_page_uri(uri))
+    }
+}
+
+/// Reads a list of names; one that is no list of strings is empty.
+fn read_visibility(value: &Json) -> BTreeSet<Visibility> {
+    let names = value.decode_as::<Vec<String>>().unwrap_or_default();
+    let both = [Visibility::Model, Visibility::App].into_iter();
+    both.filter(|one| names.iter().any(|name| name == one.name()))
+        .collect()
+}
+
+/// Returns a member that is an object.
+pub(super) fn object_in(object: &JsonObject, name: &str) -> Option<JsonObject> {
+    JsonObject::try_from(object.get(name)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "`visibility` defaults to `["model", "app"]` if omitted" (Visibility).
+    #[test]
+    fn visibility_is_read_strictly() {
+        let visibility = |meta: &str| {
+            let tool = format!(r#"{{"name":"t","inputSchema":{{}}{meta}}}"#);
+            let ui = ToolUi::of_tool(&tool.parse().expect("a tool"));
+            (ui.is_for_model(), ui.is_for_app())
+        };
+        assert_eq!(visibility(""), (true, true));
+        assert_eq!(visibility(r#","_meta":{"ui":{}}"#), (true, true));
+        for (list, expected) in [
+            (r#"["model","app"]"#, (true, true)),
+            (r#"["app"]"#, (false, true)),
+            (r#"["model","later"]"#, (true, false)),
+            ("[]", (false, false)),
+            (r#""app""#, (false, false)),
+            (r#"["app",1]"#, (false, false)),
+            ("null", (false, false)),
+        ] {
+            let meta = format!(r#","_meta":{{"ui":{{"visibility":{list}}}}}"#);
+            assert_eq!(visibility(&meta), expected, "{list}");
+        }
+    }
+
+    /// "The flat `_meta["ui/resourceUri"]` format is deprecated. Use `_meta.ui.resourceUri` instead" (Resource Discovery).
+    #[test]
+    fn deprecated_member_names_the_page() {
+        let page = |meta: &str| {
+            let tool = format!(r#"{{"name":"t","_meta":{meta}}}"#);
+            let ui = ToolUi::of_tool(&tool.parse().expect("a tool"));
+            ui.page_uri().map(str::to_owned)
+        };
+        let expected = Some("ui://a/b".to_owned());
+        assert_eq!(page(r#"{"ui":{"resourceUri":"ui://a/b"}}"#), expected);
+        assert_eq!(page(r#"{"ui/resourceUri":"ui://a/b"}"#), expected);
+        let both = r#"{"ui":{"resourceUri":"ui://a/b"},"ui/resourceUri":"ui://c"}"#;
+        assert_eq!(page(both), expected);
+        for other in ["https://a/b", "ui://", "ui:a", "file:///etc/passwd"] {
+            let meta = format!(r#"{{"ui":{{"resourceUri":"{other}"}}}}"#);
+            assert_eq!(page(&meta), None, "{other}");
+        }
+    }
+}

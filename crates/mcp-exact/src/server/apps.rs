@@ -1,0 +1,72 @@
+//! Pages of a server (MCP Apps): their registration, and the check that the page of each tool is there.
+
+use super::builder::ServerBuilder;
+use super::catalogue::Catalogue;
+use crate::apps::{self, App, is_page_type, is_page_uri};
+use crate::definition::{Resource, Tool};
+use crate::error::Problem;
+
+impl ServerBuilder {
+    /// Registers a page that is always the same, as a resource whose URI begins with `ui://`. Tools refer to it by
+    /// [`Tool::ui`](crate::Tool::ui). A page that a handler makes is a [resource](Self::resource) whose handler returns an
+    /// [`App`].
+    ///
+    /// The server declares the extension `io.modelcontextprotocol/ui`.
+    pub fn app(mut self, resource: impl Into<Resource>, app: App) -> Self {
+        let resource = resource.into();
+        self.problems.extend(app.problems(resource.uri()));
+        self.resource(resource.with_app(&app), move || {
+            let app = app.clone();
+            async move { app }
+        })
+    }
+}
+
+impl Catalogue {
+    /// Returns true if the server has a page, or a tool with a page.
+    pub(super) fn has_pages(&self) -> bool {
+        let mut uris = self.resources.iter().map(|entry| entry.resource.uri());
+        let mut templates = self.templates.iter().map(|entry| entry.template.template());
+        let mut tools = self.tools.iter();
+        uris.any(is_page_uri)
+            || templates.any(is_page_uri)
+            || tools.any(|entry| entry.tool.page().is_some())
+    }
+
+    /// Returns a problem for each tool whose page the server does not have.
+    pub(super) fn missing_pages(&self) -> impl Iterator<Item = Problem> {
+        let tools = self.tools.iter();
+        tools.filter_map(|entry| self.check_page(&entry.tool).err())
+    }
+
+    /// Checks that the server has the page of a tool: "Resource MUST exist on the server" (MCP Apps, "Resource Discovery").
+    pub(super) fn check_page(&self, tool: &Tool) -> Result<(), Problem> {
+        let Some(uri) = tool.page() else {
+            return Ok(());
+        };
+        let reason = if !is_page_uri(&uri) {
+            "its URI does not begin with `ui://`; change it here and in the resource".to_owned()
+        } else if let Some(entry) = self.resource(&uri) {
+            match entry.resource.media_type() {
+                Some(mime_type) if !is_page_type(mime_type) => format!(
+                    "the media type of the resource is {mime_type:?}, and hosts show {} alone; leave `mime_type` out",
+                    apps::MIME_TYPE
+                ),
+                _ => return Ok(()),
+            }
+        } else if self.matching_templates(&uri).next().is_some()
+            || self
+                .registered_method("resources/read", Some(&uri))
+                .is_some()
+        {
+            return Ok(());
+        } else {
+            "the server has no resource with this URI; register it, such as by `app`".to_owned()
+        };
+        Err(Problem::Page {
+            tool: tool.name().to_owned(),
+            uri,
+            reason,
+        })
+    }
+}
