@@ -4,6 +4,7 @@
 // Printing is the purpose of a task runner.
 #![allow(clippy::print_stdout)]
 
+pub mod apps;
 pub mod bench;
 pub mod book;
 pub mod codegen;

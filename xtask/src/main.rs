@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, book, codegen, conformance, diff, dist, interop, miri, new_server, nightly, package,
-    page, providers, quickstart, redis, schema, test, transcripts, wasm, workspace_root,
+    apps, bench, book, codegen, conformance, diff, dist, interop, miri, new_server, nightly,
+    package, page, providers, quickstart, redis, schema, test, transcripts, wasm, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -19,6 +19,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Show pages of servers (MCP Apps) in a host with the official library, in headless Chromium.
+    Apps(apps::Arguments),
     /// Run a benchmark.
     Bench {
         #[command(subcommand)]
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
 fn run_task(task: Task) -> anyhow::Result<()> {
     let root = workspace_root();
     match task {
+        Task::Apps(arguments) => apps::run(&root, &arguments),
         Task::Bench { what } => bench::run(&root, &what),
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Conformance(arguments) => conformance::run(&root, &arguments),

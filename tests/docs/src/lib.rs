@@ -7,6 +7,8 @@ mod readme;
 
 #[doc = include_str!("../../../docs/book/src/agents.md")]
 mod agents {}
+#[doc = include_str!("../../../docs/book/src/apps.md")]
+mod apps {}
 #[doc = include_str!("../../../docs/book/src/clients.md")]
 mod clients {}
 #[doc = include_str!("../../../docs/book/src/convert.md")]

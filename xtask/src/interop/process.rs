@@ -104,6 +104,13 @@ impl Announcement {
         suffix: "",
     };
 
+    /// Announcement of our examples, on standard error.
+    pub(crate) const EXAMPLE: Self = Self {
+        is_on_stderr: true,
+        prefix: "listening on ",
+        suffix: "",
+    };
+
     /// Announcement of `mcp-exact bridge --listen`, on standard error.
     pub(crate) const GATEWAY: Self = Self {
         is_on_stderr: true,
