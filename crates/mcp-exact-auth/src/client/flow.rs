@@ -4,6 +4,7 @@
 
 mod client_id;
 mod code_grant;
+mod exchange;
 mod grants;
 mod present;
 mod redirect;
@@ -18,6 +19,7 @@ use url::Url;
 
 use self::client_id::{ClientId, client_key};
 pub use self::code_grant::{CodeGrant, GrantedTokens, PendingGrant};
+pub use self::exchange::TokenExchange;
 use self::present::{DPOP_HEADER, secret_header};
 use super::discover::{
     ChallengeParams, DiscoveryResult, discover_authorization, fetch_server_metadata,

@@ -16,6 +16,7 @@ mod options;
 mod pkce;
 mod register;
 mod request;
+mod sealed;
 mod service;
 mod store;
 mod token;
@@ -24,10 +25,11 @@ pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent, open_browse
 pub use error::{OAuthError, OAuthRemedy};
 #[cfg(unix)]
 pub use file::FileStore;
-pub use flow::{CodeGrant, GrantedTokens, PendingGrant};
+pub use flow::{CodeGrant, GrantedTokens, PendingGrant, TokenExchange};
 pub use key::SigningKey;
 pub use options::{DpopPolicy, IdentityProvider, OAuth};
 pub use pkce::RandomnessError;
+pub use sealed::SealedStore;
 pub use service::OAuthClient;
 pub use store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 pub use url::Url;

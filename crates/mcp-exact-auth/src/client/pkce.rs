@@ -32,6 +32,11 @@ impl Verifier {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.0.expose()))
     }
 
+    /// Restores a verifier from its text.
+    pub(crate) fn from_secret(text: Secret) -> Self {
+        Self(text)
+    }
+
     /// Returns the code verifier.
     pub(crate) fn secret(&self) -> &Secret {
         &self.0

@@ -2,8 +2,9 @@
 //!
 //! Creates the URL for the browser and validates the query of the redirect, without IO.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 use url::form_urlencoded;
 
@@ -12,7 +13,7 @@ use super::pkce::{Verifier, random_string};
 use crate::locate::{self, to_short_line};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
-use crate::secret::Secret;
+use crate::secret::{Secret, serialize_secret};
 
 /// Maximum time for the user to complete the authorization.
 pub(crate) const AUTHORIZATION_LIFETIME: Duration = Duration::from_secs(600);
@@ -87,7 +88,60 @@ pub(crate) struct CodeGrantResult {
     pub(crate) redirect_uri: String,
 }
 
+/// Pending authorization request, in the format of a store.
+#[derive(Serialize, Deserialize)]
+struct StoredAuthorization {
+    #[serde(serialize_with = "serialize_secret")]
+    state: Secret,
+    #[serde(serialize_with = "serialize_secret")]
+    verifier: Secret,
+    issuer: String,
+    requires_iss: bool,
+    redirect_uri: String,
+    /// Unix time in seconds.
+    expires: u64,
+}
+
 impl PendingAuthorization {
+    /// Returns the request as a text for a store that keeps secrets.
+    pub(crate) fn to_text(&self) -> Secret {
+        let expires = self.expires.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let stored = StoredAuthorization {
+            state: self.state.clone(),
+            verifier: self.verifier.secret().clone(),
+            issuer: self.issuer.clone(),
+            requires_iss: self.requires_iss,
+            redirect_uri: self.redirect_uri.clone(),
+            expires: expires.as_secs(),
+        };
+        Secret::new(serde_json::to_string(&stored).unwrap_or_default())
+    }
+
+    /// Restores a request from its text; `None` if the text is of none.
+    pub(crate) fn from_text(text: &Secret) -> Option<Self> {
+        let stored: StoredAuthorization = serde_json::from_str(text.expose()).ok()?;
+        Some(Self {
+            state: stored.state,
+            verifier: Verifier::from_secret(stored.verifier),
+            issuer: stored.issuer,
+            requires_iss: stored.requires_iss,
+            redirect_uri: stored.redirect_uri,
+            expires: UNIX_EPOCH.checked_add(Duration::from_secs(stored.expires))?,
+        })
+    }
+
+    /// Returns the issuer of the authorization server.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Returns true if the query of a redirect names this request by `state`.
+    pub(crate) fn is_answered_by(&self, query: &Secret) -> bool {
+        let parameters = QueryParameters::parse(query.expose());
+        let state = parameters.single_value("state").ok().flatten();
+        state.is_some_and(|state| Secret::from(state) == self.state)
+    }
+
     /// Creates an authorization request; returns the request and the URL that the browser must open.
     pub(crate) fn begin_authorization(
         server: &ServerMetadata,

@@ -39,6 +39,9 @@ pub trait TokenStore: Send + Sync + 'static {
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }
 
+/// Number of locks in memory above which those that nobody holds are removed.
+const MAX_UNUSED_LOCKS: usize = 1_024;
+
 /// Token store in memory, which loses its tokens when the process ends.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<MemoryState>);
@@ -73,6 +76,9 @@ impl TokenStore for MemoryStore {
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
         let mut locks = self.0.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if locks.len() >= MAX_UNUSED_LOCKS {
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        }
         let lock = Arc::clone(locks.entry(key.to_owned()).or_default());
         drop(locks);
         Box::pin(async move { Ok(Box::new(lock.lock_owned().await) as StoreLock) })

@@ -11,5 +11,7 @@ mod resource;
 mod verify;
 
 pub use access::{Access, AccessBuilder, TokenError, User};
+#[cfg(feature = "client")]
+pub use resource::PresentedToken;
 pub use resource::{InvalidResource, ResourceServer, TokenBinding};
 pub use verify::{Introspection, Jwks, TokenVerifier, VerifyFuture};

@@ -21,6 +21,8 @@ use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
 use crate::scope::Scopes;
+#[cfg(feature = "client")]
+use crate::secret::Secret;
 
 /// Path of the metadata at the root of the origin.
 const WELL_KNOWN_PATH: &str = "/.well-known/oauth-protected-resource";
@@ -29,6 +31,15 @@ const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
 
 /// Function that decides whether granted scopes cover a required scope.
 type ScopeHierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
+
+/// Access token that the client of a request has presented, an extension of the request after
+/// [`ResourceServer::keep_token`].
+///
+/// It is for one purpose: a gateway exchanges it at the issuer for a token of another resource (RFC 8693). It must never be sent
+/// to a server of another resource ("Token Passthrough").
+#[cfg(feature = "client")]
+#[derive(Debug, Clone)]
+pub struct PresentedToken(pub Secret);
 
 /// Policy for binding tokens to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +105,9 @@ pub struct ResourceServer {
     used_proofs: Arc<UsedProofs>,
     /// Generator of DPoP nonces, if proofs must contain a nonce.
     nonces: Option<Arc<NonceGenerator>>,
+    /// True if verified tokens are kept among the extensions of the request.
+    #[cfg(feature = "client")]
+    keeps_token: bool,
 }
 
 impl ResourceServer {
@@ -154,6 +168,8 @@ impl ResourceServer {
             binding: TokenBinding::default(),
             used_proofs: Arc::default(),
             nonces: None,
+            #[cfg(feature = "client")]
+            keeps_token: false,
         })
     }
 
@@ -203,6 +219,15 @@ impl ResourceServer {
     #[must_use]
     pub fn dpop_nonces(mut self, key: &[u8; 32]) -> Self {
         self.nonces = Some(Arc::new(NonceGenerator::new(key)));
+        self
+    }
+
+    /// Keeps the verified token of a request as a [`PresentedToken`] among its extensions, for a token exchange at the issuer
+    /// (RFC 8693). Without this, nothing after the verification sees the token.
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn keep_token(mut self) -> Self {
+        self.keeps_token = true;
         self
     }
 
@@ -328,6 +353,11 @@ impl ResourceServer {
                 return Err(self.unauthorized_error("DPoP", Some(("invalid_token", message))));
             }
             (Some(key), true) => self.check_proof(request, &proofs, token, key, &access)?,
+        }
+        #[cfg(feature = "client")]
+        if self.keeps_token {
+            let kept = PresentedToken(Secret::new(token));
+            request.extensions.insert(kept);
         }
         Ok(access)
     }

@@ -1,8 +1,11 @@
 //! Neither the `Debug` output of public types nor an error message contains a secret.
 
+use std::sync::Arc;
+
+use mcp_exact::KeyRing;
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
-    FileStore, IdentityProvider, MemoryStore, OAuth, SigningKey, TokenStore as _,
+    FileStore, IdentityProvider, MemoryStore, OAuth, SealedStore, SigningKey, TokenStore,
 };
 use mcp_exact_auth::contract;
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
@@ -103,6 +106,18 @@ async fn stores_pass_the_suite() {
     let folder = tempfile::tempdir().expect("a folder");
     contract::check_token_store(&FileStore::new(folder.path().join("tokens"))).await;
     contract::check_token_store(&MemoryStore::default()).await;
+    let keys = Arc::new(KeyRing::random().expect("random numbers"));
+    let inner = Arc::new(MemoryStore::default());
+    let sealed = SealedStore::new(Arc::clone(&inner) as Arc<dyn TokenStore>, keys);
+    contract::check_token_store(&sealed).await;
+    // A value that was moved to another key is none, and none is readable.
+    let secret = Secret::new("hunter2");
+    assert_eq!(sealed.write("a", &secret).await, Ok(()));
+    let stored = inner.read("a").await.expect("the store").expect("a value");
+    assert!(!stored.expose().contains("hunter2"));
+    assert_eq!(inner.write("b", &stored).await, Ok(()));
+    assert_eq!(sealed.read("b").await, Ok(None));
+    assert_eq!(sealed.read("a").await, Ok(Some(secret)));
 }
 
 /// Other users can neither read nor replace the files of the store.

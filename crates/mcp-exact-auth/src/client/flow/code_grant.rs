@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use url::Url;
 
 use super::Flow;
-use super::client_id::ClientId;
+use super::client_id::{ClientId, client_key};
 use super::redirect::check_redirect;
-use crate::client::discover::fetch_server_metadata;
+use crate::client::discover::{ChallengeParams, discover_authorization, fetch_server_metadata};
 use crate::client::error::OAuthError;
 use crate::client::options::OAuth;
 use crate::client::request::{AuthorizationParams, PendingAuthorization};
@@ -37,11 +37,31 @@ pub struct CodeGrant {
     redirect_uri: String,
     /// Resource of the tokens (RFC 8707).
     resource: Option<String>,
+    /// Scopes that are requested.
+    scopes: Scopes,
 }
 
 /// Grant that waits for the redirect of its user; [`CodeGrant::finish`] completes it once, within ten minutes.
 #[derive(Debug)]
 pub struct PendingGrant(PendingAuthorization);
+
+impl PendingGrant {
+    /// Returns the grant as a secret text, so that another process can complete it: a store must encrypt the text, because
+    /// whoever has it can complete the grant.
+    pub fn to_secret(&self) -> Secret {
+        self.0.to_text()
+    }
+
+    /// Restores a grant from its text; `None` if the text is not one of [`to_secret`](Self::to_secret).
+    pub fn from_secret(text: &Secret) -> Option<Self> {
+        PendingAuthorization::from_text(text).map(Self)
+    }
+
+    /// Returns true if the undecoded query of a redirect belongs to this grant, by its `state`.
+    pub fn is_answered_by(&self, query: &Secret) -> bool {
+        self.0.is_answered_by(query)
+    }
+}
 
 /// Tokens of a completed grant.
 #[derive(Debug, Clone)]
@@ -79,11 +99,50 @@ impl OAuth {
         let server = fetch_server_metadata(&flow.metadata_client, &flow.options, &issuer).await?;
         let client = flow.select_client(&server, redirect_uri).await?;
         Ok(CodeGrant {
+            scopes: flow.options.scopes.clone(),
             flow,
             server,
             client,
             redirect_uri: redirect_uri.to_owned(),
             resource: None,
+        })
+    }
+
+    /// Prepares the authorization code grant for an MCP server, whose users authorize the application one by one: discovers
+    /// the authorization server by the metadata of the MCP server, and registers the client there if necessary. Processes that
+    /// share the token store share the registration.
+    ///
+    /// # Errors
+    /// Returns an error if the server names no usable authorization server, the client cannot be registered, or the redirect
+    /// URI is not safe.
+    pub async fn code_grant_at(
+        self,
+        endpoint: &str,
+        redirect_uri: &str,
+    ) -> Result<CodeGrant, OAuthError> {
+        check_redirect(redirect_uri)?;
+        let flow = Flow::new(self, endpoint)?;
+        let challenge = ChallengeParams::default();
+        let found = discover_authorization(
+            &flow.metadata_client,
+            &flow.options,
+            &flow.endpoint,
+            &challenge,
+        )
+        .await?;
+        let scopes = flow.scopes_to_request(&challenge, &found, None);
+        // One process registers the client, and the others use its registration.
+        let record = client_key(&found.server.issuer);
+        let lock = flow.stored_records.lock(&record).await?;
+        let client = flow.select_client(&found.server, redirect_uri).await?;
+        drop(lock);
+        Ok(CodeGrant {
+            flow,
+            server: found.server,
+            client,
+            redirect_uri: redirect_uri.to_owned(),
+            resource: Some(found.resource).filter(|_| found.sends_resource),
+            scopes,
         })
     }
 }
@@ -94,6 +153,26 @@ impl CodeGrant {
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
+    }
+
+    /// Returns the issuer of the tokens.
+    pub fn issuer(&self) -> &str {
+        &self.server.issuer
+    }
+
+    /// Returns the id of the client at the authorization server.
+    pub fn client_id(&self) -> &str {
+        &self.client.id
+    }
+
+    /// Returns the redirect URI of the application.
+    pub fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    /// Returns the scopes that are requested.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
     }
 
     /// Begins the grant of one user; returns the URL that the user's browser must open.
@@ -110,7 +189,7 @@ impl CodeGrant {
             client_id: &self.client.id,
             redirect_uri: &self.redirect_uri,
             resource: self.resource.as_deref(),
-            scopes: &self.flow.options.scopes,
+            scopes: &self.scopes,
             others: &self.flow.options.authorization_parameters,
         };
         let (pending, url) =
@@ -128,6 +207,13 @@ impl CodeGrant {
         pending: PendingGrant,
         query: &Secret,
     ) -> Result<GrantedTokens, OAuthError> {
+        if pending.0.issuer() != self.server.issuer {
+            // A grant that was begun at another authorization server is not completed at this one.
+            return Err(OAuthError::Callback {
+                issuer: self.server.issuer.clone(),
+                reason: "it was begun at another authorization server; try again".to_owned(),
+            });
+        }
         let grant = pending.0.accept_redirect(query, SystemTime::now())?;
         let form = || {
             TokenRequest::new("authorization_code")
@@ -164,7 +250,7 @@ impl CodeGrant {
 
     /// Converts the token response of the authorization server to the tokens that the application receives.
     fn granted_tokens(&self, issued: IssuedToken) -> GrantedTokens {
-        let requested = || self.flow.options.scopes.clone();
+        let requested = || self.scopes.clone();
         GrantedTokens {
             access_token: issued.access_token,
             refresh_token: issued.refresh_token,

@@ -1,0 +1,65 @@
+//! Token store that encrypts the values of another one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_exact_session::Seal;
+
+use super::store::{StoreFuture, StoreLock, TokenStore};
+use crate::secret::Secret;
+
+/// Token store whose values are encrypted before another store keeps them. A value belongs to its key: one that was moved to
+/// another key, changed, or sealed with a key that is no longer known, is read as absent.
+///
+/// Keys are not encrypted.
+#[derive(Clone)]
+pub struct SealedStore {
+    store: Arc<dyn TokenStore>,
+    seal: Arc<dyn Seal>,
+}
+
+impl SealedStore {
+    /// Encrypts the values of a store.
+    pub fn new(store: Arc<dyn TokenStore>, seal: Arc<dyn Seal>) -> Self {
+        Self { store, seal }
+    }
+}
+
+impl fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealedStore")
+    }
+}
+
+/// Returns the context in which the value of a key is sealed.
+fn context(key: &str) -> Vec<u8> {
+    format!("token store\n{key}").into_bytes()
+}
+
+impl TokenStore for SealedStore {
+    fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
+        Box::pin(async move {
+            let sealed = self.store.read(key).await?;
+            let opened = sealed.and_then(|sealed| self.seal.open(sealed.expose(), &context(key)));
+            Ok(opened.map(Secret::new))
+        })
+    }
+
+    fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let sealed = self.seal.seal(value.expose(), &context(key));
+            if sealed.is_empty() {
+                return Err("the value could not be encrypted".to_owned());
+            }
+            self.store.write(key, &Secret::new(sealed)).await
+        })
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        self.store.remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
+        self.store.lock(key)
+    }
+}
