@@ -12,14 +12,32 @@ use crate::http::{EVENT_STREAM, JSON, has_media_type};
 
 /// Checks that the headers `Host` and `Origin` are allowed (`basic/transports`, "Security Warning").
 pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    check_one_host(parts)?;
+    check_origin(parts, options)?;
+    check_host_name(parts, options)
+}
+
+/// Checks that the header `Host` is allowed, for pages that browsers navigate to.
+pub(super) fn check_host(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    check_one_host(parts)?;
+    check_host_name(parts, options)
+}
+
+/// Checks that there is at most one header `Host`.
+fn check_one_host(parts: &Parts) -> Result<(), Refusal> {
     let mut named = parts.headers.get_all(HOST).iter();
-    let host = named.next();
+    named.next();
     // RFC 9112, section 3.2.
     if named.next().is_some() {
         let message = "the request names more than one `Host`; send one";
         return Err(refuse(StatusCode::BAD_REQUEST, message));
     }
-    check_origin(parts, options)?;
+    Ok(())
+}
+
+/// Checks the name in the header `Host`.
+fn check_host_name(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    let host = parts.headers.get(HOST);
     let host_allowed = match &options.hosts {
         Allowed::Any => true,
         hosts => {

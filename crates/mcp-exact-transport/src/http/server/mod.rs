@@ -30,8 +30,8 @@ pub use metrics::HttpMetrics;
 pub use named::{EndpointName, NamedEndpoint, NamedEndpointFuture, NamedEndpoints};
 pub(crate) use options::ResponseHeaders;
 pub use options::{
-    Allowed, AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions, RequiredScopes,
-    SessionAdmission, TokenExpiry,
+    Allowed, AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions, PageFuture,
+    Pages, RequiredScopes, SessionAdmission, TokenExpiry,
 };
 pub use response::ResponseBody;
 pub use service::HttpService;

@@ -84,6 +84,18 @@ pub trait Authenticate: Send + Sync + 'static {
     }
 }
 
+/// Future of the response to a request for a page.
+pub type PageFuture<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
+
+/// Web pages that a server shows to people beside its endpoint, such as a page that asks for consent.
+///
+/// Requests come after the check of `Host`, and before those of `Origin` and of credentials: browsers send neither tokens nor, on
+/// navigation, an origin. The pages themselves decide which origins may post to them. Bodies of requests are not read.
+pub trait Pages: Send + Sync + 'static {
+    /// Responds to a request for one of the pages; `None` if no page has its path.
+    fn respond<'a>(&'a self, request: &'a Parts) -> Option<PageFuture<'a>>;
+}
+
 /// Time at which the access token of an HTTP request expires.
 ///
 /// [`Authenticate`] adds the expiry to the extensions of the request. The GET stream of a session and subscriptions end
@@ -242,6 +254,8 @@ pub struct HttpServerOptions {
     /// Function that returns the scopes that a message requires; [`Authenticate::authorize`] checks them before the
     /// endpoint receives the message.
     pub required_scopes: Option<RequiredScopes>,
+    /// Web pages beside the endpoint; `None` for none.
+    pub pages: Option<Arc<dyn Pages>>,
 }
 
 impl Default for HttpServerOptions {
@@ -273,6 +287,7 @@ impl Default for HttpServerOptions {
             change_bus: None,
             authenticate: None,
             required_scopes: None,
+            pages: None,
         }
     }
 }

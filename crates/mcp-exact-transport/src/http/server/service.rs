@@ -369,6 +369,12 @@ impl Inner {
             checks::check_origin(&parts, &self.options)?;
             return Ok(document(response));
         }
+        if let Some(pages) = &self.options.pages
+            && let Some(page) = pages.respond(&parts)
+        {
+            checks::check_host(&parts, &self.options)?;
+            return Ok(document(page.await));
+        }
         if let Some(bus) = &self.options.change_bus {
             self.subscription.get_or_init(|| bus::listen(self, &**bus));
         }
