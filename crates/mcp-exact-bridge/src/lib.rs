@@ -85,6 +85,12 @@
 //! receives a report of each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each
 //! principal. [`Bridge::update`] changes rules and servers while clients keep their sessions.
 //!
+//! # Credentials of each user
+//!
+//! [`Upstream::users`] makes a server one that each user reaches with credentials of their own. A user without credentials is asked
+//! to visit a page, in the way of the client's revision, and sees the tool `connect_NAME` instead of the server's tools until
+//! then. The module `users` (feature `users`) obtains the credentials, by token exchange or on a page that asks for consent.
+//!
 //! # Isolation
 //!
 //! A client with a session has its own connection to the server, unless the server is a [`SharedUpstream`]. Clients
@@ -113,6 +119,8 @@ mod around;
 mod clients;
 mod route;
 mod servers;
+#[cfg(feature = "users")]
+pub mod users;
 
 pub use around::access::AccessRule;
 pub use around::hooks::{
@@ -136,3 +144,4 @@ pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Difference, Shape, To
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};
+pub use servers::users::{NotAdmitted, PageVisit, UserAccess, UserFuture};

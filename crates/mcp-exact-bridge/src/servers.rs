@@ -11,3 +11,4 @@ pub(crate) mod tasks;
 pub(crate) mod tools;
 pub(crate) mod upstream;
 pub(crate) mod upstream_settings;
+pub(crate) mod users;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mcp_exact_session::code::INVALID_PARAMS;
-use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Principal};
+use mcp_exact_session::{IncomingRequest, InputResponses, Json, JsonObject, PeerError, Principal};
 use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
 
@@ -153,6 +153,18 @@ impl Admitted {
     /// Returns the request, with the params that were admitted.
     pub(crate) fn request(&self) -> &IncomingRequest<RequestContext> {
         &self.request
+    }
+
+    /// Returns the request without its responses to input requests of the bridge itself, which are not for the server.
+    pub(crate) fn without_input(mut self) -> Self {
+        self.request.responses = InputResponses::default();
+        self.request.state = None;
+        let params = self.request.params().map(|params| {
+            let none = [("inputResponses", None), ("requestState", None)];
+            JsonObject::from(params.view().with(none))
+        });
+        self.request = self.request.with_call(self.request.method(), params);
+        self
     }
 
     /// Returns the form in which the client knows the URIs of the server.

@@ -5,6 +5,7 @@
 mod lists;
 mod resources;
 mod search;
+mod users;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -281,11 +282,20 @@ impl SharedState {
         client: &ServerHandle,
         admitted: Admitted,
     ) -> Reply {
+        let (admitted, is_private) = match users::admit(backend, admitted).await {
+            Ok(admitted) => admitted,
+            Err(reply) => return reply,
+        };
         let relayed = match self.session(client, admitted.request(), server) {
             Some(session) => session.relay(&admitted).await,
             None => backend.stateless.relay(client, &admitted).await,
         };
-        relayed.unwrap_or_else(Reply::Error)
+        let reply = relayed.unwrap_or_else(Reply::Error);
+        if is_private {
+            users::keep_private(reply)
+        } else {
+            reply
+        }
     }
 
     /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
@@ -349,6 +359,7 @@ impl SharedState {
     ) -> Option<usize> {
         request.state.as_ref()?;
         self.find_server(client, request, |backend, session| match session {
+            _ if users::is_state_of(&backend.name, request) => true,
             Some(session) => session.is_server_of_retry(request),
             None => backend.stateless.is_server_of_retry(request),
         })

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::around::names::{Names, Prefix};
 use crate::around::options::BridgeError;
 use crate::clients::bridge::Bridge;
-use crate::clients::server_config::{ServerToolHeaders, config};
+use crate::clients::server_config::{ServerToolHeaders, config, config_of_users};
 use crate::clients::shared_state::SharedState;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
@@ -52,13 +52,19 @@ impl SharedState {
         {
             return Ok(bridge.clone());
         }
-        let profile = match (server.profile().await, known) {
-            (Ok(profile), _) => profile,
-            // Sessions go on while the server cannot be reached.
-            (Err(_), Some(bridge)) => return Ok(bridge),
-            (Err(error), None) => return Err(BridgeError::Upstream(error.message().to_owned())),
+        let mut config = if server.users().is_some() {
+            config_of_users(&self.options, &server.name)
+        } else {
+            let profile = match (server.profile().await, known) {
+                (Ok(profile), _) => profile,
+                // Sessions go on while the server cannot be reached.
+                (Err(_), Some(bridge)) => return Ok(bridge),
+                (Err(error), None) => {
+                    return Err(BridgeError::Upstream(error.message().to_owned()));
+                }
+            };
+            config(&self.options, &profile.info, server.is_shared(), &self.live)?
         };
-        let mut config = config(&self.options, &profile.info, server.is_shared(), &self.live)?;
         config.tool_headers = Some(Arc::new(ServerToolHeaders {
             server: server.name.clone(),
             tools: Arc::clone(&server.tools),

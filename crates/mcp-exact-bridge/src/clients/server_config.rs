@@ -39,6 +39,17 @@ pub(crate) fn config(
     Ok(config)
 }
 
+/// Returns the settings of the endpoint of one server with credentials per user. What the server is to one user is not shown to
+/// others, so the endpoint has the name from the configuration, and any capability.
+pub(crate) fn config_of_users(options: &Options, name: &str) -> ServerConfig {
+    let mut identity = options.identity.clone();
+    identity.title = Some(name.to_owned());
+    let mut config = config_with(options, identity);
+    config.capabilities = ALL_CAPABILITIES.parse().unwrap_or_default();
+    add_extensions(&mut config);
+    config
+}
+
 /// Returns the settings of the endpoints for clients of many servers.
 pub(crate) fn config_of_many(
     options: &Options,

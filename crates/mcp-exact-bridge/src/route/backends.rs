@@ -50,7 +50,8 @@ impl Backends {
 /// than `within`; clients are notified when the others are ready.
 pub(crate) async fn connect_all(backends: &[Arc<Server>], within: Duration) {
     let mut reached = JoinSet::new();
-    for backend in backends {
+    // Those with credentials per user are reached when the first user comes.
+    for backend in backends.iter().filter(|backend| backend.users().is_none()) {
         let backend = Arc::clone(backend);
         reached.spawn(async move {
             let server = backend.name.as_str();

@@ -191,10 +191,11 @@ impl Stateless {
         let client = request.client();
         let translation = Translation::to_newest(request.revision());
         let capabilities = translation.definition("ClientCapabilities", &client.capabilities)?;
-        Ok(ClientSide::new(
-            client.implementation.as_ref(),
-            &capabilities,
-        ))
+        let side = ClientSide::new(client.implementation.as_ref(), &capabilities);
+        Ok(match self.backend.users() {
+            Some(_) => side.of_user(request.context().principal.as_ref()),
+            None => side,
+        })
     }
 
     /// Returns the binding of the server's `requestState` values and task ids to a principal.

@@ -33,6 +33,7 @@ use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
 use crate::servers::upstream::Upstream;
+use crate::servers::users::UserAccess;
 
 /// Time after a connection before a process for the next one is started.
 const REFILL_DELAY: Duration = Duration::from_secs(1);
@@ -75,6 +76,8 @@ pub(crate) struct Backend {
     problems: Mutex<Vec<CatalogueProblem>>,
     /// Function that is called when a server that clients miss has become ready.
     on_arrival: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Lock that is held while the identity of a server is learned by the connection of a user.
+    introducing: tokio::sync::Mutex<()>,
     /// Places for connections of clients with sessions.
     pub(crate) places: Places,
     /// Reachability of the server, and its connections.
@@ -153,6 +156,7 @@ impl Backend {
             is_removed: AtomicBool::new(false),
             replaced: watch::channel(0).0,
             drivers: Drivers::default(),
+            introducing: tokio::sync::Mutex::default(),
             places: Places::new(options.session_connections),
             state: Mutex::default(),
         })
@@ -299,7 +303,11 @@ impl Backend {
         match opened {
             Ok((connection, negotiation)) => {
                 connection.client.set_relays_to(&self.name);
-                let info = connection.info.clone();
+                let mut info = connection.info.clone();
+                if client.user().is_some() {
+                    // Other users see the profile, too: what a server says to one user stays with this user.
+                    info.instructions = None;
+                }
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.forget_failure();
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
@@ -307,6 +315,8 @@ impl Backend {
                 state.connections.push(Arc::downgrade(&connection));
                 Ok(Some(connection))
             }
+            // The credentials of one user say nothing about those of others.
+            Err(error) if upstream.users().is_some() => Err(error),
             Err(error) => {
                 state.failed = Some(FailedAttempt {
                     error: error.clone(),
@@ -327,6 +337,11 @@ impl Backend {
     /// Returns true if clients with sessions share connections to the server.
     pub(crate) fn is_shared(&self) -> bool {
         self.upstream.read().settings().is_shared
+    }
+
+    /// Returns the access with credentials of each user, if the server has such.
+    pub(crate) fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        self.upstream.read().users()
     }
 
     /// Returns the maximum number of pages of a list of the server.
@@ -433,7 +448,8 @@ impl Backend {
         let state = self.state.lock();
         ServerState {
             name: self.name.clone(),
-            is_up: state.profile.is_some() && state.failed.is_none(),
+            // A server that each user reaches for themselves is not reached before the first one comes.
+            is_up: (state.profile.is_some() || self.users().is_some()) && state.failed.is_none(),
             connections: self.drivers.count(),
             waiting_calls,
         }

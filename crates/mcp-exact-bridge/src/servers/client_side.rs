@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError,
+    ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError, Principal,
 };
 
 use crate::around::options::Options;
 use crate::servers::tasks;
 use crate::servers::upstream_settings::UpstreamSettings;
 
-/// Name and capabilities of a client, as the upstream server sees them.
+/// Name and capabilities of a client, as the upstream server sees them, and its user where each has credentials of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct ClientSide {
     /// `Implementation` object of the client, unchanged.
     info: Option<String>,
     /// Capabilities of the client in the form of the newest revision.
     capabilities: String,
+    /// Principal with whose credentials the server is reached; `None` for those of the gateway.
+    user: Option<String>,
 }
 
 impl ClientSide {
@@ -24,7 +26,19 @@ impl ClientSide {
         Self {
             info: info.map(|info| info.text().to_owned()),
             capabilities: capabilities.text().to_owned(),
+            user: None,
         }
+    }
+
+    /// Sets the principal with whose credentials the server is reached.
+    pub(crate) fn of_user(mut self, principal: Option<&Principal>) -> Self {
+        self.user = principal.map(|Principal(name)| name.clone());
+        self
+    }
+
+    /// Returns the principal with whose credentials the server is reached.
+    pub(crate) fn user(&self) -> Option<Principal> {
+        self.user.clone().map(Principal)
     }
 
     /// Returns true if the client has declared a capability for input requests.

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::around::options::Options;
 use crate::around::repairs::RepairReport;
 use crate::servers::client_side::ClientSide;
-use crate::servers::errors::{RelayError, not_sent_error, remedy_of_limit};
+use crate::servers::errors::{RelayError, no_user_error, not_sent_error, remedy_of_limit};
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::upstream::Upstream;
 
@@ -146,8 +146,17 @@ impl Connection {
             event => handler.receive(client, event),
         };
         let handler: Arc<dyn ClientHandler> = Arc::new(handler);
-        let spare = spares.connect(&settings, prior, &handler);
-        let connected = spare.unwrap_or_else(|| upstream.connect(settings, prior, handler));
+        let connected = match upstream.users() {
+            None => {
+                let spare = spares.connect(&settings, prior, &handler);
+                spare.unwrap_or_else(|| upstream.connect(settings, prior, handler))
+            }
+            Some(users) => {
+                // No connection to such a server is without a user.
+                let user = client.user().ok_or_else(no_user_error)?;
+                users.connect(&user, settings, prior, handler)
+            }
+        };
         let (handle, driver) =
             connected.map_err(|error| unreachable_server(repairs.server(), &error))?;
         // From here on, the connection ends with this future, wherever its client stops waiting.

@@ -63,6 +63,13 @@ pub(crate) fn remedy_of_limit(limit: Option<&str>) -> &'static str {
     }
 }
 
+/// Returns the error for a request of a client without a principal to a server with credentials per user.
+pub(crate) fn no_user_error() -> PeerError {
+    PeerError::internal(
+        "the server is used with the credentials of each user, and this client has not said who its user is; it has to present a token",
+    )
+}
+
 /// Returns the error for a list without an end, where nothing is repaired.
 pub(crate) fn endless_list_error(method: &str, repair: &Repair) -> PeerError {
     let remedy = remedy_of_repair(repair.rule);

@@ -7,6 +7,7 @@ use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
 
 use crate::servers::upstream_settings::UpstreamSettings;
+use crate::servers::users::UserAccess;
 
 /// Result of a connection: its handle, and the task that drives it.
 pub type Connected = Result<(ClientHandle, JoinHandle<()>), ConnectError>;
@@ -75,6 +76,13 @@ pub trait Upstream: Send + Sync + 'static {
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
         None
     }
+
+    /// Returns the access with credentials of each user, which replaces [`connect`](Self::connect); `None` if all clients use
+    /// the credentials of the gateway. Such a server has to be shared ([`UpstreamSettings::is_shared`]), so that its connections
+    /// belong to principals.
+    fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        None
+    }
 }
 
 /// Server at which clients with sessions share connections if they have the same principal, in the same way as clients
@@ -105,6 +113,10 @@ impl<U: Upstream> Upstream for SharedUpstream<U> {
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
         self.0.prepare()
+    }
+
+    fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        self.0.users()
     }
 }
 

@@ -7,6 +7,7 @@ use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revisio
 use mcp_exact_transport::ClientHandler;
 
 use crate::servers::upstream::{Connected, Prepared, Upstream};
+use crate::servers::users::UserAccess;
 
 /// Settings of one server; those that are absent are the settings of the bridge ([`Options`](crate::Options)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,5 +75,9 @@ impl<U: Upstream> Upstream for ConfiguredUpstream<U> {
 
     fn prepare(&self) -> Option<Box<dyn Prepared>> {
         self.upstream.prepare()
+    }
+
+    fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        self.upstream.users()
     }
 }

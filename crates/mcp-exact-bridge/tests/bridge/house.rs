@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders from the top to the ground: each imports those that follow.
-const FOLDERS: [&str; 4] = ["clients", "route", "servers", "around"];
+const FOLDERS: [&str; 5] = ["users", "clients", "route", "servers", "around"];
 
 /// Returns the files of a folder and of those in it.
 fn files(folder: &Path) -> Vec<PathBuf> {

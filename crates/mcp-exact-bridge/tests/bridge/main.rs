@@ -39,4 +39,6 @@ mod tasks;
 mod undeclared;
 mod updates;
 mod upstream_faults;
+#[cfg(feature = "users")]
+mod users;
 mod waiting_calls;

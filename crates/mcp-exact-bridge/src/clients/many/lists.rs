@@ -287,7 +287,12 @@ impl SharedState {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<ServerList>, PeerError> {
         let backend = self.backends.get(server);
-        if !list.is_offered(&backend, &backend.profile().await?.info.capabilities) {
+        // A user without credentials is offered what leads to them.
+        let known = match backend.users() {
+            Some(_) => backend.cached_profile(),
+            None => Some(backend.profile().await?),
+        };
+        if known.is_some_and(|known| !list.is_offered(&backend, &known.info.capabilities)) {
             return Ok(None);
         }
         let mut listed: Option<ServerList> = None;

@@ -286,7 +286,10 @@ async fn listen(
     } else {
         tasks::extension_capability()
     };
-    let nobody = ClientSide::new(None, &capabilities);
+    let mut nobody = ClientSide::new(None, &capabilities);
+    if backend.users().is_some() {
+        nobody = nobody.of_user(receiver.principal.as_ref());
+    }
     let messages = Arc::clone(&receiver) as Arc<dyn Receiver>;
     let connection = match backend.connect(&nobody, Some(messages)).await {
         Ok(connection) => connection,

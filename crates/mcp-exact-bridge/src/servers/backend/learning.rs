@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mcp_exact_session::{JsonObject, PeerError};
+use mcp_exact_session::{JsonObject, PeerError, Principal};
 use tokio::sync::watch;
 
 use super::{Attempt, Backend, ServerProfile};
@@ -47,6 +47,19 @@ impl Backend {
                 return Err(error.clone());
             }
         }
+    }
+
+    /// Learns identity and capabilities of a server with credentials per user by a connection of a user, unless they are known.
+    pub(crate) async fn introduce(&self, user: Option<&Principal>) -> Result<(), PeerError> {
+        if self.cached_profile().is_some() {
+            return Ok(());
+        }
+        let _introducing = self.introducing.lock().await;
+        if self.cached_profile().is_some() {
+            return Ok(());
+        }
+        let client = ClientSide::new(None, &JsonObject::new()).of_user(user);
+        self.connect(&client, None).await.map(drop)
     }
 
     /// Starts an attempt to learn identity and capabilities, unless there is one that has not ended.

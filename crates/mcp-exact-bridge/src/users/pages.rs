@@ -1,0 +1,402 @@
+//! Pages on which a user agrees that the gateway uses an account at a server (`client/elicitation`, "URL Mode Elicitation for OAuth
+//! Flows"; security best practices, "Consent Flow Implementation").
+//!
+//! | Request | What happens |
+//! |---|---|
+//! | `GET PATH/consent/ID` | a visitor who is not known yet is signed in at the issuer of the gateway's clients; the user who was asked sees the page |
+//! | `GET PATH/consent/signed-in` | redirect of the issuer: the visitor is compared with the user who was asked |
+//! | `POST PATH/consent/ID?csrf=…&decision=…` | the user agrees, and goes to the authorization server of the server, or refuses |
+//! | `GET PATH/consent/connected` | redirect of that authorization server: the tokens are stored |
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{COOKIE, HOST, ORIGIN};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use mcp_exact_auth::Secret;
+use mcp_exact_auth::client::{OAuthError, PendingGrant};
+use mcp_exact_transport::http::server::{PageFuture, Pages};
+use serde::{Deserialize, Serialize};
+
+use super::render::{escape, page, redirect, sentence};
+use super::server::{Prepared, UserServer};
+use super::visits::{VISIT_SECONDS, Visit};
+use super::{Gateway, is_same, random_text, unix_time};
+
+/// Last segment of the redirect URI of the sign-in.
+pub(super) const SIGNED_IN: &str = "signed-in";
+/// Last segment of the redirect URI at the authorization servers of servers.
+pub(super) const CONNECTED: &str = "connected";
+/// Prefix of the names of cookies. Browsers accept the name from this host alone, for all paths, and with `Secure`.
+const COOKIE_PREFIX: &str = "__Host-mcp-exact-";
+/// Context in which cookies are sealed.
+const COOKIE_CONTEXT: &[u8] = b"consent cookie";
+/// Number of characters of the id of a visit, and of those in the name of its cookie.
+const ID_LENGTHS: (usize, usize) = (43, 16);
+
+/// Pages of a gateway.
+pub(super) struct ConsentPages(pub(super) Arc<Gateway>);
+
+/// Step of a browser's visit, in its cookie.
+#[derive(Serialize, Deserialize)]
+struct Step {
+    /// Id of the visit.
+    id: String,
+    /// Unix time in seconds after which the cookie is not accepted.
+    expires: u64,
+    kind: StepKind,
+}
+
+#[derive(Serialize, Deserialize)]
+enum StepKind {
+    /// The visitor is being signed in.
+    SignIn { pending: String },
+    /// The visitor is the user who was asked, and has to decide. The text protects the form.
+    Decide { csrf: String },
+    /// The user has agreed, and is at the authorization server of the server.
+    Connect { pending: String },
+}
+
+/// Reason why a page refuses a request. The response tells nothing about another user.
+enum PageError {
+    /// The visit is unknown, over, or was used.
+    Over,
+    /// The step does not belong to this browser, or the form not to this page.
+    OtherBrowser,
+    /// The visitor is not the user who was asked.
+    OtherUser,
+    /// The gateway or an authorization server has a problem.
+    Failed(String),
+}
+
+impl From<String> for PageError {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<OAuthError> for PageError {
+    fn from(error: OAuthError) -> Self {
+        // The visitor has no setting of the gateway.
+        tracing::warn!(%error, "a page of consent cannot go on");
+        Self::Failed(error.without_remedy())
+    }
+}
+
+impl PageError {
+    fn response(&self) -> Response<Bytes> {
+        match self {
+            Self::Over => sentence(
+                StatusCode::NOT_FOUND,
+                "This page is over",
+                "It was used, or not used in time. Call the tool again.",
+            ),
+            Self::OtherBrowser => sentence(
+                StatusCode::FORBIDDEN,
+                "This step was begun elsewhere",
+                "It belongs to another browser or page. Open the page again that your program has shown to you.",
+            ),
+            Self::OtherUser => sentence(
+                StatusCode::FORBIDDEN,
+                "Somebody else was asked",
+                "You are not the person whom the program has asked. Whoever sent this page to you may want to use your account.",
+            ),
+            Self::Failed(reason) => sentence(
+                StatusCode::BAD_GATEWAY,
+                "The account was not connected",
+                reason,
+            ),
+        }
+    }
+}
+
+impl Pages for ConsentPages {
+    fn respond<'a>(&'a self, request: &'a Parts) -> Option<PageFuture<'a>> {
+        let page = self.page_of(request.uri.path())?;
+        Some(Box::pin(async move {
+            let answered = self.answer(page, request).await;
+            answered.unwrap_or_else(|error| error.response())
+        }))
+    }
+}
+
+impl ConsentPages {
+    /// Returns the last segment of the path of a page: below the public path, or below `/mcp` behind a proxy that changes it.
+    fn page_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let below = |base: &str| path.strip_prefix(base)?.strip_prefix('/');
+        let page = below(&self.0.pages_path).or_else(|| below("/mcp/consent"))?;
+        let is_id = |page: &str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            page.len() == ID_LENGTHS.0 && page.bytes().all(is_plain)
+        };
+        (page == SIGNED_IN || page == CONNECTED || is_id(page)).then_some(page)
+    }
+
+    async fn answer(&self, page: &str, request: &Parts) -> Result<Response<Bytes>, PageError> {
+        match (&request.method, page) {
+            (&Method::GET, SIGNED_IN) => self.signed_in(request).await,
+            (&Method::GET, CONNECTED) => self.connected(request).await,
+            (&Method::GET, id) => self.open(id, request).await,
+            (&Method::POST, id) if id != SIGNED_IN && id != CONNECTED => {
+                self.decide(id, request).await
+            }
+            _ => Ok(sentence(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Nothing happens here",
+                "The page has no such method.",
+            )),
+        }
+    }
+
+    /// Shows the page to the user who was asked, and signs other visitors in.
+    async fn open(&self, id: &str, request: &Parts) -> Result<Response<Bytes>, PageError> {
+        let visit = self.0.visit(id).await?.ok_or(PageError::Over)?;
+        let known = self.steps(request).find(|step| step.id == id);
+        if let Some(Step {
+            kind: StepKind::Decide { csrf },
+            ..
+        }) = known
+        {
+            return self.show(id, &visit, &csrf).await;
+        }
+        let (pending, url) = self.0.sign_in().await?.begin()?;
+        let pending = pending.to_secret().expose().to_owned();
+        let cookie = self.cookie(id, StepKind::SignIn { pending })?;
+        Ok(redirect(url.as_str(), cookie))
+    }
+
+    /// Compares the visitor with the user who was asked ("Phishing").
+    async fn signed_in(&self, request: &Parts) -> Result<Response<Bytes>, PageError> {
+        let query = query_of(request);
+        let (id, pending) = self.pending(request, &query, |kind| match kind {
+            StepKind::SignIn { pending } => Some(pending),
+            _ => None,
+        })?;
+        let granted = self.0.sign_in().await?.finish(pending, &query).await?;
+        let verifier = &self.0.client.verifier;
+        let access = verifier.verify(granted.access_token.expose()).await;
+        let access = access.map_err(|error| {
+            PageError::Failed(format!(
+                "the issuer has signed you in with a token that is not valid: {error}"
+            ))
+        })?;
+        let visitor = access.user().ok_or(PageError::OtherUser)?;
+        let visit = self.0.visit(&id).await?.ok_or(PageError::Over)?;
+        if !visit.is_of(&visitor) {
+            return Err(PageError::OtherUser);
+        }
+        let csrf = random_text().ok_or(OAuthError::NoRandomness)?;
+        let cookie = self.cookie(&id, StepKind::Decide { csrf })?;
+        Ok(redirect(&format!("{}/{id}", self.0.pages_url), cookie))
+    }
+
+    /// Shows who asks for what ("Consent UI Requirements").
+    async fn show(
+        &self,
+        id: &str,
+        visit: &Visit,
+        csrf: &str,
+    ) -> Result<Response<Bytes>, PageError> {
+        let server = self.server_of(visit)?;
+        let Prepared::Code(grant) = server.prepared().await? else {
+            return Err(PageError::Over);
+        };
+        let scopes = match grant.scopes() {
+            scopes if scopes.is_empty() => "those that its authorization server chooses".to_owned(),
+            scopes => scopes.to_string(),
+        };
+        let rows = [
+            (
+                "Program",
+                format!(
+                    "{} (it calls itself so; client id {})",
+                    visit.program, visit.client_id
+                ),
+            ),
+            ("Server", format!("{} at {}", server.name(), server.url())),
+            ("Authorization server", grant.issuer().to_owned()),
+            ("You are", format!("{} at {}", visit.subject, visit.issuer)),
+            ("Scopes", scopes),
+            ("Tokens are sent to", grant.redirect_uri().to_owned()),
+        ];
+        let rows = rows
+            .iter()
+            .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)));
+        let form = |decision: &str, words: &str| {
+            let (id, csrf) = (escape(id), escape(csrf));
+            format!(
+                "<form method=\"post\" action=\"{id}?csrf={csrf}&amp;decision={decision}\"><button>{words}</button></form>\n"
+            )
+        };
+        let body = format!(
+            "<p>The program wants to use your account at this server through this gateway. The gateway keeps the access, and \
+             the program never sees it.</p>\n<dl>\n{}</dl>\n{}{}",
+            rows.collect::<String>(),
+            form("allow", "Allow"),
+            form("refuse", "Refuse")
+        );
+        Ok(page(StatusCode::OK, "Connect your account?", &body, &[]))
+    }
+
+    /// Goes on to the authorization server of the server if the user agrees.
+    async fn decide(&self, id: &str, request: &Parts) -> Result<Response<Bytes>, PageError> {
+        if !self.is_own_page(request) {
+            return Err(PageError::OtherBrowser);
+        }
+        let known = self.steps(request).find_map(|step| match step.kind {
+            StepKind::Decide { csrf } if step.id == id => Some(csrf),
+            _ => None,
+        });
+        let csrf = known.ok_or(PageError::OtherBrowser)?;
+        let query = query_of(request);
+        let parameter = |name: &str| {
+            let mut all = parameters(&query).filter(|(known, _)| known == name);
+            let value = all.next().map(|(_, value)| value.into_owned());
+            value.filter(|_| all.next().is_none())
+        };
+        if !parameter("csrf").is_some_and(|given| is_same(&given, &csrf)) {
+            return Err(PageError::OtherBrowser);
+        }
+        let visit = self.0.visit(id).await?.ok_or(PageError::Over)?;
+        match parameter("decision").as_deref() {
+            Some("allow") => {}
+            Some("refuse") => {
+                self.0.end_visit(id, &visit).await?;
+                let body = "<p>The account is not connected. You can close this page.</p>";
+                let cookies = [no_cookie(id)];
+                return Ok(page(StatusCode::OK, "Refused", body, &cookies));
+            }
+            _ => return Err(PageError::OtherBrowser),
+        }
+        let server = self.server_of(&visit)?;
+        let Prepared::Code(grant) = server.prepared().await? else {
+            return Err(PageError::Over);
+        };
+        let (pending, url) = grant.begin()?;
+        let pending = pending.to_secret().expose().to_owned();
+        let cookie = self.cookie(id, StepKind::Connect { pending })?;
+        Ok(redirect(url.as_str(), cookie))
+    }
+
+    /// Stores the tokens of the user who has agreed.
+    async fn connected(&self, request: &Parts) -> Result<Response<Bytes>, PageError> {
+        let query = query_of(request);
+        let (id, pending) = self.pending(request, &query, |kind| match kind {
+            StepKind::Connect { pending } => Some(pending),
+            _ => None,
+        })?;
+        let visit = self.0.use_visit(&id).await?.ok_or(PageError::Over)?;
+        let connected = self.store_tokens(&visit, pending, &query).await;
+        self.0.end_visit(&id, &visit).await?;
+        connected?;
+        let body = "<p>The program can use it now. You can close this page.</p>";
+        let title = "The account is connected";
+        Ok(page(StatusCode::OK, title, body, &[no_cookie(&id)]))
+    }
+
+    async fn store_tokens(
+        &self,
+        visit: &Visit,
+        pending: PendingGrant,
+        query: &Secret,
+    ) -> Result<(), PageError> {
+        let server = self.server_of(visit)?;
+        let Prepared::Code(grant) = server.prepared().await? else {
+            return Err(PageError::Over);
+        };
+        let granted = grant.finish(pending, query).await?;
+        let token = server.user_token(&grant, granted);
+        let tokens = &self.0.tokens;
+        tokens.add(&visit.principal, &visit.server, token).await?;
+        Ok(())
+    }
+
+    /// Returns the server of a visit, unless it was removed meanwhile.
+    fn server_of(&self, visit: &Visit) -> Result<Arc<UserServer>, PageError> {
+        self.0.server(&visit.server).ok_or(PageError::Over)
+    }
+
+    /// Returns true if a form was sent by a page of the gateway itself.
+    fn is_own_page(&self, request: &Parts) -> bool {
+        let headers = &request.headers;
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
+        let is_own_site = text("sec-fetch-site").is_none_or(|site| site == "same-origin");
+        // A browser names the origin of every form that it posts.
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let origin = origins.next().and_then(|origin| origin.to_str().ok());
+        let is_own_origin = origin == Some(&*self.0.origin) && origins.next().is_none();
+        is_own_site && is_own_origin && headers.contains_key(HOST)
+    }
+
+    /// Returns the steps in the cookies of a browser.
+    fn steps<'r>(&'r self, request: &'r Parts) -> impl Iterator<Item = Step> + 'r {
+        let cookies = request.headers.get_all(COOKIE).iter();
+        let cookies = cookies.filter_map(|cookies| cookies.to_str().ok());
+        let pairs = cookies.flat_map(|cookies| cookies.split("; "));
+        let sealed = pairs.filter_map(|pair| {
+            let (_, value) = pair.strip_prefix(COOKIE_PREFIX)?.split_once('=')?;
+            Some(value)
+        });
+        sealed.take(32).filter_map(|sealed| {
+            let text = self.0.seal.open(sealed, COOKIE_CONTEXT)?;
+            let step: Step = serde_json::from_str(&text).ok()?;
+            (step.expires > unix_time()).then_some(step)
+        })
+    }
+
+    /// Returns the visit and the grant that a redirect belongs to, by the `state` in a cookie of this browser.
+    fn pending(
+        &self,
+        request: &Parts,
+        query: &Secret,
+        of_kind: impl Fn(StepKind) -> Option<String>,
+    ) -> Result<(String, PendingGrant), PageError> {
+        let mut steps = self.steps(request);
+        let found = steps.find_map(|step| {
+            let pending = Secret::new(of_kind(step.kind)?);
+            let pending = PendingGrant::from_secret(&pending)?;
+            pending.is_answered_by(query).then_some((step.id, pending))
+        });
+        found.ok_or(PageError::OtherBrowser)
+    }
+
+    /// Returns the cookie of a step.
+    fn cookie(&self, id: &str, kind: StepKind) -> Result<String, PageError> {
+        let step = Step {
+            id: id.to_owned(),
+            expires: unix_time() + VISIT_SECONDS,
+            kind,
+        };
+        let text = serde_json::to_string(&step).map_err(|error| error.to_string())?;
+        let sealed = self.0.seal.seal(&text, COOKIE_CONTEXT);
+        if sealed.is_empty() {
+            return Err(OAuthError::NoRandomness.into());
+        }
+        Ok(set_cookie(id, &sealed, VISIT_SECONDS))
+    }
+}
+
+/// Returns the value of `Set-Cookie` for a visit ("Consent Cookie Security").
+fn set_cookie(id: &str, value: &str, seconds: u64) -> String {
+    let name = id.get(..ID_LENGTHS.1).unwrap_or(id);
+    format!(
+        "{COOKIE_PREFIX}{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"
+    )
+}
+
+/// Returns the value of `Set-Cookie` that removes the cookie of a visit.
+fn no_cookie(id: &str) -> String {
+    set_cookie(id, "", 0)
+}
+
+/// Returns the undecoded query of a request.
+fn query_of(request: &Parts) -> Secret {
+    Secret::new(request.uri.query().unwrap_or_default())
+}
+
+/// Returns the decoded parameters of a query.
+fn parameters(query: &Secret) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    url::form_urlencoded::parse(query.expose().as_bytes())
+}

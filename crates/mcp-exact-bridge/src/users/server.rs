@@ -1,0 +1,562 @@
+//! One server that each user reaches with a token of their own: how the token is obtained, renewed and given up.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use mcp_exact_auth::Secret;
+use mcp_exact_auth::client::{
+    CodeGrant, GrantedTokens, OAuthError, TokenExchange, TokenStore as _,
+};
+use mcp_exact_auth::server::{Access, PresentedToken};
+use mcp_exact_session::{CachedNegotiation, ClientSettings, IncomingRequest, Principal};
+use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::{ClientHandler, RequestContext};
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::callers::CallerToken;
+use super::client::UserClient;
+use super::tokens::UserToken;
+use super::visits::Asked;
+use super::{Gateway, UserClients, unix_time};
+use crate::servers::upstream::{Connected, Upstream};
+use crate::servers::upstream_settings::UpstreamSettings;
+use crate::servers::users::{NotAdmitted, PageVisit, UserAccess, UserFuture};
+
+/// Time before its expiry at which a token is renewed, in seconds.
+const RENEWAL_MARGIN: u64 = 45;
+/// Lifetime of an exchanged token whose issuer states none.
+const UNSTATED_LIFETIME: Duration = Duration::from_secs(300);
+/// Time after which the metadata of a server is read again.
+const METADATA_LIFETIME: Duration = Duration::from_secs(3600);
+/// Time before an authorization server that could not be used is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// Maximum number of principals whose exchanged tokens are kept for a server.
+const MAX_EXCHANGED: usize = 10_000;
+/// Interval at which a call that waits for a user looks for what another process has stored.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the token of a user is obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum UserGrant {
+    /// By token exchange if the server trusts the issuer of the callers and the issuer lists the grant; otherwise by a code grant.
+    #[default]
+    Automatic,
+    /// By token exchange (RFC 8693) at the issuer of the callers.
+    TokenExchange,
+    /// By an authorization code grant, for which the user visits a page of the gateway.
+    AuthorizationCode,
+}
+
+/// Server that each user reaches with credentials of their own; [`Users::server`](super::Users::server) creates it. It is shared:
+/// its connections belong to principals, as [`SharedUpstream`](crate::SharedUpstream) describes.
+#[derive(Clone)]
+pub struct UserUpstream(pub(super) Arc<UserServer>);
+
+/// State of a [`UserUpstream`].
+pub(super) struct UserServer {
+    this: Weak<Self>,
+    gateway: Arc<Gateway>,
+    /// Name of the server in the configuration.
+    name: String,
+    /// URL of the server.
+    url: String,
+    endpoint: HttpEndpoint,
+    /// Clients of the gateway.
+    clients: UserClients,
+    /// What was discovered of the server, or why it could not be used, and when.
+    prepared: tokio::sync::Mutex<Option<(Instant, Result<Prepared, OAuthError>)>>,
+    /// Exchanged tokens by principal.
+    exchanged: Mutex<HashMap<String, Exchanged>>,
+    /// Locks of the principals whose tokens are being obtained.
+    flights: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+/// Grant that was prepared by the metadata of a server.
+#[derive(Clone)]
+pub(super) enum Prepared {
+    Exchange(TokenExchange),
+    Code(CodeGrant),
+}
+
+/// Token that was exchanged for the token of a caller.
+#[derive(Clone)]
+struct Exchanged {
+    token: Secret,
+    /// Scopes of the caller's token.
+    scopes: String,
+    expires: SystemTime,
+}
+
+/// Reason why there is no token of a user.
+#[derive(Debug)]
+pub(super) enum NoToken {
+    /// The user has not agreed, or what the user has agreed to has ended.
+    NotAgreed,
+    /// It cannot be obtained, for this reason.
+    Failed(String),
+}
+
+impl From<String> for NoToken {
+    /// Returns the problem of a store.
+    fn from(error: String) -> Self {
+        Self::Failed(format!("the tokens of users cannot be read: {error}"))
+    }
+}
+
+impl UserServer {
+    pub(super) fn new(
+        gateway: &Arc<Gateway>,
+        name: &str,
+        endpoint: HttpEndpoint,
+        mut clients: UserClients,
+    ) -> Arc<Self> {
+        let url = endpoint.target().to_string();
+        clients.oauth = clients.oauth.store(gateway.store.clone());
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            gateway: Arc::clone(gateway),
+            name: name.to_owned(),
+            url,
+            endpoint,
+            clients,
+            prepared: tokio::sync::Mutex::default(),
+            exchanged: Mutex::default(),
+            flights: Mutex::default(),
+        })
+    }
+
+    /// Returns the URL of the server.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the name of the server.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns how tokens are obtained, after the metadata of the server.
+    pub(super) async fn prepared(&self) -> Result<Prepared, OAuthError> {
+        let mut prepared = self.prepared.lock().await;
+        if let Some((at, known)) = &*prepared {
+            let lifetime = match known {
+                Ok(_) => METADATA_LIFETIME,
+                Err(_) => RETRY_PAUSE,
+            };
+            if at.elapsed() < lifetime {
+                return known.clone();
+            }
+        }
+        let discovered = self.discover().await;
+        *prepared = Some((Instant::now(), discovered.clone()));
+        discovered
+    }
+
+    async fn discover(&self) -> Result<Prepared, OAuthError> {
+        let grant = self.clients.grant;
+        if grant != UserGrant::AuthorizationCode {
+            let exchange = self.clients.exchange.clone().fallback(false);
+            match exchange.token_exchange_at(&self.url).await {
+                Ok(exchange) if grant == UserGrant::TokenExchange || exchange.is_listed() => {
+                    return Ok(Prepared::Exchange(exchange));
+                }
+                Err(error) if grant == UserGrant::TokenExchange => return Err(error),
+                // The server does not trust the issuer of the callers, or the issuer does not exchange.
+                Ok(_)
+                | Err(OAuthError::IssuerNotListed { .. } | OAuthError::NoResourceMetadata { .. }) =>
+                    {}
+                Err(error) => return Err(error),
+            }
+        }
+        let redirect_uri = self.gateway.connected_url();
+        let oauth = self.clients.oauth.clone();
+        let grant = oauth.code_grant_at(&self.url, &redirect_uri);
+        Ok(Prepared::Code(grant.await?))
+    }
+
+    /// Forgets what was discovered, so that the next call reads it again.
+    async fn forget_metadata(&self) {
+        *self.prepared.lock().await = None;
+    }
+
+    /// Returns the token of a principal for the server; `rejected` is a token that the server has refused.
+    pub(super) async fn token(
+        &self,
+        principal: &str,
+        rejected: Option<&Secret>,
+    ) -> Result<Secret, NoToken> {
+        let prepared = self.prepared().await;
+        match prepared.map_err(|error| self.failed(&error))? {
+            Prepared::Exchange(exchange) => {
+                self.exchanged_token(&exchange, principal, rejected).await
+            }
+            Prepared::Code(grant) => self.granted_token(grant, principal, rejected).await,
+        }
+    }
+
+    /// Gives up a token that the server has refused although it was renewed.
+    pub(super) async fn give_up(&self, principal: &str, token: &Secret) -> Result<(), String> {
+        self.exchanged
+            .lock()
+            .retain(|_, known| known.token != *token);
+        let Some(known) = self.gateway.tokens.of(principal, &self.name).await? else {
+            return Ok(());
+        };
+        if known.access_token == *token {
+            let tokens = &self.gateway.tokens;
+            tokens.replace(principal, &self.name, &known, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the problem of the authorization server.
+    fn failed(&self, error: &OAuthError) -> NoToken {
+        let name = &self.name;
+        NoToken::Failed(format!(
+            "no token of the user for the server {name:?} can be obtained: {}",
+            (self.gateway.client.describe)(error)
+        ))
+    }
+
+    /// Locks the exchange of a principal: one call exchanges, and the others use its token.
+    fn flight(&self, principal: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut flights = self.flights.lock();
+        if let Some(known) = flights.get(principal).and_then(Weak::upgrade) {
+            return known;
+        }
+        flights.retain(|_, flight| flight.strong_count() > 0);
+        let flight = Arc::default();
+        flights.insert(principal.to_owned(), Arc::downgrade(&flight));
+        flight
+    }
+
+    /// Exchanges the token of a caller, unless there is an exchanged one.
+    async fn exchanged_token(
+        &self,
+        exchange: &TokenExchange,
+        principal: &str,
+        rejected: Option<&Secret>,
+    ) -> Result<Secret, NoToken> {
+        let flight = self.flight(principal);
+        let _flight = flight.lock().await;
+        let caller = self.gateway.callers.of(principal).ok_or_else(|| {
+            NoToken::Failed(
+                "the token of the caller has expired; send the request with a new one".to_owned(),
+            )
+        })?;
+        let margin = Duration::from_secs(RENEWAL_MARGIN);
+        let known = self.exchanged.lock().get(principal).cloned();
+        let is_usable = |known: &Exchanged| {
+            known.scopes == caller.scopes
+                && rejected != Some(&known.token)
+                && known.expires > SystemTime::now() + margin
+        };
+        if let Some(known) = known.filter(is_usable) {
+            return Ok(known.token);
+        }
+        let granted = exchange.exchange(&caller.token).await;
+        let granted = granted.map_err(|error| self.failed(&error))?;
+        self.keep_exchanged(principal, &caller, &granted);
+        Ok(granted.access_token)
+    }
+
+    /// Keeps an exchanged token, no longer than the token of the caller is valid.
+    fn keep_exchanged(&self, principal: &str, caller: &CallerToken, granted: &GrantedTokens) {
+        let lifetime = granted.expires_in.unwrap_or(UNSTATED_LIFETIME);
+        let now = SystemTime::now();
+        let expires = now.checked_add(lifetime).unwrap_or(caller.expires);
+        let exchanged = Exchanged {
+            token: granted.access_token.clone(),
+            scopes: caller.scopes.clone(),
+            expires: expires.min(caller.expires),
+        };
+        let mut all = self.exchanged.lock();
+        if all.len() >= MAX_EXCHANGED {
+            all.retain(|_, known| known.expires > now);
+        }
+        if all.len() < MAX_EXCHANGED || all.contains_key(principal) {
+            all.insert(principal.to_owned(), exchanged);
+        }
+    }
+
+    /// Returns the token of a user who has agreed, after a refresh if it expires soon or was refused.
+    async fn granted_token(
+        &self,
+        grant: CodeGrant,
+        principal: &str,
+        rejected: Option<&Secret>,
+    ) -> Result<Secret, NoToken> {
+        let known = self.known_token(&grant, principal).await?;
+        if is_good(&known, rejected) {
+            return Ok(known.access_token);
+        }
+        let Some(server) = self.this.upgrade() else {
+            return Err(NoToken::Failed(
+                "the server was taken out of the configuration".to_owned(),
+            ));
+        };
+        let (principal, rejected) = (principal.to_owned(), rejected.cloned());
+        // The new tokens are stored even if the call is cancelled: the old ones are used up.
+        let refreshing =
+            tokio::spawn(
+                async move { server.refresh(&grant, &principal, rejected.as_ref()).await },
+            );
+        let ended = refreshing.await;
+        ended.unwrap_or_else(|error| Err(NoToken::Failed(format!("a task ended early: {error}"))))
+    }
+
+    /// Returns the stored token of a principal, if the issuer and the URL of the server are still those that it is for.
+    async fn known_token(&self, grant: &CodeGrant, principal: &str) -> Result<UserToken, NoToken> {
+        let known = self.gateway.tokens.of(principal, &self.name).await?;
+        let is_right = |known: &UserToken| known.issuer == grant.issuer() && known.url == self.url;
+        known.filter(is_right).ok_or(NoToken::NotAgreed)
+    }
+
+    /// Refreshes the token of a principal, unless another task or process has done so.
+    async fn refresh(
+        &self,
+        grant: &CodeGrant,
+        principal: &str,
+        rejected: Option<&Secret>,
+    ) -> Result<Secret, NoToken> {
+        let tokens = &self.gateway.tokens;
+        let record = format!("refresh {}\n{principal}", self.name);
+        let _lock = self.gateway.store.lock(&record).await?;
+        let known = self.known_token(grant, principal).await?;
+        if is_good(&known, rejected) {
+            return Ok(known.access_token);
+        }
+        // Another client cannot use the refresh token.
+        let is_own = known.client_id == grant.client_id();
+        let refresh_token = known.refresh_token.clone().filter(|_| is_own);
+        let is_rejected = rejected == Some(&known.access_token);
+        let is_over = is_rejected || known.expires_within(0);
+        let Some(refresh_token) = refresh_token else {
+            if !is_over {
+                return Ok(known.access_token);
+            }
+            tokens.replace(principal, &self.name, &known, None).await?;
+            return Err(NoToken::NotAgreed);
+        };
+        match grant.refresh(&refresh_token).await {
+            Ok(granted) => {
+                let token = self.user_token(grant, granted);
+                let access_token = token.access_token.clone();
+                let is_kept = tokens
+                    .replace(principal, &self.name, &known, Some(token))
+                    .await?;
+                // Tokens that were revoked meanwhile stay so.
+                is_kept.then_some(access_token).ok_or(NoToken::NotAgreed)
+            }
+            Err(error) if error.is_transient() && !is_over => {
+                tracing::debug!(server = self.name, %error, "a token was not refreshed early");
+                Ok(known.access_token)
+            }
+            Err(error) if error.is_transient() => Err(self.failed(&error)),
+            Err(error) => {
+                let server = self.name.as_str();
+                tracing::info!(server, %error, "a user has to connect the account again");
+                tokens.replace(principal, &self.name, &known, None).await?;
+                // The authorization server may have forgotten the client.
+                self.forget_metadata().await;
+                Err(NoToken::NotAgreed)
+            }
+        }
+    }
+
+    /// Returns the record of tokens that were granted.
+    pub(super) fn user_token(&self, grant: &CodeGrant, granted: GrantedTokens) -> UserToken {
+        let lifetime = granted.expires_in.map(|lifetime| lifetime.as_secs());
+        UserToken {
+            access_token: granted.access_token,
+            refresh_token: granted.refresh_token,
+            expires: lifetime.map(|lifetime| unix_time().saturating_add(lifetime)),
+            issuer: grant.issuer().to_owned(),
+            client_id: grant.client_id().to_owned(),
+            url: self.url.clone(),
+        }
+    }
+
+    /// Returns the visit that a user without a token is asked for.
+    async fn ask(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        principal: &Principal,
+        access: &Access,
+    ) -> NotAdmitted {
+        let Some(user) = access.user() else {
+            return NotAdmitted::Refused(format!(
+                "the server {:?} needs the consent of a person, and the token of the caller names none (`sub`)",
+                self.name
+            ));
+        };
+        let info = request.client().implementation.as_ref();
+        let program = info.and_then(|info| Some(info.get("name")?.view().as_str()?.into_owned()));
+        let asked = Asked {
+            principal,
+            user: &user,
+            server: &self.name,
+            program: program.unwrap_or_else(|| "a program without a name".to_owned()),
+            client_id: access.client_id().unwrap_or_default().to_owned(),
+        };
+        match self.gateway.ask(asked).await {
+            Ok(id) => NotAdmitted::Visit(PageVisit {
+                url: format!("{}/{id}", self.gateway.pages_url),
+                message: format!("Connect your account at the server {:?}", self.name),
+                id,
+            }),
+            Err(error) => NotAdmitted::Refused(format!("the user cannot be asked: {error}")),
+        }
+    }
+
+    /// Makes sure that the user of a request has a token.
+    async fn admit_user(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<(), NotAdmitted> {
+        let refused = |reason: &str| NotAdmitted::Refused(reason.to_owned());
+        let context = request.context();
+        let principal = context.principal.as_ref();
+        let principal = principal.ok_or_else(|| refused("the caller is not authenticated"))?;
+        let http = context.app_data.http.as_ref();
+        let access = http.and_then(|http| http.extensions.get::<Access>());
+        let access = access.ok_or_else(|| refused("the caller has presented no token"))?;
+        let presented = http.and_then(|http| http.extensions.get::<PresentedToken>());
+        if let Some(PresentedToken(token)) = presented {
+            let token = CallerToken {
+                token: token.clone(),
+                scopes: access.scopes().to_string(),
+                expires: access.expires(),
+            };
+            self.gateway.callers.set(&principal.0, token);
+        }
+        match self.token(&principal.0, None).await {
+            Ok(_) => Ok(()),
+            Err(NoToken::NotAgreed) => Err(self.ask(request, principal, access).await),
+            Err(NoToken::Failed(reason)) => Err(NotAdmitted::Refused(reason)),
+        }
+    }
+
+    /// Waits until the user of a request has connected an account, or refused to.
+    async fn wait_for_user(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<(), NotAdmitted> {
+        let principal = request.context().principal.as_ref();
+        let mut decided = self.gateway.decided.subscribe();
+        loop {
+            let admitted = match principal {
+                Some(Principal(principal)) => self.token(principal, None).await,
+                None => return self.admit_user(request).await,
+            };
+            match (admitted, principal) {
+                (Err(NoToken::NotAgreed), Some(Principal(principal))) => {
+                    let asked = self.gateway.is_asked(principal, &self.name).await;
+                    let is_asked = asked.map_err(NotAdmitted::Refused)?;
+                    // A user who has just agreed has a token before the visit ends.
+                    if !is_asked && self.token(principal, None).await.is_err() {
+                        return Err(NotAdmitted::Refused(format!(
+                            "no account of the user at the server {:?} was connected; call again to be asked again",
+                            self.name
+                        )));
+                    }
+                }
+                _ => return self.admit_user(request).await,
+            }
+            // Another process may have received the decision.
+            let _ = timeout(POLL_INTERVAL, decided.changed()).await;
+        }
+    }
+}
+
+/// Returns true if a token can be sent.
+fn is_good(known: &UserToken, rejected: Option<&Secret>) -> bool {
+    rejected != Some(&known.access_token) && !known.expires_within(RENEWAL_MARGIN)
+}
+
+/// Runs a future for at most a time, and then another one.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+    otherwise: impl Future<Output = T>,
+) -> T {
+    match timeout(limit, work).await {
+        Ok(ended) => ended,
+        Err(_) => otherwise.await,
+    }
+}
+
+impl UserAccess for UserServer {
+    fn admit<'a>(&'a self, request: &'a IncomingRequest<RequestContext>) -> UserFuture<'a> {
+        Box::pin(self.admit_user(request))
+    }
+
+    fn wait<'a>(
+        &'a self,
+        request: &'a IncomingRequest<RequestContext>,
+        limit: Duration,
+    ) -> UserFuture<'a> {
+        Box::pin(within(
+            limit,
+            self.wait_for_user(request),
+            self.admit_user(request),
+        ))
+    }
+
+    fn connect(
+        &self,
+        principal: &Principal,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Connected {
+        let (server, principal) = (self.this.clone(), principal.0.clone());
+        let target = self.endpoint.target().clone();
+        let endpoint = self.endpoint.clone();
+        let endpoint = endpoint.map_client(|inner| {
+            Arc::new(UserClient {
+                server,
+                principal,
+                target,
+                inner,
+            })
+        });
+        Ok(endpoint.connect(settings, prior, handler))
+    }
+}
+
+impl Upstream for UserUpstream {
+    /// Connects without credentials of a user, which the bridge never does.
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Connected {
+        Ok(self.0.endpoint.clone().connect(settings, prior, handler))
+    }
+
+    fn settings(&self) -> UpstreamSettings {
+        UpstreamSettings {
+            is_shared: true,
+            ..UpstreamSettings::default()
+        }
+    }
+
+    fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        Some(Arc::clone(&self.0) as Arc<dyn UserAccess>)
+    }
+}
+
+impl fmt::Debug for UserUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UserUpstream")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! A gateway in front of servers with credentials per user, and its callers.
+
+use std::sync::Arc;
+
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::{Client, ClientError, KeyRing, Visit, VisitAnswer};
+use mcp_exact_auth::client::{MemoryStore, OAuth, OAuthError, TokenStore};
+use mcp_exact_auth::server::{Jwks, ResourceServer};
+use mcp_exact_bridge::users::{GatewayClient, UserClients, UserGrant, Users};
+use mcp_exact_bridge::{Bridge, Options, Upstream};
+use serde_json::json;
+use tokio::task::AbortHandle;
+
+use super::authority::Authority;
+
+/// What several processes of a gateway share.
+#[derive(Clone)]
+pub struct Shared {
+    pub store: Arc<dyn TokenStore>,
+    pub keys: KeyRing,
+    /// Public URL of the gateway, if it differs from that of the process.
+    pub resource: Option<String>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            store: Arc::new(MemoryStore::default()),
+            keys: KeyRing::random().expect("random numbers"),
+            resource: None,
+        }
+    }
+}
+
+/// Gateway in front of servers with credentials per user.
+pub struct Gateway {
+    /// Public URL of its endpoint.
+    pub resource: String,
+    /// URL at which this process serves.
+    pub url: String,
+    pub bridge: Bridge,
+    pub users: Users,
+    task: AbortHandle,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Describes an error in the words of the library.
+fn describe(error: &OAuthError) -> String {
+    error.to_string()
+}
+
+impl Gateway {
+    /// Starts a gateway whose clients have tokens of `home`.
+    pub async fn start(
+        home: &Authority,
+        servers: &[(&str, &str, UserGrant)],
+        shared: &Shared,
+    ) -> Self {
+        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let resource = shared.resource.clone().unwrap_or_else(|| url.clone());
+        let issuer = &home.site.url;
+        let client = || OAuth::registered(issuer, "gateway").secret("s3cret");
+        let users = Users::new(
+            GatewayClient {
+                resource: resource.clone(),
+                oauth: client(),
+                verifier: Arc::new(Jwks::new(issuer, &resource)),
+                describe,
+            },
+            Arc::clone(&shared.store),
+            Arc::new(shared.keys.clone()),
+        );
+        let users = users.expect("a URL");
+        let upstreams = servers.iter().map(|(name, url, grant)| {
+            let clients = UserClients {
+                grant: *grant,
+                oauth: OAuth::new("gateway").allow_other_ports(),
+                exchange: client().issuer(issuer),
+            };
+            let endpoint = HttpEndpoint::new(url).expect("a URL");
+            let upstream = users.server(*name, endpoint, clients);
+            ((*name).to_owned(), Arc::new(upstream) as Arc<dyn Upstream>)
+        });
+        let bridge = Bridge::many(upstreams.collect::<Vec<_>>(), Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        let auth = ResourceServer::jwks(issuer, &resource).expect("a resource");
+        let service = bridge.http(HttpServerOptions {
+            authenticate: Some(Arc::new(auth.keep_token())),
+            pages: Some(users.pages()),
+            ..HttpServerOptions::default()
+        });
+        let serving =
+            tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
+        Self {
+            resource,
+            url,
+            bridge,
+            users,
+            task: serving.abort_handle(),
+        }
+    }
+
+    /// Connects a client with a token; `on_visit` answers when a user has to visit a page.
+    pub async fn client<F, Fut>(
+        &self,
+        token: &str,
+        revision: &str,
+        on_visit: Option<F>,
+    ) -> Result<Client, ClientError>
+    where
+        F: Fn(Visit) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = VisitAnswer> + Send + 'static,
+    {
+        let connect = Client::connect(&self.url)
+            .bearer(token)
+            .revision(super::revision(revision));
+        match on_visit {
+            Some(on_visit) => connect.on_visit(on_visit).await,
+            None => connect.await,
+        }
+    }
+
+    /// Connects a client that visits no page.
+    pub async fn plain_client(&self, token: &str, revision: &str) -> Client {
+        let never = None::<fn(Visit) -> std::future::Ready<VisitAnswer>>;
+        self.client(token, revision, never).await.expect("a client")
+    }
+}
+
+/// Calls the tool `who` of a server.
+pub async fn who(client: &Client, server: &str) -> Result<String, String> {
+    let name = format!("{server}__who");
+    let output = client.call_tool(&name, &json!({})).await;
+    output
+        .map(|output| output.text())
+        .map_err(|error| error.to_string())
+}
