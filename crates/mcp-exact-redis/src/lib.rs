@@ -42,6 +42,8 @@ mod sessions;
 mod tasks;
 #[cfg(feature = "opentelemetry")]
 mod telemetry;
+#[cfg(feature = "tokens")]
+mod tokens;
 
 use std::sync::Arc;
 
@@ -58,6 +60,8 @@ pub use sessions::RedisSessionStore;
 pub use tasks::RedisTaskStore;
 #[cfg(feature = "opentelemetry")]
 pub use telemetry::export_metrics;
+#[cfg(feature = "tokens")]
+pub use tokens::RedisTokenStore;
 
 use connection::SharedConnection;
 use followers::Followers;
