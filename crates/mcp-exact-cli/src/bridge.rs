@@ -20,6 +20,8 @@ mod reported_losses;
 mod sessions;
 #[cfg(feature = "telemetry")]
 mod telemetry;
+#[cfg(feature = "oauth")]
+pub mod users;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -161,7 +163,7 @@ enum Command {
 /// Policy for losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Losses {
+pub enum Losses {
     /// Convert the message, and report the losses on standard error.
     Report,
     /// Answer with an error instead of the message.
@@ -314,6 +316,10 @@ async fn serve_http(
         clients,
     };
     let mut options = setup.http_options(Some(Arc::new(operations)));
+    #[cfg(feature = "oauth")]
+    if let Some(users) = &setup.users {
+        options.pages = Some(users.pages());
+    }
     let stores = OpenedStores::open(setup.config.sessions.as_ref(), &mut options)?;
     let service = bridge.http(options);
     let listener = listener.options(setup.listen_options());
@@ -387,6 +393,9 @@ struct Setup<'a> {
     config: Config,
     /// Servers of the configuration file; empty if the command line names the server.
     servers: Vec<ConfiguredServer>,
+    /// Credentials of users; `None` if no server is reached with them.
+    #[cfg(feature = "oauth")]
+    users: Option<users::UserServers>,
 }
 
 impl<'a> Setup<'a> {
@@ -477,7 +486,11 @@ impl<'a> Setup<'a> {
         if listen.is_none() && is_for_http {
             bail!("metrics, [auth] and [sessions] are for HTTP: give an address to listen at, too");
         }
+        #[cfg(feature = "oauth")]
+        let users = users::UserServers::from_config(&config, &servers, options.seal.as_ref())?;
         Ok(Self {
+            #[cfg(feature = "oauth")]
+            users,
             arguments,
             is_serving: true,
             options,
@@ -508,19 +521,31 @@ impl<'a> Setup<'a> {
         } else {
             let servers = self.servers.iter();
             let probes = self.arguments.settings.probes();
-            let servers = servers.map(|server| (server.name.clone(), server.upstream(probes)));
-            Bridge::many_for(
-                client,
-                servers.collect::<Vec<(String, Arc<dyn Upstream>)>>(),
-                options,
-            )
-            .await
+            let servers = servers.map(|server| {
+                let upstream = self.upstream_of(server, probes)?;
+                Ok((server.name.clone(), upstream))
+            });
+            let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
+            Bridge::many_for(client, servers, options).await
         };
         bridge.map_err(|error| anyhow!("{error}"))
     }
 }
 
 impl Setup<'_> {
+    /// Returns a server of the file as an upstream of the bridge.
+    fn upstream_of(
+        &self,
+        server: &ConfiguredServer,
+        probes: bool,
+    ) -> anyhow::Result<Arc<dyn Upstream>> {
+        #[cfg(feature = "oauth")]
+        if let (true, Some(users)) = (server.is_of_users(), &self.users) {
+            return server.user_upstream(users);
+        }
+        Ok(server.upstream(probes))
+    }
+
     /// Returns the options of the HTTP service.
     fn http_options(&self, authenticate: Option<Arc<dyn Authenticate>>) -> HttpServerOptions {
         let only = |names: &[String]| match names {
@@ -588,6 +613,8 @@ impl Setup<'_> {
             servers: self.servers.clone(),
             lock: self.config.pins.as_ref().map(|pins| pins.file.clone()),
             probes: self.arguments.settings.probes(),
+            #[cfg(feature = "oauth")]
+            users: self.users.clone(),
             rules: Box::new(move |config| create_rules(config, losses)),
         })
     }

@@ -39,6 +39,9 @@ enum Command {
     End(End),
     /// Count sessions, streams and processes.
     Stats(Stats),
+    /// Forget the tokens of a user at servers with `auth = "user"`, on all processes: the user is asked again.
+    #[cfg(all(feature = "bridge", feature = "oauth"))]
+    Revoke(Revoke),
 }
 
 /// Options for the connection to the Redis that the servers share.
@@ -97,13 +100,32 @@ struct Stats {
     json: bool,
 }
 
-/// Runs the subcommand `list`, `end` or `stats`.
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+#[derive(Args)]
+struct Revoke {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+    /// Directory of the sessions of one gateway, instead of Redis.
+    #[cfg(unix)]
+    #[arg(long, value_name = "DIR", conflicts_with = "redis")]
+    directory: Option<PathBuf>,
+    /// Principal whose tokens are forgotten, as the audit log names it.
+    #[arg(long, value_name = "NAME")]
+    principal: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a subcommand.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         match &arguments.command {
             Command::List(arguments) => list(arguments).await,
             Command::End(arguments) => end(arguments).await,
             Command::Stats(arguments) => stats(arguments).await,
+            #[cfg(all(feature = "bridge", feature = "oauth"))]
+            Command::Revoke(arguments) => revoke(arguments).await,
         }
     })
 }
@@ -111,6 +133,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 impl ConnectionArguments {
     /// Opens access to the sessions on the Redis that the arguments specify.
     fn open(&self) -> anyhow::Result<RedisSessions> {
+        Ok(RedisSessions::open(&self.options()?)?)
+    }
+
+    /// Returns the options of the Redis that the arguments specify.
+    fn options(&self) -> anyhow::Result<RedisOptions> {
         let url = self
             .redis
             .clone()
@@ -129,7 +156,7 @@ impl ConnectionArguments {
             let read = read.with_context(|| format!("cannot read {}", path.display()))?;
             options.root_certificates = Some(read);
         }
-        Ok(RedisSessions::open(&options)?)
+        Ok(options)
     }
 }
 
@@ -215,6 +242,50 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     } else {
         Outcome::Invalid
     })
+}
+
+/// Forgets the tokens of a principal.
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
+    let is_known = arguments.revoke().await?;
+    let mut out = stdout();
+    if arguments.json {
+        out.json(&json!({ "revoked": is_known }))?;
+    } else {
+        let words = if is_known {
+            "revoked"
+        } else {
+            "there are none"
+        };
+        out.line(&text!("{}", words))?;
+    }
+    Ok(if is_known {
+        Outcome::Valid
+    } else {
+        Outcome::Invalid
+    })
+}
+
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+impl Revoke {
+    /// Removes the tokens from their store; returns false if there are none.
+    async fn revoke(&self) -> anyhow::Result<bool> {
+        let principal = &self.principal;
+        #[cfg(unix)]
+        if let Some(directory) = &self.directory {
+            if !directory.is_dir() {
+                bail!("{} is no directory", directory.display());
+            }
+            let folder = directory.join(crate::bridge::users::TOKENS_FOLDER);
+            let store = mcp_exact::auth::client::FileStore::new(folder);
+            let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
+            return revoked.map_err(anyhow::Error::msg);
+        }
+        let store = mcp_exact_redis::RedisTokenStore::open(&self.connection.options()?)?;
+        let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
+        store.end().await;
+        revoked.map_err(anyhow::Error::msg)
+    }
 }
 
 /// Prints the numbers of sessions, streams and processes, as text or JSON.

@@ -100,7 +100,12 @@ fn resource_server(
     tokens: &Jwks,
 ) -> Result<ResourceServer, InvalidResource> {
     let server = ResourceServer::new(&auth.issuer, resource, tokens.for_resource(resource));
-    Ok(server?.scopes(&auth.scopes))
+    let server = server?.scopes(&auth.scopes);
+    // For token exchanges.
+    Ok(match auth.client_id {
+        Some(_) => server.keep_token(),
+        None => server,
+    })
 }
 
 /// Returns the public URL of the endpoint of a server; `resource` is that of the bridge, which may be an origin alone.

@@ -101,8 +101,8 @@ pub struct Config {
 }
 
 /// Authorization server whose tokens clients must present.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Auth {
     /// Issuer of the tokens.
     pub issuer: String,
@@ -111,6 +111,32 @@ pub struct Auth {
     /// Scopes that every request requires.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// Id of the bridge as a client of the issuer, for servers that each user reaches with credentials of their own.
+    #[serde(default)]
+    pub client_id: Option<String>,
+    /// Secret of this client, which may contain references to environment variables.
+    #[serde(default)]
+    pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for Auth {
+    /// Omits the client secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Auth")
+            .field("issuer", &self.issuer)
+            .field("resource", &self.resource)
+            .field("scopes", &self.scopes)
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whose credentials a server is reached with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerAuth {
+    /// Those of the user who calls.
+    User,
 }
 
 /// Store from which sessions are resumed after a restart.
@@ -237,6 +263,8 @@ struct Server {
     kind: Option<String>,
     /// True if the server is not used.
     disabled: bool,
+    /// Whose credentials the server is reached with; by default those of the gateway.
+    auth: Option<ServerAuth>,
     /// Credentials of the gateway at the server.
     oauth: Option<ServerOAuth>,
     /// True if sessions of one principal share connections to the server.
@@ -329,6 +357,7 @@ impl Config {
                 add_tools(&mut config.catalogue, &name, tools)?;
             }
             let dealing = ServerOptions {
+                auth: server.auth,
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
                 result_bytes: server.result_bytes,

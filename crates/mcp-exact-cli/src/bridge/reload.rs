@@ -1,9 +1,10 @@
 //! Reloads the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_bridge::{Bridge, Rules, ServerUpdate, Update};
+use mcp_exact_bridge::{Bridge, Rules, ServerUpdate, Update, Upstream};
 
 use super::config::{Config, ConfiguredServer};
 use crate::text::{Untrusted, text};
@@ -31,6 +32,9 @@ pub struct ConfigReloader {
     pub lock: Option<PathBuf>,
     /// True if what is remembered of silent servers is ignored.
     pub probes: bool,
+    /// Credentials of users; `None` if the process was started without.
+    #[cfg(feature = "oauth")]
+    pub users: Option<super::users::UserServers>,
     /// Function that creates the rules of a configuration, with the options of the command line.
     pub rules: CreateRules,
 }
@@ -89,12 +93,12 @@ impl ConfigReloader {
             let known = self.servers.iter().find(|known| known.name == server.name);
             let change = match known {
                 Some(known) if known.is_same(server) => ServerUpdate::Keep,
-                _ => ServerUpdate::Connect(server.upstream(self.probes)),
+                _ => ServerUpdate::Connect(self.upstream_of(server)?),
             };
-            (server.name.clone(), change)
+            Ok((server.name.clone(), change))
         });
         let mut update = Update::default();
-        update.servers = Some(changes.collect());
+        update.servers = Some(changes.collect::<anyhow::Result<_>>()?);
         update.rules = Some((self.rules)(&config)?);
         self.bridge.update(update).await?;
         self.servers = servers;
@@ -108,6 +112,23 @@ impl ConfigReloader {
             words.push_str(&restart.join(", "));
         }
         Ok(words)
+    }
+}
+
+impl ConfigReloader {
+    /// Returns a server of the file as an upstream of the bridge.
+    fn upstream_of(&self, server: &ConfiguredServer) -> anyhow::Result<Arc<dyn Upstream>> {
+        if !server.is_of_users() {
+            return Ok(server.upstream(self.probes));
+        }
+        #[cfg(feature = "oauth")]
+        if let Some(users) = &self.users {
+            return server.user_upstream(users);
+        }
+        anyhow::bail!(
+            "server {:?}: `auth = \"user\"` needs [auth] with a `client-id`, which takes effect with the next start",
+            server.name
+        )
     }
 }
 

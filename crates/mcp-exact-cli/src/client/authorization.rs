@@ -18,6 +18,8 @@ use mcp_exact::auth::client::OAuthClient;
 use mcp_exact::auth::client::{Browser, Headless, OAuth, OAuthError, OAuthRemedy, open_browser};
 #[cfg(feature = "bridge")]
 use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint, HttpFuture};
+#[cfg(feature = "bridge")]
+use mcp_exact_bridge::users::{UserClients, UserGrant};
 
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
@@ -335,8 +337,8 @@ impl HttpClient for NamingClient {
 #[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServerOAuth {
-    /// Grant by which the gateway obtains a token.
-    grant: Grant,
+    /// Grant by which the gateway obtains a token; by default that of a user who signs in, or the best one of each user.
+    grant: Option<Grant>,
     /// Id of a registered client.
     client_id: Option<String>,
     /// Client secret, which may contain references to environment variables.
@@ -376,14 +378,15 @@ impl std::fmt::Debug for ServerOAuth {
 
 /// OAuth grant by which the gateway obtains a token.
 #[cfg(feature = "bridge")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Grant {
     /// A user signs in with a browser; a stored token of an earlier sign-in is reused.
-    #[default]
     AuthorizationCode,
     /// The gateway obtains tokens with its own client secret, without a user.
     ClientCredentials,
+    /// The token of each caller is exchanged at its issuer.
+    TokenExchange,
 }
 
 #[cfg(feature = "bridge")]
@@ -392,7 +395,12 @@ impl ServerOAuth {
     /// secret.
     pub fn oauth(&self, expand: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<OAuth> {
         let secret = self.secret.as_deref().map(expand).transpose()?;
-        let oauth = match self.grant {
+        let oauth = match self.grant.unwrap_or(Grant::AuthorizationCode) {
+            Grant::TokenExchange => {
+                anyhow::bail!(
+                    "oauth: the grant token-exchange is for servers with `auth = \"user\"`"
+                )
+            }
             Grant::ClientCredentials => {
                 let id = self.client_id.as_deref();
                 let id = id.context("oauth: the grant client-credentials needs a `client-id`")?;
@@ -402,24 +410,56 @@ impl ServerOAuth {
                 let oauth = self.with_issuer(oauth).scopes(&self.scopes);
                 return self.relaxed().apply(oauth, Names::Keys);
             }
-            Grant::AuthorizationCode => match (&self.client_id, &self.issuer) {
-                (Some(id), Some(issuer)) => {
-                    let oauth = OAuth::registered(issuer, id);
-                    match secret {
-                        Some(secret) => oauth.secret(secret),
-                        None => oauth,
-                    }
-                }
-                (Some(_), None) => {
-                    anyhow::bail!("oauth: `client-id` needs the `issuer` that has given it")
-                }
-                (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
-            },
+            Grant::AuthorizationCode => self.code_client(secret)?,
         };
         let oauth = self
             .relaxed()
             .apply(oauth.scopes(&self.scopes), Names::Keys)?;
         Ok(with_store(oauth.user_agent(create_browser())))
+    }
+
+    /// Returns the client for the authorization code grant: a registered one, or one that registers itself.
+    fn code_client(&self, secret: Option<String>) -> anyhow::Result<OAuth> {
+        match (&self.client_id, &self.issuer) {
+            (Some(id), Some(issuer)) => {
+                let oauth = OAuth::registered(issuer, id);
+                Ok(match secret {
+                    Some(secret) => oauth.secret(secret),
+                    None => oauth,
+                })
+            }
+            (Some(_), None) => {
+                anyhow::bail!("oauth: `client-id` needs the `issuer` that has given it")
+            }
+            (None, _) => Ok(self.with_issuer(OAuth::new("mcp-exact"))),
+        }
+    }
+
+    /// Returns the clients of the gateway for a server that each user reaches with credentials of their own; `exchange` is that at
+    /// the issuer of the callers. `expand` replaces references to environment variables in the secret.
+    pub fn user_clients(
+        &self,
+        exchange: OAuth,
+        expand: impl Fn(&str) -> anyhow::Result<String>,
+    ) -> anyhow::Result<UserClients> {
+        let secret = self.secret.as_deref().map(expand).transpose()?;
+        let grant = match self.grant {
+            None => UserGrant::Automatic,
+            Some(Grant::AuthorizationCode) => UserGrant::AuthorizationCode,
+            Some(Grant::TokenExchange) => UserGrant::TokenExchange,
+            Some(Grant::ClientCredentials) => anyhow::bail!(
+                "oauth: with the grant client-credentials all users have the account of the gateway: leave out `auth = \"user\"`"
+            ),
+        };
+        let of_server = |oauth: OAuth| {
+            let oauth = oauth.scopes(&self.scopes);
+            self.relaxed().apply(oauth, Names::Keys)
+        };
+        Ok(UserClients {
+            grant,
+            oauth: of_server(self.code_client(secret)?)?,
+            exchange: of_server(exchange)?,
+        })
     }
 
     fn relaxed(&self) -> Relaxed<'_> {

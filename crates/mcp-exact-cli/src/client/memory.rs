@@ -17,7 +17,7 @@ use std::sync::Arc;
 use mcp_exact::transport::{ClientHandle, ClientHandler};
 use mcp_exact::{CachedNegotiation, NegotiationMemory};
 #[cfg(feature = "bridge")]
-use mcp_exact_bridge::{Connected, Prepared, Upstream, UpstreamSettings};
+use mcp_exact_bridge::{Connected, Prepared, Upstream, UpstreamSettings, UserAccess};
 #[cfg(feature = "bridge")]
 use mcp_exact_session::{ClientEvent, ClientSettings};
 
@@ -182,6 +182,10 @@ impl Upstream for RememberedUpstream {
         let prepared = self.upstream.prepare()?;
         let memory = self.memory.clone();
         Some(Box::new(RememberedServer { prepared, memory }))
+    }
+
+    fn users(&self) -> Option<Arc<dyn UserAccess>> {
+        self.upstream.users()
     }
 }
 

@@ -15,6 +15,8 @@ mod bridge_pins;
 #[cfg(feature = "bridge")]
 mod bridge_processes;
 mod bridge_schemas;
+#[cfg(all(feature = "bridge", feature = "oauth", unix))]
+mod bridge_users;
 mod check;
 #[cfg(feature = "client")]
 mod client;

@@ -173,7 +173,7 @@ async fn remedies_name_settings() {
 
 /// Runs `mcp-exact` to its end without input, with its data folder at `data`.
 #[cfg(feature = "bridge")]
-async fn run_program(data: &Path, arguments: &[&str]) -> Output {
+pub async fn run_program(data: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
     command
         .args(arguments)
@@ -373,7 +373,7 @@ async fn documented_commands_serve_an_old_client() {
 
 /// Starts the gateway with the text of a configuration file; returns its process and its URL.
 #[cfg(feature = "bridge")]
-async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, String) {
+pub async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, String) {
     let file = data.join("bridge.toml");
     std::fs::write(&file, config).expect("a file");
     let mut gateway = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))

@@ -14,7 +14,7 @@ use mcp_exact_transport::http::server::{HttpListener, HttpServerOptions};
 use super::operator::program;
 
 /// Process of the gateway, killed on drop.
-struct Gateway {
+pub struct Gateway {
     /// Process of the gateway.
     child: Child,
     /// HTTP client of the gateway.
@@ -23,7 +23,7 @@ struct Gateway {
 
 impl Gateway {
     /// Starts a gateway with the configuration file in a folder, and waits until it listens.
-    fn start(folder: &Path) -> Self {
+    pub fn start(folder: &Path) -> Self {
         let mut command = Command::new(program());
         command.args(["bridge", "--config", "bridge.toml"]);
         command.current_dir(folder);
@@ -42,6 +42,11 @@ impl Gateway {
             child,
             client: RawClient { address },
         }
+    }
+
+    /// Returns the address at which the gateway listens.
+    pub fn address(&self) -> SocketAddr {
+        self.client.address
     }
 
     /// Posts a message, in a session if an id is given.

@@ -13,6 +13,7 @@ mod operator;
 mod sdks;
 mod stores;
 mod tasks;
+mod tokens;
 mod unavailable;
 
 /// Path of the server program.

@@ -14,7 +14,7 @@ use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
 #[cfg(not(feature = "oauth"))]
 use serde::Deserialize;
 
-use super::Schemas;
+use super::{Schemas, ServerAuth};
 #[cfg(feature = "oauth")]
 use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
 use crate::client::memory::{FileMemory, RememberedUpstream};
@@ -27,6 +27,8 @@ pub struct ServerOAuth {}
 /// Options of the gateway for a server, which an `mcp.json` entry does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerOptions {
+    /// Whose credentials the server is reached with.
+    pub(super) auth: Option<ServerAuth>,
     /// Credentials of the gateway at the server.
     pub(super) oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections to the server.
@@ -66,11 +68,37 @@ pub struct ConfiguredServer {
     pub entry: ServerEntry,
     /// Options of the gateway for the server.
     options: ServerOptions,
-    /// Server as an upstream of the bridge.
+    /// Server as an upstream of the bridge, unless each user reaches it with credentials of their own.
     upstream: Arc<dyn Upstream>,
+    /// Settings of the server in the type of the bridge library.
+    settings: UpstreamSettings,
 }
 
 impl ConfiguredServer {
+    /// Returns true if each user reaches the server with credentials of their own.
+    pub fn is_of_users(&self) -> bool {
+        self.options.auth == Some(ServerAuth::User)
+    }
+
+    /// Returns the server as an upstream of the bridge for users with credentials of their own, which `users` obtains.
+    #[cfg(feature = "oauth")]
+    pub fn user_upstream(
+        &self,
+        users: &crate::bridge::users::UserServers,
+    ) -> anyhow::Result<Arc<dyn Upstream>> {
+        let words = || format!("server {:?}", self.name);
+        let ServerAddress::Http(endpoint) = self.entry.address().with_context(words)? else {
+            bail!("server {:?}: `auth` is for servers with a `url`", self.name);
+        };
+        let oauth = self.options.oauth.clone().unwrap_or_default();
+        let http = self.entry.http_options().with_context(words)?;
+        let upstream = users.upstream(&self.name, endpoint, &oauth, &http);
+        let upstream = upstream.with_context(words)?;
+        let mut settings = self.settings.clone();
+        settings.is_shared = true;
+        Ok(Arc::new(ConfiguredUpstream { upstream, settings }))
+    }
+
     /// Returns the server as an upstream of the bridge, with the memory of its command or URL, which `probes` ignores.
     pub fn upstream(&self, probes: bool) -> Arc<dyn Upstream> {
         let entry = &self.entry;
@@ -123,6 +151,24 @@ fn with_credentials(
     Ok(endpoint)
 }
 
+/// Checks an entry whose server each user reaches with credentials of their own.
+fn check_user_auth(entry: &ServerEntry, options: &ServerOptions) -> anyhow::Result<()> {
+    if options.auth.is_none() {
+        return Ok(());
+    }
+    if entry.url.is_none() {
+        bail!("`auth` is for servers with a `url`");
+    }
+    let mut headers = entry.headers.keys();
+    if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
+        bail!("`auth = \"user\"` and the header Authorization exclude each other: remove one");
+    }
+    if cfg!(not(feature = "oauth")) {
+        bail!("`auth` needs the feature `oauth`: install the program with `--features full`");
+    }
+    Ok(())
+}
+
 /// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`.
 pub(super) fn configured_servers(
     entries: BTreeMap<String, ServerEntry>,
@@ -137,25 +183,38 @@ pub(super) fn configured_servers(
         let settings = upstream_settings(&entry, &options);
         let settings = settings.with_context(|| format!("server {name:?}"))?;
         let address = entry.address();
-        let upstream: Arc<dyn Upstream> = match address
-            .with_context(|| format!("server {name:?}"))?
-        {
-            ServerAddress::Command(_) if options.oauth.is_some() => {
-                bail!("server {name:?}: `oauth` is for servers with a `url`")
-            }
-            ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream { upstream, settings }),
-            ServerAddress::Http(endpoint) => {
-                let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
-                let upstream = endpoint.with_context(|| format!("server {name:?}"))?;
-                Arc::new(ConfiguredUpstream { upstream, settings })
-            }
-            _ => bail!("server {name:?}: its transport is not known here"),
-        };
+        check_user_auth(&entry, &options).with_context(|| format!("server {name:?}"))?;
+        let upstream: Arc<dyn Upstream> =
+            match address.with_context(|| format!("server {name:?}"))? {
+                ServerAddress::Command(_) if options.oauth.is_some() => {
+                    bail!("server {name:?}: `oauth` is for servers with a `url`")
+                }
+                ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream {
+                    upstream,
+                    settings: settings.clone(),
+                }),
+                ServerAddress::Http(upstream) if options.auth.is_some() => {
+                    Arc::new(ConfiguredUpstream {
+                        upstream,
+                        settings: settings.clone(),
+                    })
+                }
+                ServerAddress::Http(endpoint) => {
+                    let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
+                    let upstream = endpoint.with_context(|| format!("server {name:?}"))?;
+                    Arc::new(ConfiguredUpstream {
+                        upstream,
+                        settings: settings.clone(),
+                    })
+                }
+                _ => bail!("server {name:?}: its transport is not known here"),
+            };
         servers.push(ConfiguredServer {
             name,
             entry,
             options,
             upstream,
+            settings,
         });
     }
     if servers.is_empty() {

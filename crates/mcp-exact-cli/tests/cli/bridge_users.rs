@@ -1,0 +1,165 @@
+//! Servers with `auth = "user"` in the gateway's file: what the file needs, and accounts that outlive the process in a directory.
+
+use std::path::Path;
+
+use http::Method;
+
+use crate::oauth::{run_program, start_gateway};
+
+#[path = "../../../mcp-exact-bridge/tests/bridge/users/authority.rs"]
+mod authority;
+#[path = "../../../mcp-exact-bridge/tests/bridge/users/browser.rs"]
+mod browser;
+#[path = "../../../mcp-exact-bridge/tests/bridge/users/protected.rs"]
+mod protected;
+
+use authority::Authority;
+use browser::Browser;
+use protected::Protected;
+
+/// Public URL of the gateway, behind a balancer.
+const PUBLIC: &str = "http://127.0.0.1:1/mcp";
+
+/// What is missing or does not go together in the file is named with its key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_name_what_accounts_need() {
+    let data = tempfile::tempdir().expect("a folder");
+    let auth = format!("[auth]\nissuer = \"http://127.0.0.1:2\"\nresource = \"{PUBLIC}\"\n");
+    let with_client = format!("{auth}client-id = \"gateway\"\n");
+    let url = "[servers.web]\nurl = \"http://127.0.0.1:3/mcp\"\n";
+    let user = format!("{url}auth = \"user\"\n");
+    for (text, expected) in [
+        (user.clone(), "needs [auth] with a `client-id`"),
+        (format!("{auth}{user}"), "needs [auth] with a `client-id`"),
+        (
+            format!("{with_client}[servers.web]\ncommand = \"node\"\nauth = \"user\"\n"),
+            "`auth` is for servers with a `url`",
+        ),
+        (
+            format!("{with_client}{user}headers = {{ authorization = \"Bearer x\" }}\n"),
+            "exclude each other",
+        ),
+        (
+            format!("{with_client}{user}oauth = {{ grant = \"client-credentials\" }}\n"),
+            "leave out `auth = \"user\"`",
+        ),
+        (
+            format!("{url}oauth = {{ grant = \"token-exchange\" }}\n"),
+            "is for servers with `auth = \"user\"`",
+        ),
+        (
+            format!("{with_client}[sessions]\ndirectory = \"s\"\n{user}"),
+            "needs `seal-keys`",
+        ),
+        (
+            format!("{with_client}{url}auth = \"none\"\n"),
+            "unknown variant `none`",
+        ),
+    ] {
+        let config = data.path().join("bridge.toml");
+        std::fs::write(&config, format!("listen = \"127.0.0.1:0\"\n{text}")).expect("a file");
+        let config = config.to_str().expect("text");
+        let output = run_program(data.path(), &["bridge", "--config", config]).await;
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}: {words}");
+        assert!(words.contains(expected), "{text}: {words}");
+    }
+}
+
+/// Calls a tool of the server `mail` in the name of a user; returns what is printed.
+async fn call(data: &Path, issuer: &Authority, url: &str, tool: &str) -> Result<String, String> {
+    let token = issuer.token(PUBLIC, "ann", "program", "use");
+    let header = format!("Authorization: Bearer {token}");
+    let arguments = [
+        "call",
+        "-r",
+        "2025-06-18",
+        "--header",
+        &header,
+        tool,
+        "--",
+        url,
+    ];
+    let output = run_program(data, &arguments).await;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stdout) + &text(&output.stderr))
+    }
+}
+
+/// An account that a user has connected is used after the gateway was killed, and until it is revoked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn accounts_outlive_the_gateway() {
+    let (home, service) = (Authority::start().await, Authority::start().await);
+    let server = Protected::start(&service, &[]).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let sessions = data.path().join("sessions");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nseal-keys = [\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"]\n\
+         [auth]\nissuer = \"{}\"\nresource = \"{PUBLIC}\"\nclient-id = \"gateway\"\nsecret = \"${{GATEWAY_SECRET}}\"\n\
+         [sessions]\ndirectory = \"{}\"\n\
+         [servers.mail]\nurl = \"{}\"\nauth = \"user\"\noauth = {{ allow-other-ports = true }}\n",
+        home.site.url,
+        sessions.display(),
+        server.url,
+    );
+    let (gateway, url) = start_gateway(data.path(), &text).await;
+    let error = call(data.path(), &home, &url, "mail__connect_mail")
+        .await
+        .expect_err("no account");
+    let page = error
+        .split("http://")
+        .find(|text| text.starts_with("127.0.0.1:1/"));
+    let page = page.unwrap_or_else(|| panic!("{error}"));
+    let page = page
+        .split(|c: char| c.is_whitespace())
+        .next()
+        .expect("a URL");
+    let mut browser = Browser::of("ann", &[&home, &service]);
+    let mut target = format!("http://{page}");
+    let connected = loop {
+        let page = browser
+            .open_while(&target.replace(PUBLIC, &url), |_| false)
+            .await;
+        match page.location() {
+            Some(location) => target = location,
+            None if page.body.contains("<form") => {
+                let headers = [("origin", "http://127.0.0.1:1")];
+                let answer = browser
+                    .send(Method::POST, &page.action("allow"), &headers)
+                    .await;
+                target = answer.location().expect("a redirect");
+            }
+            None => break page,
+        }
+    };
+    assert_eq!(connected.status, 200, "{}", connected.body);
+    assert_eq!(
+        call(data.path(), &home, &url, "mail__who").await.as_deref(),
+        Ok("ann")
+    );
+    drop(gateway);
+    let (_gateway, url) = start_gateway(data.path(), &text).await;
+    assert_eq!(
+        call(data.path(), &home, &url, "mail__who").await.as_deref(),
+        Ok("ann")
+    );
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", home.site.url);
+    let directory = sessions.to_str().expect("text");
+    let revoke = [
+        "sessions",
+        "revoke",
+        "--directory",
+        directory,
+        "--principal",
+        &principal,
+    ];
+    for (code, text) in [(0, "revoked\n"), (1, "there are none\n")] {
+        let output = run_program(data.path(), &revoke).await;
+        assert_eq!(output.status.code(), Some(code));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), text);
+    }
+    assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
+}
