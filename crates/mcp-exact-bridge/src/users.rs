@@ -195,6 +195,8 @@ impl Gateway {
         let prepare = || async {
             let oauth = self.client.oauth.clone();
             let grant = oauth.code_grant(&self.signed_in_url()).await?;
+            // Issuers of OpenID Connect grant nothing without a scope.
+            let grant = grant.scope_if_listed("openid");
             Ok(grant.resource(&*self.client.resource))
         };
         self.sign_in.get_or_try_init(prepare).await

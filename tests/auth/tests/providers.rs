@@ -1,6 +1,9 @@
 //! Tests of clients and resource servers with third-party authorization servers, which `cargo xtask providers`
 //! installs.
 
+#[path = "providers/gateway.rs"]
+mod gateway;
+
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};

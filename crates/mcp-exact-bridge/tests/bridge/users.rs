@@ -40,9 +40,9 @@ impl Consent {
 
     async fn with(shared: &Shared) -> Self {
         let (home, service) = (Authority::start().await, Authority::start().await);
-        let server = Protected::start(&service, &[]).await;
+        let server = Protected::start(&service.site.url, &[]).await;
         let servers = [("mail", &*server.url, UserGrant::Automatic)];
-        let gateway = Gateway::start(&home, &servers, shared).await;
+        let gateway = Gateway::start(&home.site.url, &servers, shared).await;
         Self {
             home,
             service,
@@ -59,7 +59,10 @@ impl Consent {
 
     /// Returns the browser of a user.
     fn browser(&self, user: &str) -> Browser {
-        Browser::of(user, &[&self.home, &self.service])
+        Browser::of(
+            user,
+            &[self.home.site.url.as_str(), self.service.site.url.as_str()],
+        )
     }
 
     /// Calls `who` for a user without an account, and returns the URL of the page.
@@ -211,7 +214,7 @@ async fn processes_refresh_once() {
         .lifetime
         .store(0, std::sync::atomic::Ordering::Relaxed);
     let servers = [("mail", &*world.server.url, UserGrant::Automatic)];
-    let other = Gateway::start(&world.home, &servers, &shared).await;
+    let other = Gateway::start(&world.home.site.url, &servers, &shared).await;
     let mut clients = Vec::new();
     for gateway in [&world.gateway, &other, &world.gateway, &other] {
         clients.push(

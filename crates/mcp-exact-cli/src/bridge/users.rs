@@ -53,7 +53,9 @@ impl UserServers {
         let client = GatewayClient {
             resource: auth.resource.clone(),
             // The operator has chosen the issuer.
-            oauth: client_of(auth)?.allow_private_addresses(),
+            oauth: client_of(auth)?
+                .scopes(&auth.scopes)
+                .allow_private_addresses(),
             verifier: Arc::new(Jwks::new(&auth.issuer, &auth.resource)),
             describe,
         };

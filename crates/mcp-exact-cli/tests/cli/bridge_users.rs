@@ -93,7 +93,7 @@ async fn call(data: &Path, issuer: &Authority, url: &str, tool: &str) -> Result<
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_outlive_the_gateway() {
     let (home, service) = (Authority::start().await, Authority::start().await);
-    let server = Protected::start(&service, &[]).await;
+    let server = Protected::start(&service.site.url, &[]).await;
     let data = tempfile::tempdir().expect("a folder");
     let sessions = data.path().join("sessions");
     let text = format!(
@@ -117,7 +117,7 @@ async fn accounts_outlive_the_gateway() {
         .split(|c: char| c.is_whitespace())
         .next()
         .expect("a URL");
-    let mut browser = Browser::of("ann", &[&home, &service]);
+    let mut browser = Browser::of("ann", &[home.site.url.as_str(), service.site.url.as_str()]);
     let mut target = format!("http://{page}");
     let connected = loop {
         let page = browser

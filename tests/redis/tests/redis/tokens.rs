@@ -108,9 +108,9 @@ async fn processes_share_accounts_of_users() {
         .exchanges
         .store(true, std::sync::atomic::Ordering::Relaxed);
     let servers = [
-        Protected::start(&home, &[]).await,
-        Protected::start(&service, &[]).await,
-        Protected::start(&service, &[]).await,
+        Protected::start(&home.site.url, &[]).await,
+        Protected::start(&service.site.url, &[]).await,
+        Protected::start(&service.site.url, &[]).await,
     ];
     let shared_token = service.token(&servers[2].url, "everybody", "gateway", "use");
     let folder = tempfile::tempdir().expect("a folder");
@@ -146,7 +146,7 @@ async fn processes_share_accounts_of_users() {
             .next()
             .expect("a URL");
         // Each step is answered by the other process.
-        let mut browser = Browser::of(user, &[&home, &service]);
+        let mut browser = Browser::of(user, &[home.site.url.as_str(), service.site.url.as_str()]);
         let (mut target, mut step) = (format!("http://{url}"), 0);
         let connected = loop {
             step += 1;

@@ -155,6 +155,17 @@ impl CodeGrant {
         self
     }
 
+    /// Requests a scope in addition, if the metadata of the authorization server lists it: some grant nothing to a request
+    /// without a scope, and others refuse scopes that they do not know.
+    #[must_use]
+    pub fn scope_if_listed(mut self, scope: &str) -> Self {
+        let listed = &self.server.scopes_supported;
+        if ServerMetadata::lists_value(listed, scope) == Some(true) {
+            self.scopes = self.scopes.union(&Scopes::parse(scope));
+        }
+        self
+    }
+
     /// Returns the issuer of the tokens.
     pub fn issuer(&self) -> &str {
         &self.server.issuer

@@ -182,7 +182,7 @@ async fn pages_tell_who_asks() {
         &world.server.url,
         &world.service.site.url,
         &connected,
-        "Scopes",
+        "<dt>Scopes</dt><dd>read</dd>",
     ] {
         assert!(page.body.contains(text), "{text}: {}", page.body);
     }
@@ -238,13 +238,13 @@ async fn moved_servers_get_no_old_tokens() {
     assert_eq!(world.who("ann").await.as_deref(), Ok("ann"));
     let evil = Authority::start().await;
     for authority in [&world.service, &evil] {
-        let other = Protected::start(authority, &[]).await;
+        let other = Protected::start(&authority.site.url, &[]).await;
         let shared = Shared {
             resource: Some(world.gateway.resource.clone()),
             ..shared.clone()
         };
         let servers = [("mail", &*other.url, super::UserGrant::Automatic)];
-        let gateway = Gateway::start(&world.home, &servers, &shared).await;
+        let gateway = Gateway::start(&world.home.site.url, &servers, &shared).await;
         let client = gateway
             .plain_client(&world.token("ann"), "2026-07-28")
             .await;

@@ -10,8 +10,6 @@ use http::Method;
 use http_body_util::BodyExt as _;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
 
-use super::authority::Authority;
-
 /// Answer of a page.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -30,12 +28,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Creates the browser of a user who is signed in at these authorization servers.
-    pub fn of(user: &str, authorities: &[&Authority]) -> Self {
+    /// Creates the browser of a user who is signed in at these issuers.
+    pub fn of(user: &str, issuers: &[&str]) -> Self {
         let cookie = || BTreeMap::from([("user".to_owned(), user.to_owned())]);
-        let cookies = authorities
-            .iter()
-            .map(|authority| (host_of(&authority.site.url), cookie()));
+        let cookies = issuers.iter().map(|issuer| (host_of(issuer), cookie()));
         Self {
             cookies: cookies.collect(),
         }
@@ -116,7 +112,12 @@ impl Page {
     /// Returns the target of a redirect.
     pub fn location(&self) -> Option<String> {
         let location = self.headers.get("location")?;
-        Some(location.to_str().expect("ASCII").to_owned())
+        let location = location.to_str().expect("ASCII");
+        if !location.starts_with('/') {
+            return Some(location.to_owned());
+        }
+        let origin: Vec<&str> = self.url.split('/').take(3).collect();
+        Some(origin.join("/") + location)
     }
 
     /// Returns the URL of a form.

@@ -35,10 +35,16 @@ impl World {
         home.behaviour.exchanges.store(true, Ordering::Relaxed);
         let old = [super::revision("2025-06-18")];
         let servers = vec![
-            (Protected::start(&home, &[]).await, UserGrant::Automatic),
-            (Protected::start(&service, &[]).await, UserGrant::Automatic),
             (
-                Protected::start(&service, &old).await,
+                Protected::start(&home.site.url, &[]).await,
+                UserGrant::Automatic,
+            ),
+            (
+                Protected::start(&service.site.url, &[]).await,
+                UserGrant::Automatic,
+            ),
+            (
+                Protected::start(&service.site.url, &old).await,
                 UserGrant::AuthorizationCode,
             ),
         ];
@@ -60,7 +66,12 @@ impl World {
     async fn gateway(&self) -> Gateway {
         let servers = self.servers.iter().zip(SERVERS);
         let servers = servers.map(|((server, grant), name)| (name, &*server.url, *grant));
-        Gateway::start(&self.home, &servers.collect::<Vec<_>>(), &self.shared).await
+        Gateway::start(
+            &self.home.site.url,
+            &servers.collect::<Vec<_>>(),
+            &self.shared,
+        )
+        .await
     }
 
     fn token(&self, user: &str) -> String {
@@ -75,7 +86,10 @@ impl World {
             return;
         }
         let url = url_in(error);
-        let mut browser = Browser::of(user, &[&self.home, &self.service]);
+        let mut browser = Browser::of(
+            user,
+            &[self.home.site.url.as_str(), self.service.site.url.as_str()],
+        );
         // Behind a balancer: the public URL leads to any process.
         let public = &self.gateways[0].resource;
         let local = |url: &str| url.replace(public.as_str(), &at.url);

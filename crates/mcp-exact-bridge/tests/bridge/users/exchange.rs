@@ -13,9 +13,9 @@ use super::world::{Gateway, Shared, who};
 async fn start(grant: UserGrant) -> (Authority, Protected, Gateway) {
     let home = Authority::start().await;
     home.behaviour.exchanges.store(true, Ordering::Relaxed);
-    let server = Protected::start(&home, &[]).await;
+    let server = Protected::start(&home.site.url, &[]).await;
     let servers = [("mail", &*server.url, grant)];
-    let gateway = Gateway::start(&home, &servers, &Shared::default()).await;
+    let gateway = Gateway::start(&home.site.url, &servers, &Shared::default()).await;
     (home, server, gateway)
 }
 
@@ -85,12 +85,12 @@ async fn other_issuers_get_no_exchange() {
     let (home, service) = (Authority::start().await, Authority::start().await);
     home.behaviour.exchanges.store(true, Ordering::Relaxed);
     service.behaviour.exchanges.store(true, Ordering::Relaxed);
-    let server = Protected::start(&service, &[]).await;
+    let server = Protected::start(&service.site.url, &[]).await;
     let servers = [
         ("auto", &*server.url, UserGrant::Automatic),
         ("forced", &*server.url, UserGrant::TokenExchange),
     ];
-    let gateway = Gateway::start(&home, &servers, &Shared::default()).await;
+    let gateway = Gateway::start(&home.site.url, &servers, &Shared::default()).await;
     let token = home.token(&gateway.resource, "ann", "program", "use");
     let client = gateway.plain_client(&token, "2025-06-18").await;
     let error = who(&client, "auto").await.expect_err("asked");

@@ -14,8 +14,6 @@ use mcp_exact::transport::http::server::{
 use mcp_exact::{Revision, Server};
 use tokio::task::AbortHandle;
 
-use super::authority::Authority;
-
 /// Server behind the gateway that tells its callers who they are.
 pub struct Protected {
     pub url: String,
@@ -54,8 +52,8 @@ impl Authenticate for Recording {
 }
 
 impl Protected {
-    /// Starts a server that trusts an authorization server; it has these revisions, or all if there are none.
-    pub async fn start(authority: &Authority, revisions: &[Revision]) -> Self {
+    /// Starts a server that trusts the tokens of an issuer; it has these revisions, or all if there are none.
+    pub async fn start(issuer: &str, revisions: &[Revision]) -> Self {
         let builder = Server::builder("protected", "1.0.0");
         let builder = match revisions {
             [] => builder,
@@ -70,7 +68,7 @@ impl Protected {
             .expect("a server");
         let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let resource = ResourceServer::jwks(&authority.site.url, &url).expect("a resource");
+        let resource = ResourceServer::jwks(issuer, &url).expect("a resource");
         let (received, refuses) = (Arc::default(), Arc::default());
         let options = HttpServerOptions {
             path: Some("/mcp".to_owned()),

@@ -1,4 +1,7 @@
 //! A gateway in front of servers with credentials per user, and its callers.
+//!
+//! Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::sync::Arc;
 
@@ -11,8 +14,6 @@ use mcp_exact_bridge::users::{GatewayClient, UserClients, UserGrant, Users};
 use mcp_exact_bridge::{Bridge, Options, Upstream};
 use serde_json::json;
 use tokio::task::AbortHandle;
-
-use super::authority::Authority;
 
 /// What several processes of a gateway share.
 #[derive(Clone)]
@@ -56,16 +57,11 @@ fn describe(error: &OAuthError) -> String {
 }
 
 impl Gateway {
-    /// Starts a gateway whose clients have tokens of `home`.
-    pub async fn start(
-        home: &Authority,
-        servers: &[(&str, &str, UserGrant)],
-        shared: &Shared,
-    ) -> Self {
+    /// Starts a gateway whose clients have tokens of an issuer.
+    pub async fn start(issuer: &str, servers: &[(&str, &str, UserGrant)], shared: &Shared) -> Self {
         let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let resource = shared.resource.clone().unwrap_or_else(|| url.clone());
-        let issuer = &home.site.url;
         let client = || OAuth::registered(issuer, "gateway").secret("s3cret");
         let users = Users::new(
             GatewayClient {
@@ -81,8 +77,8 @@ impl Gateway {
         let upstreams = servers.iter().map(|(name, url, grant)| {
             let clients = UserClients {
                 grant: *grant,
-                oauth: OAuth::new("gateway").allow_other_ports(),
-                exchange: client().issuer(issuer),
+                oauth: OAuth::new("gateway").allow_other_ports().scopes(["read"]),
+                exchange: client().issuer(issuer).scopes(["read"]),
             };
             let endpoint = HttpEndpoint::new(url).expect("a URL");
             let upstream = users.server(*name, endpoint, clients);

@@ -71,6 +71,7 @@ pub struct ConfiguredServer {
     /// Server as an upstream of the bridge, unless each user reaches it with credentials of their own.
     upstream: Arc<dyn Upstream>,
     /// Settings of the server in the type of the bridge library.
+    #[cfg(feature = "oauth")]
     settings: UpstreamSettings,
 }
 
@@ -214,6 +215,7 @@ pub(super) fn configured_servers(
             entry,
             options,
             upstream,
+            #[cfg(feature = "oauth")]
             settings,
         });
     }
