@@ -62,7 +62,7 @@ function relay(request, response, url) {
 /** The policy of a page, by what it declares (MCP Apps, "Content Security Policy Enforcement"). */
 function policy({ connectDomains = [], resourceDomains = [], frameDomains = [], baseUriDomains = [] }) {
     const all = [connectDomains, resourceDomains, frameDomains, baseUriDomains].flat();
-    if (all.some(domain => /[;,'"\s]/.test(domain))) throw new Error("a domain is no source");
+    if (all.some(domain => /[;,'"\s]/.test(domain))) throw new Error("a domain is not a source");
     const resources = resourceDomains.join(" ");
     return [
         "default-src 'none'", `script-src 'self' 'unsafe-inline' ${resources}`, `style-src 'self' 'unsafe-inline' ${resources}`,

@@ -175,7 +175,7 @@ pub fn invented_schema(newest: &Value) -> anyhow::Result<Vec<u8>> {
         ("ContentBlock", "VideoContent"),
     ] {
         let variants = definitions[union]["anyOf"].as_array_mut();
-        let variants = variants.with_context(|| format!("{union} is no union"))?;
+        let variants = variants.with_context(|| format!("{union} is not a union"))?;
         variants.push(json!({ "$ref": format!("#/$defs/{variant}") }));
     }
     definitions["MeasureOptions"] = json!({

@@ -127,7 +127,7 @@ fn tracked_files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
         .context("cannot start git; install it")?;
     ensure!(
         listed.status.success(),
-        "{} is no checkout of git",
+        "{} is not a checkout of git",
         root.display()
     );
     let listed = String::from_utf8(listed.stdout).context("a path is not UTF-8")?;

@@ -234,7 +234,7 @@ impl<'i> Step<'_, 'i> {
         let gone = old.iter().filter(|value| !new.contains(value));
         let gone: Vec<(String, String)> = gone
             .map(|value| {
-                let reason = format!("`{value}` is no value of {}", self.target().revision);
+                let reason = format!("`{value}` is not a value of {}", self.target().revision);
                 self.record_effect(&source.name, value, EffectKind::Checked, &reason);
                 (value.clone(), reason)
             })

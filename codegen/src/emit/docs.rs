@@ -363,9 +363,9 @@ mod tests {
             "#]],
         );
         check(
-            "An httpd is no address, and https:// alone is short.",
+            "An httpd is not an address, and https:// alone is short.",
             expect![[r#"
-                An httpd is no address, and <https://> alone is short.
+                An httpd is not an address, and <https://> alone is short.
             "#]],
         );
     }

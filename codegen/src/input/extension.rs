@@ -36,8 +36,7 @@ pub fn merge(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Res
             "the definitions are in `{}`, and those of {} in `{}`",
             schema.definitions, core.revision, core.definitions
         );
-        let remedy =
-            "an extension has to be written in the dialect of the revision that it extends";
+        let remedy = "an extension must be written in the dialect of the revision that it extends";
         return Err(schema.error(&pointer, problem, remedy));
     }
     let mut own = BTreeSet::new();

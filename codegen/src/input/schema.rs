@@ -137,7 +137,7 @@ fn check_protocol(schema: &Schema) -> Result<()> {
     for name in ["JSONRPCMessage", "ClientRequest", "ServerResult"] {
         if schema.root[schema.definitions].get(name).is_none() {
             let problem =
-                format!("there is no definition `{name}`, so this is no schema of the protocol");
+                format!("there is no definition `{name}`, so this is not a schema of the protocol");
             let remedy = "take the file `schema.json` of the official repository";
             return Err(schema.error(&format!("/{}", schema.definitions), problem, remedy));
         }

@@ -135,7 +135,7 @@ pub const PROPERTIES: &[Property] = &[
     schema_property("has_structured_output", "Returns true if tools can have an `outputSchema`, and their results `structuredContent`.",
         "2025-06-18/server/tools#Structured Content",
         |ir| has_member(ir, "Tool", "outputSchema") && has_member(ir, "CallToolResult", "structuredContent")),
-    schema_property("has_any_structured_content", "Returns true if `structuredContent` can be any JSON value, and false if it has to be an object or is not defined.",
+    schema_property("has_any_structured_content", "Returns true if `structuredContent` can be any JSON value, and false if it must be an object or is not defined.",
         "2026-07-28/server/tools#Structured Content", has_any_structured_content),
     schema_property("has_resource_links", "Returns true if content can be a `resource_link`.",
         "2025-06-18/server/tools#Resource Links", |ir| ir.get("ResourceLink").is_some()),

@@ -88,7 +88,7 @@ impl<'s> KeywordCheck<'s, '_> {
             Value::Object(object) => object,
             _ => {
                 let remedy = "use an object; `false` as a schema is not supported";
-                return Err(self.schema.error(pointer, "this is no schema", remedy));
+                return Err(self.schema.error(pointer, "this is not a schema", remedy));
             }
         };
         for (key, value) in object {

@@ -156,7 +156,7 @@ impl Lowering<'_, '_> {
             _ => {
                 let pointer = format!("{pointer}/const");
                 let problem = format!(
-                    "the constant {} is no string and may be absent",
+                    "the constant {} is not a string and may be absent",
                     shorten_value(value)
                 );
                 Err(self

@@ -56,7 +56,7 @@ pub fn boxed_members(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, Strin
             closing.iter().any(|member| member.required)
         });
         let Some((definition, closing)) = best else {
-            let problem = format!("`{}` contains itself and is no object", cycle[0]);
+            let problem = format!("`{}` contains itself and is not an object", cycle[0]);
             let remedy = "take the cycle out by an erratum";
             return Err(schema.error(&schema.pointer(cycle[0]), problem, remedy));
         };

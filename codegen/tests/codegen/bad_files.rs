@@ -98,7 +98,7 @@ fn schema_of_another_protocol_is_refused() {
     check_bytes(
         text.to_string().as_bytes(),
         &expect![[r#"
-        2000-01-01 at /definitions: there is no definition `JSONRPCMessage`, so this is no schema of the protocol; take the file `schema.json` of the official repository
+        2000-01-01 at /definitions: there is no definition `JSONRPCMessage`, so this is not a schema of the protocol; take the file `schema.json` of the official repository
     "#]],
     );
 }

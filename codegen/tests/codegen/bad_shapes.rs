@@ -38,7 +38,7 @@ fn false_schema_is_refused() {
     check_thing(
         json!(false),
         &expect![[r#"
-        2000-01-01 at /definitions/Thing: this is no schema; use an object; `false` as a schema is not supported
+        2000-01-01 at /definitions/Thing: this is not a schema; use an object; `false` as a schema is not supported
     "#]],
     );
 }
@@ -48,7 +48,7 @@ fn tuple_items_are_refused() {
     check_thing(
         json!({ "type": "array", "items": [{ "type": "string" }] }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/items: this is no schema; use an object; `false` as a schema is not supported
+            2000-01-01 at /definitions/Thing/items: this is not a schema; use an object; `false` as a schema is not supported
         "#]],
     );
 }
@@ -388,7 +388,7 @@ fn unsupported_constants_are_refused() {
     check_thing(
         member(json!({ "const": 5 }), &[]),
         &expect![[r#"
-        2000-01-01 at /definitions/Thing/properties/a/const: the constant 5 is no string and may be absent; teach the generator this constant
+        2000-01-01 at /definitions/Thing/properties/a/const: the constant 5 is not a string and may be absent; teach the generator this constant
     "#]],
     );
     check_thing(
@@ -400,7 +400,7 @@ fn unsupported_constants_are_refused() {
     check_thing(
         json!({ "type": "array", "items": { "const": 5 } }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/items/const: the constant 5 is no string and may be absent; teach the generator this constant
+            2000-01-01 at /definitions/Thing/items/const: the constant 5 is not a string and may be absent; teach the generator this constant
         "#]],
     );
 }

@@ -217,5 +217,5 @@ fn different_dialect_is_refused() {
     };
     let lowered = lower_extension(extension, &base_lowered(), NO_TABLES);
     let error = lowered.expect_err("another dialect");
-    expect!["ext-x at /$defs: the definitions are in `$defs`, and those of 2000-01-01 in `definitions`; an extension has to be written in the dialect of the revision that it extends"].assert_eq(&error.to_string());
+    expect!["ext-x at /$defs: the definitions are in `$defs`, and those of 2000-01-01 in `definitions`; an extension must be written in the dialect of the revision that it extends"].assert_eq(&error.to_string());
 }

@@ -17,7 +17,7 @@ pub async fn check_token_store(store: &dyn TokenStore) {
         assert_eq!(
             store.read(key).await,
             Ok(None),
-            "a value that was never written has to be absent ({key:?})"
+            "a value that was never written must be absent ({key:?})"
         );
         for value in ["one", "two", &large, "", "{\"a\": \"\\n\"}"] {
             let written = store.write(key, &Secret::new(value)).await;
@@ -26,12 +26,12 @@ pub async fn check_token_store(store: &dyn TokenStore) {
             assert_eq!(
                 read,
                 Ok(Some(Secret::new(value))),
-                "the last value that was written has to be read ({key:?})"
+                "the last value that was written must be read ({key:?})"
             );
         }
     }
     assert_eq!(store.remove("k").await, Ok(()));
-    assert_eq!(store.read("k").await, Ok(None), "a value has to be removed");
+    assert_eq!(store.read("k").await, Ok(None), "a value must be removed");
     assert_eq!(
         store.remove("k").await,
         Ok(()),
@@ -56,10 +56,10 @@ async fn check_locks(store: &dyn TokenStore) {
             "a lock has to exclude others"
         );
         let other = store.lock("other").await;
-        assert!(other.is_ok(), "locks of other keys have to be free");
+        assert!(other.is_ok(), "locks of other keys must be free");
         drop(held);
         let second = second.await;
-        assert!(second.is_ok(), "a lock that was released has to be free");
+        assert!(second.is_ok(), "a lock that was released must be free");
     }
     let again = store.lock("k").await;
     assert!(again.is_ok(), "dropping a lock has to release it");

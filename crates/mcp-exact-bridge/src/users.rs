@@ -78,7 +78,7 @@ pub struct UserClients {
 
 /// Error for a resource that is not an absolute URL.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the resource `{0}` cannot be used: it has to be the public URL of the gateway")]
+#[error("the resource `{0}` cannot be used: it must be the public URL of the gateway")]
 pub struct InvalidGatewayUrl(String);
 
 /// State that all servers and pages share.

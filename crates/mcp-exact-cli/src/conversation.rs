@@ -208,7 +208,7 @@ impl Conversation {
             Kind::Array => self.check_batch(from, value),
             Kind::Object => self.check_single(from, value),
             _ => {
-                let message = "it is no object";
+                let message = "it is not an object";
                 self.checked_message(
                     from,
                     "no message",
@@ -265,7 +265,7 @@ impl Conversation {
             if !item.is_object() {
                 breaches.push(Breach::new(
                     &rules::VERSION,
-                    format!("item {index} is no object"),
+                    format!("item {index} is not an object"),
                 ));
                 continue;
             }

@@ -71,6 +71,6 @@ pub fn manual(arguments: &Manual, program: Command) -> anyhow::Result<Outcome> {
 
 /// Prints what was generated of the program's arguments.
 fn print(text: Vec<u8>) -> anyhow::Result<()> {
-    let text = String::from_utf8(text).context("the text is no UTF-8")?;
+    let text = String::from_utf8(text).context("the text is not UTF-8")?;
     Ok(stdout().text(&Text::of_program(text))?)
 }

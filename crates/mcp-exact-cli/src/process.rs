@@ -68,7 +68,7 @@ pub fn resolve(words: &[OsString], given: Given<'_>) -> anyhow::Result<Named> {
     let is_assignment =
         |text: &&String| matches!(text.split_once('='), Some((name, _)) if !name.is_empty());
     if let Some(wrong) = given.env.iter().find(|text| !is_assignment(text)) {
-        bail!("--env: `{wrong}` is no assignment; write --env NAME=VALUE");
+        bail!("--env: `{wrong}` is not an assignment; write --env NAME=VALUE");
     }
     #[cfg(feature = "client")]
     let found = crate::servers::find::find(words, given)?;

@@ -140,7 +140,7 @@ fn read_entries(file: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Entry>> {
         let entry = Entry::read(line);
         if entry.from.is_none() && !is_message(&entry.text) {
             bail!(
-                "{}:{} is no line of a recording; `mcp-exact proxy --record` writes one",
+                "{}:{} is not a line of a recording; `mcp-exact proxy --record` writes one",
                 file.display(),
                 at + 1
             );

@@ -248,7 +248,7 @@ mod tests {
             let row = rows.iter().find(|row| row["id"].as_str() == Some(rule.id));
             assert!(
                 row.is_some() || RULES_OF_JSON_RPC.contains(&rule.id),
-                "{} is no row of the ledger",
+                "{} is not a row of the ledger",
                 rule.id
             );
         }

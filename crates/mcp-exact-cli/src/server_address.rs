@@ -85,12 +85,12 @@ pub fn refuse_other_word(word: &OsStr) -> anyhow::Result<()> {
     let word = word.to_string_lossy();
     if word.len() > 1 && word.starts_with('-') {
         bail!(
-            "`{word}` is no option here; --help lists those there are, and the command or URL of the server comes after them"
+            "`{word}` is not an option here; --help lists those there are, and the command or URL of the server comes after them"
         );
     }
     if is_assignment(&word) {
         bail!(
-            "`{word}` is no command; give the server a variable by --env {word}, and write its command after the options"
+            "`{word}` is not a command; give the server a variable by --env {word}, and write its command after the options"
         );
     }
     Ok(())
@@ -102,13 +102,13 @@ pub fn refuse_mistake(word: &str) -> anyhow::Result<()> {
     if let Some((host, port)) = authority.rsplit_once(':') {
         let is_host = !host.is_empty() && host.chars().all(|letter| !letter.is_whitespace());
         if is_host && port.parse::<u16>().is_ok() {
-            bail!("`{word}` is no command; a URL begins with its scheme: http://{word}");
+            bail!("`{word}` is not a command; a URL begins with its scheme: http://{word}");
         }
     }
     for scheme in ["ws://", "wss://", "file://"] {
         if word.starts_with(scheme) {
             bail!(
-                "`{word}` is no URL of HTTP; write http:// or https://, or the command that starts the server"
+                "`{word}` is not a URL of HTTP; write http:// or https://, or the command that starts the server"
             );
         }
     }

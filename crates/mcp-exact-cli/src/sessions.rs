@@ -274,7 +274,7 @@ impl Revoke {
         #[cfg(unix)]
         if let Some(directory) = &self.directory {
             if !directory.is_dir() {
-                bail!("{} is no directory", directory.display());
+                bail!("{} is not a directory", directory.display());
             }
             let folder = directory.join(crate::bridge::users::TOKENS_FOLDER);
             let store = mcp_exact::auth::client::FileStore::new(folder);

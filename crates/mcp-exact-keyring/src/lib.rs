@@ -207,7 +207,7 @@ impl KeyringInner {
 fn describe_error(error: &Error) -> String {
     match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => {
-            "an entry of the credential store is no text; remove it".to_owned()
+            "an entry of the credential store is not text; remove it".to_owned()
         }
         Error::NoStorageAccess(error) => {
             format!("the credential store is locked or cannot be reached: {error}")

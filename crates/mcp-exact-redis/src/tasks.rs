@@ -246,7 +246,7 @@ impl RedisTaskStore {
         match serde_json::from_str::<TaskRecord>(&text) {
             Ok(record) => Ok(Some(record).filter(|record| !record.is_expired())),
             Err(error) => {
-                tracing::warn!(%error, "a record of Redis is no task");
+                tracing::warn!(%error, "a record of Redis is not a task");
                 Ok(None)
             }
         }

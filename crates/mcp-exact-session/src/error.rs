@@ -490,7 +490,7 @@ pub enum NegotiationError {
     #[error("the server did not respond in time; is it an MCP server?")]
     TimedOut,
     /// The server has not answered in time, but has sent something that is no message.
-    #[error("the server did not respond in time, and sent what is no message: {0}")]
+    #[error("the server did not respond in time, and sent what is not a message: {0}")]
     NoMessage(String),
     /// The response to the POST of the handshake carries no answer.
     #[error("the server does not answer the handshake: {0}")]

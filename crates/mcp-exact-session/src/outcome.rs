@@ -111,7 +111,7 @@ impl RawResult {
         let object = JsonObject::try_from(Json::from_encode(value));
         object.map(Self::from).map_err(|_| SendError::Params {
             method: "result".to_owned(),
-            reason: "they have to be an object".to_owned(),
+            reason: "they must be an object".to_owned(),
         })
     }
 
@@ -148,7 +148,7 @@ pub(crate) fn encode_params<P: EncodeParams + ?Sized>(
     };
     let params = from_str(&text).map_err(|_| SendError::Params {
         method: method.to_owned(),
-        reason: "they have to be an object".to_owned(),
+        reason: "they must be an object".to_owned(),
     });
     params.map(Some)
 }

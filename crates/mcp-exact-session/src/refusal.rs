@@ -141,7 +141,7 @@ pub enum Refusal {
     #[error("the header Accept has to name {0}")]
     NotAcceptable(&'static str),
     /// The content type of the body is not JSON.
-    #[error("the header Content-Type has to be application/json")]
+    #[error("the header Content-Type must be application/json")]
     UnsupportedMediaType,
     /// No event stream is open that could carry the answer (2024-11-05).
     #[error("no stream of events is open; open one first")]
@@ -423,7 +423,7 @@ mod tests {
     const EXPECTED_ANSWERS: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x
--32600 400 400 202 - InvalidMessage: the document is no message: missing member `method` at \"\" (byte 0)
+-32600 400 400 202 - InvalidMessage: the document is not a message: missing member `method` at \"\" (byte 0)
 -32600 400 400 202 - Batch: no batches here; send the messages one by one
 -32600 400 400 202 - Batch: a batch holds at least one message
 -32603 413 413 413 - Limit: the message is larger than the receiver allows; send a smaller message
@@ -464,7 +464,7 @@ mod tests {
 -32600 403 403 202 - -: the host is not allowed
 -32600 405 405 202 - -: no stream here; send messages by POST
 -32600 406 406 202 - -: the header Accept has to name x
--32600 415 415 202 - -: the header Content-Type has to be application/json
+-32600 415 415 202 - -: the header Content-Type must be application/json
 -32600 404 404 202 - -: no stream of events is open; open one first
 -32603 503 503 202 - -: the server is shutting down; try another one
 ";

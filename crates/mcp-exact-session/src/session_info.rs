@@ -54,12 +54,12 @@ impl std::str::FromStr for SessionInfo {
         let revision = json.view().find("revision");
         let revision = revision.ok_or_else(|| unreadable("no revision"))?;
         let revision = revision.as_str();
-        let revision = revision.ok_or_else(|| unreadable("the revision is no string"))?;
+        let revision = revision.ok_or_else(|| unreadable("the revision is not a string"))?;
         let unknown = || ConfigError::UnknownRevision(revision.clone().into_owned());
         let spec = crate::find_revision(&revision).ok_or_else(unknown)?;
         let object = |name: &str| {
             let value = json.get(name).map(JsonObject::try_from).transpose();
-            value.map_err(|_| ConfigError::Snapshot(format!("`{name}` is no object")))
+            value.map_err(|_| ConfigError::Snapshot(format!("`{name}` is not an object")))
         };
         let instructions = json.get("instructions").map(|json| from_str(json.text()));
         Ok(Self {

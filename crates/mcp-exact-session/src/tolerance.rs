@@ -190,7 +190,7 @@ pub(crate) fn end_by_unreadable_answer<E: Endpoint>(
         .escape_debug()
         .collect();
     let text = format!(
-        "the answer is no JSON: {error}; it begins {}",
+        "the answer is not JSON: {error}; it begins {}",
         quoted(&line)
     );
     let refused = PeerError::internal(text).into_local();

@@ -133,7 +133,7 @@ impl fmt::Display for ArgumentError {
                 f,
                 "the argument {name:?} has a fixed value here and cannot be sent; leave it out"
             ),
-            Self::NoObject => f.write_str("`arguments` has to be an object"),
+            Self::NoObject => f.write_str("`arguments` must be an object"),
         }
     }
 }

@@ -61,7 +61,7 @@ pub async fn event_log(log: &dyn EventLog) {
     let unknown = log.read_after(&first, 0, usize::MAX).await;
     assert!(
         matches!(unknown, Err(EventLogError::UnknownStream)),
-        "a stream without events has to be unknown"
+        "a stream without events must be unknown"
     );
     append(log, &first, 1, "a").await;
     let together = vec![event(2, "b", false), event(3, "c", false)];
@@ -80,7 +80,7 @@ pub async fn event_log(log: &dyn EventLog) {
     assert_eq!(
         read(log, &first, 0).await,
         all,
-        "events have to be kept in order"
+        "events must be kept in order"
     );
     assert_eq!(
         read(log, &first, 1).await,
@@ -102,14 +102,14 @@ pub async fn event_log(log: &dyn EventLog) {
     assert_eq!(
         read(log, &first, 2).await,
         all[2..],
-        "a known event has to be ignored"
+        "a known event must be ignored"
     );
     let end = log.append(&first, vec![event(4, "end", true)]).await;
     assert!(end.is_ok(), "the last event was refused");
     let ends = log.read_after(&first, 3, usize::MAX).await;
     assert!(
         ends.is_ok_and(|events| events == [event(4, "end", true)]),
-        "the end of a stream has to be kept"
+        "the end of a stream must be kept"
     );
     check_trimming(log, &first).await;
     check_removal(log, &second, &other).await;
@@ -176,7 +176,7 @@ async fn check_trimming_of_complete_stream(log: &dyn EventLog, complete: &LogStr
     let gone = log.read_after(complete, 2, usize::MAX).await;
     assert!(
         matches!(gone, Err(EventLogError::UnknownStream)),
-        "streams of a removed session have to be unknown: {gone:?}"
+        "streams of a removed session must be unknown: {gone:?}"
     );
 }
 
@@ -185,12 +185,12 @@ async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream
     assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
     assert!(
         log.remove_session("s-1").await.is_ok(),
-        "removing twice has to be allowed"
+        "removing twice must be allowed"
     );
     let gone = log.read_after(second, 0, usize::MAX).await;
     assert!(
         matches!(gone, Err(EventLogError::UnknownStream)),
-        "streams of a removed session have to be unknown"
+        "streams of a removed session must be unknown"
     );
     assert_eq!(
         read(log, other, 0).await.len(),
@@ -225,7 +225,7 @@ pub async fn shared_event_log(log: &dyn EventLog) {
     assert!(log.abandon(&call).await.is_ok(), "abandoning failed");
     assert!(
         log.abandon(&call).await.is_ok(),
-        "abandoning twice has to be allowed"
+        "abandoning twice must be allowed"
     );
     assert!(
         log.wait_after(&call, 1).await.is_ok(),
@@ -235,7 +235,7 @@ pub async fn shared_event_log(log: &dyn EventLog) {
     let last = last.unwrap_or_else(|error| panic!("reading the last will failed: {error}"));
     assert!(
         matches!(&last[..], [last] if last.data == will && last.last && last.sequence > 1),
-        "the last will of an abandoned stream has to be its last event, once: {last:?}"
+        "the last will of an abandoned stream must be its last event, once: {last:?}"
     );
     let fenced = log.append(&call, vec![event(2, "late", true)]).await;
     assert!(
@@ -331,7 +331,7 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
     assert_eq!(
         load("a").await,
         Some(record(1)),
-        "a record has to be kept whole"
+        "a record must be kept whole"
     );
     assert!(superseded("a", 1).await, "the same version was saved twice");
     assert!(
@@ -343,7 +343,7 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
     assert_eq!(
         load("a").await,
         Some(record(3)),
-        "a record has to be replaced"
+        "a record must be replaced"
     );
     assert!(
         matches!(store.remove("a", hour).await, Ok(true)),
@@ -353,7 +353,7 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         matches!(store.remove("a", hour).await, Ok(false)),
         "a removed record was there again"
     );
-    assert_eq!(load("a").await, None, "a removed record has to be gone");
+    assert_eq!(load("a").await, None, "a removed record must be gone");
     assert!(
         superseded("a", 4).await,
         "a removed session was saved again"
@@ -385,7 +385,7 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
             .is_ok()
     );
     sleep(Duration::from_millis(1200)).await;
-    assert_eq!(load("c").await, None, "an expired record has to be gone");
+    assert_eq!(load("c").await, None, "an expired record must be gone");
     let saved = store.save("c", record(5), hour).await;
     assert!(saved.is_ok(), "an expired session was refused");
     let saved = store.save("d", record(1), hour).await;

@@ -377,7 +377,7 @@ impl std::fmt::Display for BusMessage {
 
 /// Error for a string that is not a valid bus message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no message of a change bus; all processes have to run the same version")]
+#[error("`{0}` is not a message of a change bus; all processes have to run the same version")]
 pub struct InvalidBusMessage(String);
 
 impl std::str::FromStr for BusMessage {

@@ -386,7 +386,7 @@ impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
             MessageErrorKind::Parse => "the document is not JSON",
-            MessageErrorKind::InvalidRequest => "the document is no message",
+            MessageErrorKind::InvalidRequest => "the document is not a message",
             MessageErrorKind::MethodNotFound => "the method is not defined for requests",
             MessageErrorKind::InvalidParams => "the parameters do not fit the method",
             MessageErrorKind::InvalidNotification => "the notification does not fit its method",

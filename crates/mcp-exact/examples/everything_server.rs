@@ -673,7 +673,7 @@ async fn main() -> Result {
     let port: u16 = match std::env::args().nth(1) {
         Some(port) => port.parse().map_err(|_| {
             Error::msg(format!(
-                "{port:?} is no port; give a number from 0 to 65535"
+                "{port:?} is not a port; give a number from 0 to 65535"
             ))
         })?,
         None => 0,

@@ -159,7 +159,7 @@ pub(crate) fn convert_definition_to(
         return Ok(value.clone());
     }
     let converted = convert_definition(name, value, to)?;
-    JsonObject::try_from(converted).map_err(|_| format!("`{name}` is no object"))
+    JsonObject::try_from(converted).map_err(|_| format!("`{name}` is not an object"))
 }
 
 /// Converts a definition of the home revision to the revision of a client. `name` is the type of the definition in the

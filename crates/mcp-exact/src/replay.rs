@@ -86,7 +86,7 @@ impl TryFrom<JsonObject> for ReplayRecord {
     type Error = &'static str;
 
     fn try_from(object: JsonObject) -> Result<Self, Self::Error> {
-        Self::read(object.view()).ok_or("the JSON is no record of a request")
+        Self::read(object.view()).ok_or("the JSON is not a record of a request")
     }
 }
 

@@ -526,8 +526,7 @@ impl IntoReply<Self> for JsonObject {
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoReply<JsonObject> for Json<T> {
     fn into_reply(self) -> Result<JsonObject, Error> {
-        let no_object =
-            |_| Error::msg("the result of a method has to be an object; return a struct");
+        let no_object = |_| Error::msg("the result of a method must be an object; return a struct");
         JsonObject::try_from(to_json_value(&self.0)?).map_err(no_object)
     }
 }

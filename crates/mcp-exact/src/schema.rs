@@ -80,7 +80,7 @@ fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
 /// `server/tools`, "Tool").
 pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
     let Value::Object(mut schema) = schema else {
-        return Err("it is no object; give `Input` a struct with named fields".to_owned());
+        return Err("it is not an object; give `Input` a struct with named fields".to_owned());
     };
     if schema.get("type").and_then(Value::as_str) == Some("object") {
         simplify(&mut schema);
@@ -101,7 +101,7 @@ pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
         return Ok(JsonObject::from(schema));
     }
     Err(format!(
-        "its root has to be an object and is {}; give `Input` a struct with named fields",
+        "its root must be an object and is {}; give `Input` a struct with named fields",
         json_kind_of(&schema)
     ))
 }
@@ -260,7 +260,7 @@ pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, St
             })
         } else {
             Err(format!(
-                "argument {name:?} is no string, number, boolean or enum; prompt arguments are strings on the wire"
+                "argument {name:?} is not a string, number, boolean or enum; prompt arguments are strings on the wire"
             ))
         }
     };
@@ -370,7 +370,7 @@ mod tests {
             .expect_err("an array");
         assert_eq!(
             error,
-            "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
+            "its root must be an object and is `\"array\"`; give `Input` a struct with named fields"
         );
     }
 

@@ -3,11 +3,11 @@
 //! Exact types of the extension ext-apps to revision 2026-07-28 of the Model Context Protocol: the 39 definitions of
 //! its JSON Schema, each under its name.
 //!
-//! Types that revision 2026-07-28 defines in the same way, all the way down, are those of its crate: 0 of the definitions, and
-//! what they hold. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; what crosses the wire
-//! in which direction is for the revision to say.
+//! Types that revision 2026-07-28 defines in the same way, contained types included, are re-exported from its crate: 0 of the
+//! definitions. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; this crate does not define
+//! who sends which message.
 //!
-//! Nothing that arrives is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of
+//! No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of
 //! every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.
 #[rustfmt::skip]
 #[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]

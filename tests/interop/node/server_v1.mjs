@@ -173,5 +173,5 @@ switch (process.argv[2]) {
         await overSse();
         break;
     default:
-        throw new Error(`${process.argv[2]} is no transport; use --http, --sse or nothing`);
+        throw new Error(`${process.argv[2]} is not a transport; use --http, --sse or nothing`);
 }

@@ -157,5 +157,5 @@ switch (process.argv[3]) {
         overHttp();
         break;
     default:
-        throw new Error(`${process.argv[3]} is no transport; use --http or nothing`);
+        throw new Error(`${process.argv[3]} is not a transport; use --http or nothing`);
 }

@@ -206,7 +206,7 @@ async def main(transport=None):
         case "--sse":
             await listen(sse_application(run))
         case other:
-            raise ValueError(f"{other} is no transport; use --http, --sse or nothing")
+            raise ValueError(f"{other} is not a transport; use --http, --sse or nothing")
 
 
 anyio.run(main, *sys.argv[1:])

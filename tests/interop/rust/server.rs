@@ -269,6 +269,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(())
         }
         Some("--http") => listen().await,
-        Some(other) => Err(format!("{other} is no transport; use --http or nothing").into()),
+        Some(other) => Err(format!("{other} is not a transport; use --http or nothing").into()),
     }
 }

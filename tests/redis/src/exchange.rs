@@ -301,7 +301,7 @@ impl CheckingClient {
         match field("data: ").filter(|data| !data.is_empty()) {
             Some(data) => match serde_json::from_str(data) {
                 Ok(message) => self.handle_message(&message, seen).await,
-                Err(error) => violation(format!("an event is no JSON: {error}")),
+                Err(error) => violation(format!("an event is not JSON: {error}")),
             },
             None => Ok(None),
         }

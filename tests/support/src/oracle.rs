@@ -93,7 +93,7 @@ impl<'s> Oracle<'s> {
             .should_validate_formats(true)
             .with_format("byte", is_base64)
             .build(&Value::Object(root))
-            .unwrap_or_else(|error| panic!("{definition} is no valid schema: {error}"))
+            .unwrap_or_else(|error| panic!("{definition} is not a valid schema: {error}"))
     }
 }
 

@@ -195,7 +195,7 @@ fn collect(
                 .map(|point| (key(point.attributes().map(text).collect()), point.value()))
                 .collect()
         }
-        other => panic!("{instrument} is no sum: {other:?}"),
+        other => panic!("{instrument} is not a sum: {other:?}"),
     }
 }
 

@@ -148,7 +148,7 @@ fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
 fn set_member(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
     let (name, value) = member
         .split_once(':')
-        .with_context(|| format!("the line {member:?} is no member; adapt this reader"))?;
+        .with_context(|| format!("the line {member:?} is not a member; adapt this reader"))?;
     let last = others
         .last_mut()
         .with_context(|| format!("the member {member:?} is in no record; adapt this reader"))?;

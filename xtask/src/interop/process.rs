@@ -143,9 +143,12 @@ impl ListeningServer {
     /// Returns host and port, for a proxy in front of the server.
     pub(super) fn address(&self) -> anyhow::Result<SocketAddr> {
         let address = self.origin.strip_prefix("http://").unwrap_or_default();
-        address
-            .parse()
-            .with_context(|| format!("the server listens on {}, which is no address", self.origin))
+        address.parse().with_context(|| {
+            format!(
+                "the server listens on {}, which is not an address",
+                self.origin
+            )
+        })
     }
 }
 

@@ -105,7 +105,7 @@ fn settings(servers: &[(String, Vec<OsString>)]) -> anyhow::Result<String> {
     for (name, command) in servers {
         let words = command.iter().map(|word| word.to_str());
         let words: Option<Vec<&str>> = words.collect();
-        let words = words.context("a path is no text")?;
+        let words = words.context("a path is not text")?;
         writeln!(
             text,
             "\n[servers.{name}]\ncommand = {:?}\nargs = {:?}",

@@ -137,7 +137,10 @@ fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     if !place.starts_with("http://") && !place.starts_with("https://") {
         let place = origin::find_git_directory(place);
         git_output(&place, &["rev-parse", "HEAD"]).with_context(|| {
-            format!("{} is no clone of the official repository", place.display())
+            format!(
+                "{} is not a clone of the official repository",
+                place.display()
+            )
         })?;
         return Ok(place);
     }

@@ -320,7 +320,7 @@ fn git_bytes(clone: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         bail!(
-            "{} is no clone of the official repository: {words}",
+            "{} is not a clone of the official repository: {words}",
             clone.display()
         );
     }

@@ -71,7 +71,7 @@ pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         ensure!(
             plain && !revision.id.is_empty(),
-            "revision {:?} is no directory name; correct {REVISIONS_FILE}",
+            "revision {:?} is not a directory name; correct {REVISIONS_FILE}",
             revision.id
         );
         ensure!(
@@ -162,7 +162,7 @@ pub(super) mod tests {
         fs::write(&index, text).expect("index");
         assert_eq!(
             error_text(&tree),
-            "revision \"../b\" is no directory name; correct revisions.toml"
+            "revision \"../b\" is not a directory name; correct revisions.toml"
         );
     }
 }

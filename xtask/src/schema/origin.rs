@@ -58,7 +58,7 @@ pub fn read_origin(from: &str, revision: &str, draft: bool) -> anyhow::Result<Or
         }
         return Ok(Origin {
             bytes: read(&place.join(&path))
-                .with_context(|| format!("{from} is no clone that has {path}"))?,
+                .with_context(|| format!("{from} is not a clone that has {path}"))?,
             path,
             commit,
         });
@@ -168,7 +168,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .ends_with("is no clone that has schema/2099-02-02/schema.json"),
+                .ends_with("is not a clone that has schema/2099-02-02/schema.json"),
             "{error}"
         );
     }

@@ -79,7 +79,7 @@ impl FromStr for Source {
             })
         };
         parts().with_context(|| {
-            format!("{text:?} is no source; write it as crates:package@version:path, pypi:package@version:path or npm:package@version:path")
+            format!("{text:?} is not a source; write it as crates:package@version:path, pypi:package@version:path or npm:package@version:path")
         })
     }
 }

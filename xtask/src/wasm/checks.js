@@ -26,7 +26,7 @@
   set({ document: '{"name": "echo", "inputSchema": {"type": "object"}}' });
   check("a valid document is accepted", answer.dataset.code === "0");
   set({ document: "{" });
-  check("text that is no JSON is refused", answer.dataset.code === "1");
+  check("text that is not JSON is refused", answer.dataset.code === "1");
   set({ type: "", direction: "client", document: '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}' });
   check("messages are checked", shows("/params") && shows("name"));
   set({ command: "convert", from: "2025-11-25", to: "2025-03-26", type: "Tool", document: '{"name": "echo", "title": "Echo", "inputSchema": {"type": "object"}, "icons": [{"src": "https://example.com/i.png"}]}' });

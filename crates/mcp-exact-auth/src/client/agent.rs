@@ -367,7 +367,7 @@ impl Redirect for PastedRedirect {
         Box::pin(async move {
             let pasted = Secret::new((self.0.show)(&url).await?);
             let query = pasted.expose().trim().split_once('?');
-            let (_, query) = query.ok_or("the pasted text is no URL with a query")?;
+            let (_, query) = query.ok_or("the pasted text is not a URL with a query")?;
             Ok(Secret::new(query.split('#').next().unwrap_or(query)))
         })
     }

@@ -237,7 +237,7 @@ pub(crate) fn parse_token_response(
             description: None,
         });
     }
-    let body = parsed.map_err(|_| bad("the answer is no JSON object of a token"))?;
+    let body = parsed.map_err(|_| bad("the answer is not a JSON object of a token"))?;
     if body.access_token.is_empty() {
         return Err(bad("`access_token` is missing"));
     }

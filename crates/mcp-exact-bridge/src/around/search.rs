@@ -53,12 +53,12 @@ impl ToolSearch {
         let [words, most] = arguments.unwrap_or_default().find_each(["query", "limit"]);
         let words = words.and_then(|words| words.as_str());
         let words =
-            words.ok_or_else(|| wrong("`query` has to be a string: a few words about the tool"))?;
+            words.ok_or_else(|| wrong("`query` must be a string: a few words about the tool"))?;
         let most = match most {
             None => self.results,
             Some(most) => {
                 let most = most.text().parse().ok().filter(|most| *most > 0);
-                most.ok_or_else(|| wrong("`limit` has to be an integer above 0"))?
+                most.ok_or_else(|| wrong("`limit` must be an integer above 0"))?
             }
         };
         Ok(Query {
@@ -81,7 +81,7 @@ pub(crate) fn called_params(params: &JsonObject) -> Result<JsonObject, PeerError
         .unwrap_or_default()
         .find_each(["name", "arguments"]);
     let name = name.and_then(|name| name.as_str());
-    let name = name.ok_or_else(|| wrong("`name` in the arguments has to be the name of a tool"))?;
+    let name = name.ok_or_else(|| wrong("`name` in the arguments must be the name of a tool"))?;
     if name == CALL {
         return Err(wrong(
             "this tool cannot call itself; name the tool that it shall call",
@@ -91,7 +91,7 @@ pub(crate) fn called_params(params: &JsonObject) -> Result<JsonObject, PeerError
         None => None,
         Some(arguments) => {
             let object = arguments.object();
-            Some(object.ok_or_else(|| wrong("`arguments` in the arguments has to be an object"))?)
+            Some(object.ok_or_else(|| wrong("`arguments` in the arguments must be an object"))?)
         }
     };
     let others = params.view().iter();

@@ -81,7 +81,7 @@ impl Target {
 
 /// Returns the error for a member that is missing or no string.
 pub(crate) fn missing_member(name: &str) -> PeerError {
-    PeerError::invalid_params(format!("`{name}` has to be a string"))
+    PeerError::invalid_params(format!("`{name}` must be a string"))
 }
 
 /// Returns params in which the item of a request has another name or URI. The other members do not change.

@@ -286,8 +286,8 @@ pub(crate) fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) -> boo
         Ok(sent) => return sent != SendOutcome::Suppressed,
         Err(error) => error,
     };
-    tracing::debug!(%error, "the server's answer cannot be handed on");
-    let words = format!("the server's answer cannot be handed on: {error}");
+    tracing::debug!(%error, "the server's answer cannot be forwarded");
+    let words = format!("the server's answer cannot be forwarded: {error}");
     if let Err(error) = client.reply(key, PeerError::internal(words)) {
         tracing::debug!(%error, "a request could not be answered");
     }

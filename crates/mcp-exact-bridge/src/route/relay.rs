@@ -58,7 +58,7 @@ impl ProgressReceiver {
             };
             let (client, key) = receiver.0.lock().clone();
             if let Err(error) = client.progress(key, &progress) {
-                tracing::debug!(%error, "progress was not handed on");
+                tracing::debug!(%error, "progress was not forwarded");
             }
         }))
     }
@@ -105,7 +105,7 @@ pub(crate) fn notify<T>(
         .map_err(|error| error.message().to_owned())
         .and_then(|params| send(params).map_err(|error| error.to_string()));
     if let Err(error) = sent {
-        tracing::debug!(error, method, "a notification was not handed on");
+        tracing::debug!(error, method, "a notification was not forwarded");
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     /// Handles any other notification of the server.
     fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
         let method = notification.method();
-        tracing::debug!(method, "a notification was not handed on");
+        tracing::debug!(method, "a notification was not forwarded");
     }
 }
 

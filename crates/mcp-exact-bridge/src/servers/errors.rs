@@ -90,7 +90,7 @@ pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>)
     PeerError::internal(match outcome {
         Outcome::TimedOut => match malformed {
             Some(text) => {
-                format!("the server gave no answer in time, and sent what is no message: {text}")
+                format!("the server gave no answer in time, and sent what is not a message: {text}")
             }
             None => "the server gave no answer in time; allow more by `timeout`".to_owned(),
         },

@@ -177,7 +177,7 @@ async fn unsent_input_requests_end_the_call() {
     let listening = listen(&bridge).await;
     let client = raw_client(&listening.url, "own").await;
     let refused = call_together(&client, None).await.expect_err("too many");
-    assert!(refused.message().contains("handed on"), "{refused}");
+    assert!(refused.message().contains("forwarded"), "{refused}");
     assert_eq!(bridge.usage().waiting_calls, 0);
     client.close();
 }

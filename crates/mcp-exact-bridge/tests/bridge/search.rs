@@ -113,23 +113,23 @@ async fn wrong_calls_are_explained() {
         let bridge = Bridge::new(server_with(of_client, &TOOLS), with_search(&[])).await;
         let client = handle_of(&bridge.expect("a bridge"), of_client).await;
         for (tool, arguments, words) in [
-            ("search_tools", "{}", "`query` has to be a string"),
+            ("search_tools", "{}", "`query` must be a string"),
             (
                 "search_tools",
                 r#"{"query":"x","limit":0}"#,
-                "`limit` has to be an integer above 0",
+                "`limit` must be an integer above 0",
             ),
             (
                 "call_tool",
                 "{}",
-                "`name` in the arguments has to be the name of a tool",
+                "`name` in the arguments must be the name of a tool",
             ),
             ("call_tool", r#"{"name":"call_tool"}"#, "cannot call itself"),
             ("call_tool", r#"{"name":"none"}"#, "Unknown tool: none"),
             (
                 "call_tool",
                 r#"{"name":"weather","arguments":1}"#,
-                "has to be an object",
+                "must be an object",
             ),
         ] {
             let refused = call(&client, tool, arguments).await.expect_err(arguments);

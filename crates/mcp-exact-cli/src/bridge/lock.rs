@@ -34,7 +34,9 @@ impl LockFile {
         let lock: JsonObject = text.parse()?;
         let [version, servers] = lock.view().find_each(["version", "servers"]);
         if version.map(|version| version.text()) != Some(VERSION) {
-            bail!("this is no lock file of version {VERSION}; write it by `mcp-exact bridge pin`");
+            bail!(
+                "this is not a lock file of version {VERSION}; write it by `mcp-exact bridge pin`"
+            );
         }
         let servers = servers.and_then(|servers| servers.object());
         let servers =

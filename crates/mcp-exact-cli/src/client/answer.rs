@@ -281,17 +281,17 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         },
         "integer" => match parsed() {
             Ok(value) if value.is_i64() || value.is_u64() => Ok(value),
-            _ => Err(anyhow!("`{text}` is no whole number")),
+            _ => Err(anyhow!("`{text}` is not a whole number")),
         },
         "number" => match parsed() {
             Ok(value) if value.is_number() => Ok(value),
-            _ => Err(anyhow!("`{text}` is no number")),
+            _ => Err(anyhow!("`{text}` is not a number")),
         },
         "array" => match parsed() {
             Ok(value) if value.is_array() => Ok(value),
             _ if text.is_empty() => Ok(Value::Array(Vec::new())),
             Err(error) if text.starts_with('[') => Err(anyhow!(
-                "`{}` is no JSON list ({error}){QUOTES}",
+                "`{}` is not a JSON list ({error}){QUOTES}",
                 truncate_name(text)
             )),
             _ => text
@@ -305,11 +305,11 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         "object" => match parsed() {
             Ok(value) if value.is_object() => Ok(value),
             Err(error) if text.starts_with('{') => Err(anyhow!(
-                "`{}` is no JSON object ({error}){QUOTES}",
+                "`{}` is not a JSON object ({error}){QUOTES}",
                 truncate_name(text)
             )),
             _ => Err(anyhow!(
-                "`{}` is no JSON object{QUOTES}",
+                "`{}` is not a JSON object{QUOTES}",
                 truncate_name(text)
             )),
         },
@@ -339,7 +339,7 @@ pub fn parse_assignments(
             );
         }
     }
-    JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is no object"))
+    JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is not an object"))
 }
 
 /// Returns an error with similar names if a schema does not have a property.
@@ -405,7 +405,7 @@ mod tests {
         let objects = json!({"type": "array", "items": {"type": "object"}});
         for text in ["[{a:b}]", "[{a:b"] {
             let error = parse_value(&objects, text).expect_err(text).to_string();
-            assert!(error.contains("is no JSON list"), "{error}");
+            assert!(error.contains("is not a JSON list"), "{error}");
             assert!(error.contains("in single quotes"), "{error}");
         }
         assert_eq!(check(json!({}), "[1]"), Some(json!([1])));

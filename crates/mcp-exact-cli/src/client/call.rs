@@ -120,7 +120,7 @@ fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
         text => text.to_owned(),
     };
     let value: Value = serde_json::from_str(&text).context("the arguments are no JSON")?;
-    JsonObject::try_from(value).map_err(|_| anyhow!("the arguments have to be a JSON object"))
+    JsonObject::try_from(value).map_err(|_| anyhow!("the arguments must be a JSON object"))
 }
 
 /// Prints the content blocks of a tool result, or the structured content if there are no blocks.

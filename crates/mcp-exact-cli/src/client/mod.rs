@@ -385,7 +385,9 @@ impl Settings {
             );
         }
         match self.root.iter().find(|root| !root.starts_with("file://")) {
-            Some(root) => bail!("`{root}` is no URI of a file; write a root as `file:///folder`"),
+            Some(root) => {
+                bail!("`{root}` is not a URI of a file; write a root as `file:///folder`")
+            }
             None => Ok(()),
         }
     }
@@ -508,7 +510,7 @@ fn data_folder() -> Option<PathBuf> {
 fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),
-        _ => bail!("`{text}` is no assignment; write `name=value`"),
+        _ => bail!("`{text}` is not an assignment; write `name=value`"),
     }
 }
 

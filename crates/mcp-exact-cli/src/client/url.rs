@@ -90,7 +90,7 @@ impl Settings {
         for header in &self.header {
             let (name, value) = header
                 .split_once(':')
-                .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
+                .with_context(|| format!("`{header}` is not a header; write `Name: value`"))?;
             let name: http::HeaderName = name.trim().parse().context("no name of a header")?;
             let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
             if mcp_exact::transport::http::is_protocol_header(&name) {

@@ -117,7 +117,7 @@ impl Target {
         for header in headers {
             let (name, value) = header
                 .split_once(':')
-                .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
+                .with_context(|| format!("`{header}` is not a header; write `Name: value`"))?;
             let name: HeaderName = name.trim().parse().context("no name of a header")?;
             let value: HeaderValue = value.trim().parse().context("no value of a header")?;
             map.insert(name, value);
@@ -193,7 +193,7 @@ impl Target {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = request
             .body(Bytes::from(body))
-            .context("this is no request")?;
+            .context("this is not a request")?;
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         runtime.block_on(async {
             let sent = tokio::time::timeout(limit, self.client.send(request)).await;

@@ -261,7 +261,9 @@ fn refuse_assignments(arguments: &Arguments) -> anyhow::Result<()> {
         (name.to_owned(), value)
     });
     let object = Value::Object(pairs.collect());
-    bail!("`{first}` is no command; --call takes all arguments as JSON: --call '{tool}={object}'")
+    bail!(
+        "`{first}` is not a command; --call takes all arguments as JSON: --call '{tool}={object}'"
+    )
 }
 
 /// Parses a tool call of the form `TOOL=JSON`, or `TOOL` without arguments.

@@ -388,7 +388,7 @@ mod tests {
         }
         for heading in headings {
             let is_rule = rules::ALL.iter().any(|rule| rule.id == heading);
-            assert!(is_rule, "{heading} is no rule");
+            assert!(is_rule, "{heading} is not a rule");
         }
     }
 }

@@ -329,8 +329,8 @@ impl<'r> Session<'r> {
         let text = String::from_utf8_lossy(body);
         let reason = match (body.starts_with(b"\xef\xbb\xbf"), std::str::from_utf8(body)) {
             (true, _) => "begins with a byte order mark".to_owned(),
-            (_, Err(error)) => format!("is no UTF-8 from byte {} on", error.valid_up_to()),
-            _ => "is no JSON".to_owned(),
+            (_, Err(error)) => format!("is not UTF-8 from byte {} on", error.valid_up_to()),
+            _ => "is not JSON".to_owned(),
         };
         let beginning: String = text.trim().chars().take(SHOWN_CHARS).collect();
         let message = format!("the body of a response {reason}: {beginning}");

@@ -90,7 +90,7 @@ impl SseSession {
                     .request(Method::POST, url)
                     .header("content-type", "application/json")
                     .body(Bytes::from(message.to_string()))
-                    .context("this is no request")?;
+                    .context("this is not a request")?;
                 let response = target.client.send(request).await;
                 let response = response.map_err(|error| target.fail(&error))?;
                 self.status = Some(response.status().as_u16());
@@ -136,7 +136,7 @@ async fn open(target: &Target) -> anyhow::Result<(EventStream, String)> {
         .request(Method::GET, &target.url)
         .header("accept", "text/event-stream")
         .body(Bytes::new())
-        .context("this is no request")?;
+        .context("this is not a request")?;
     let response = target.client.send(request).await;
     let response = response.map_err(|error| target.fail(&error))?;
     if !response.status().is_success() {

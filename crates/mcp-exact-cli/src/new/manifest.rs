@@ -31,7 +31,7 @@ impl Platform {
     pub fn parse(name: &str) -> anyhow::Result<Self> {
         let all = [Self::Linux, Self::Darwin, Self::Win32];
         let found = all.into_iter().find(|platform| platform.name() == name);
-        found.with_context(|| format!("`{name}` is no platform; write linux, darwin or win32"))
+        found.with_context(|| format!("`{name}` is not a platform; write linux, darwin or win32"))
     }
 
     pub fn name(self) -> &'static str {

@@ -24,11 +24,11 @@ pub fn check_package(name: &str) -> anyhow::Result<()> {
     let is_one_of = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if name.is_empty() || !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        bail!("`{name}` is no name of a package: it has to begin with a letter");
+        bail!("`{name}` is not a name of a package: it has to begin with a letter");
     }
     if let Some(letter) = name.chars().find(|letter| !is_letter(*letter)) {
         bail!(
-            "`{name}` is no name of a package: `{letter}` is not a letter, a digit, `-` or `_`; a folder is named by --path"
+            "`{name}` is not a name of a package: `{letter}` is not a letter, a digit, `-` or `_`; a folder is named by --path"
         );
     }
     if name.len() > LONGEST {
@@ -60,7 +60,7 @@ pub fn check_owner(owner: &str) -> anyhow::Result<()> {
             .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
         && !owner.starts_with('-');
     if !is_account {
-        bail!("--owner: `{owner}` is no account on GitHub: it has letters, digits and `-`");
+        bail!("--owner: `{owner}` is not an account on GitHub: it has letters, digits and `-`");
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 fn confirm() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!(
-            "nothing is written: standard input is no terminal, where the question whether to write could be answered; add --yes \
+            "nothing is written: standard input is not a terminal, where the question whether to write could be answered; add --yes \
              to write, or --dry-run to see the difference alone"
         );
     }
@@ -157,7 +157,7 @@ impl Arguments {
             );
         }
         let words = self.server.iter().map(|word| {
-            let word = word.to_str().context("a word of the command is no text")?;
+            let word = word.to_str().context("a word of the command is not text")?;
             Ok(Value::from(word))
         });
         let mut words = words.collect::<anyhow::Result<Vec<_>>>()?.into_iter();

@@ -19,7 +19,7 @@ fn options_without_effect_are_refused() {
         ),
         (
             &["inspect", "--root", "/tmp", "cat"],
-            "`/tmp` is no URI of a file; write a root as `file:///folder`",
+            "`/tmp` is not a URI of a file; write a root as `file:///folder`",
         ),
         (
             &[
@@ -41,7 +41,7 @@ fn options_without_effect_are_refused() {
         ),
         (
             &["inspect", "KEY=1", "cat"],
-            "`KEY=1` is no command; give the server a variable by --env KEY=1, and write its command after the options",
+            "`KEY=1` is not a command; give the server a variable by --env KEY=1, and write its command after the options",
         ),
     ] {
         let ended = run(Path::new("."), arguments, b"");

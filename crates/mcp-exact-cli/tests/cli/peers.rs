@@ -272,7 +272,7 @@ mod stdio {
         let script = "echo 'Listening on port 3000'; cat > /dev/null";
         let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
         let ended = run(Path::new("."), &arguments, b"");
-        let expected = "error: the server did not respond in time, and sent what is no message: Listening on port 3000; \
+        let expected = "error: the server did not respond in time, and sent what is not a message: Listening on port 3000; \
                         a server that is started by its command must write messages alone to standard output, and logs to \
                         standard error; --trace shows what it sends\n";
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));
@@ -296,7 +296,7 @@ done
 "#;
         let arguments = ["call", "--timeout", "1", "echo", "--", "sh", "-c", script];
         let ended = run(Path::new("."), &arguments, b"");
-        let expected = "error: the server did not answer in time, and sent what is no message: {\"value\":NaN}; a server \
+        let expected = "error: the server did not answer in time, and sent what is not a message: {\"value\":NaN}; a server \
                         that is started by its command must write messages alone to standard output, and logs to standard \
                         error; --trace shows what it sends\n";
         assert_eq!((ended.code, ended.err.as_str()), (2, expected));

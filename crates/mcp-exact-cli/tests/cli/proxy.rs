@@ -124,15 +124,15 @@ fn other_files_are_not_replayed() {
         ("", "error: log.jsonl has no messages\n"),
         (
             "{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n{\"from\":\"client\",\"mess",
-            "error: log.jsonl:2 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+            "error: log.jsonl:2 is not a line of a recording; `mcp-exact proxy --record` writes one\n",
         ),
         (
             "\n{\"name\":\"a tool\"}\n",
-            "error: log.jsonl:2 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+            "error: log.jsonl:2 is not a line of a recording; `mcp-exact proxy --record` writes one\n",
         ),
         (
             "[1]\n",
-            "error: log.jsonl:1 is no line of a recording; `mcp-exact proxy --record` writes one\n",
+            "error: log.jsonl:1 is not a line of a recording; `mcp-exact proxy --record` writes one\n",
         ),
     ] {
         fs::write(folder.path().join("log.jsonl"), content).expect("a file");

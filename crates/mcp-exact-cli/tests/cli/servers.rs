@@ -121,7 +121,7 @@ fn added_servers_are_used_by_name() {
     let asked = add(&[]);
     assert_eq!(asked.code, 2, "{}", asked.transcript());
     assert!(
-        asked.err.contains("standard input is no terminal"),
+        asked.err.contains("standard input is not a terminal"),
         "{}",
         asked.err
     );

@@ -85,7 +85,7 @@ fn lists_are_json_and_scripts_can_end() {
     let other = r#""items":[{"likes":["engines"],"name":"Ada L."}]"#;
     assert!(log.contains(sent) || log.contains(other), "{log}");
     let lines: Vec<&str> = ended.err.lines().collect();
-    let expected = "error in line 2: items: `[{name:Ada}]` is no JSON list (";
+    let expected = "error in line 2: items: `[{name:Ada}]` is not a JSON list (";
     assert!(lines[0].starts_with(expected), "{}", ended.err);
     assert!(
         lines[0].ends_with("put JSON in single quotes: 'NAME={\"a\": 1}'"),
@@ -113,7 +113,7 @@ fn mistakes_get_suggestions() {
         "error in line 4: the server answered with an error: no such thing (-32602); did you mean `greet`?",
         "error in line 5: the server answered with an error: no such thing (-32602); the prompt has no argument `persn`; did you mean `person`?",
         "error in line 6: the line ends inside of quotes",
-        "error in line 7: numbers: `x` is no whole number",
+        "error in line 7: numbers: `x` is not a whole number",
     ]) {
         assert_eq!(*line, expected);
     }

@@ -62,7 +62,7 @@ fn skills_are_listed() {
     assert_eq!((ended.code, entries.len()), (1, 4));
     assert_eq!(entries[0]["resources"][1]["size"], 4);
     let expected = "error: the entry of the skill skill://bad/SKILL.md is not valid, which only its server can repair: \
-                    `frontmatter` is no object\n";
+                    `frontmatter` is not an object\n";
     assert_eq!(ended.err, expected);
 }
 

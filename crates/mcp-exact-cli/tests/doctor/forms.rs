@@ -65,7 +65,7 @@ pub fn check_calls() -> Result<(), Failed> {
         return Err(text_of(&output.stderr).into());
     }
     let output = doctor(&["--call", "add", "a=1", "b=x", "--", "node"])?;
-    let error = "error: `a=1` is no command; --call takes all arguments as JSON: --call 'add={\"a\":1,\"b\":\"x\"}'\n";
+    let error = "error: `a=1` is not a command; --call takes all arguments as JSON: --call 'add={\"a\":1,\"b\":\"x\"}'\n";
     if output.status.code() != Some(2) || text_of(&output.stderr) != error {
         return Err(text_of(&output.stderr).into());
     }

@@ -79,7 +79,7 @@ pub const RULES: &[RuleInfo] = &[
     RuleInfo {
         rule: RepairRule::EmptyArray,
         name: "empty-array",
-        effect: "`[]` counts as `{}` where an object has to be, as PHP writes an empty array",
+        effect: "`[]` counts as `{}` where an object must be, as PHP writes an empty array",
         reports: &["php-mcp/schema#2", "use-novamira/novamira#82"],
     },
     RuleInfo {

@@ -209,7 +209,7 @@ impl RevisionSpec {
         self.properties.has_structured_output
     }
 
-    /// Returns true if `structuredContent` can be any JSON value, and false if it has to be an object or is not defined.
+    /// Returns true if `structuredContent` can be any JSON value, and false if it must be an object or is not defined.
     ///
     /// Values: `true` in 2026-07-28; `false` in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
     ///

@@ -103,7 +103,7 @@ impl ClientEndpoint {
             None => None,
             Some(requests) => {
                 let object = requests.object();
-                Some(object.ok_or(invalid("`inputRequests` is no object"))?)
+                Some(object.ok_or(invalid("`inputRequests` is not an object"))?)
             }
         };
         let mut calls = Vec::new();
@@ -112,7 +112,7 @@ impl ClientEndpoint {
                 return Err(Refusal::Limit(Limit::InputRequests));
             }
             let request = request.object();
-            let request = request.ok_or(invalid("an input request is no object"))?;
+            let request = request.ok_or(invalid("an input request is not an object"))?;
             let [method, params] = request.find_each(["method", "params"]);
             let method = method.and_then(JsonRef::as_str);
             let method = method.ok_or(invalid("an input request without a method"))?;

@@ -267,7 +267,7 @@ impl ClientEndpoint {
         match outcome {
             Outcome::Result(result) => match DiscoverResult::from_result(&result) {
                 Some(discovered) => self.handle_discovery(discovered),
-                None => self.fall_back("a result that is no discovery".into(), true),
+                None => self.fall_back("a result that is not a discovery".into(), true),
             },
             Outcome::Error(error) => match error.code() {
                 Some(code::UNSUPPORTED_VERSION) => {
@@ -426,7 +426,7 @@ impl ClientEndpoint {
         let unreadable = |text: &str| NegotiationError::InvalidAnswer(text.to_owned());
         let object = result.object();
         let answered = string_member(object, "protocolVersion")
-            .ok_or_else(|| unreadable("`protocolVersion` has to be a string"))?;
+            .ok_or_else(|| unreadable("`protocolVersion` must be a string"))?;
         let same = |spec: &'static RevisionSpec| spec.id() == answered;
         let spec = self.settings.offer.choose(Lifecycle::Initialize, same);
         let spec = spec.ok_or_else(|| NegotiationError::Revision {
@@ -439,20 +439,20 @@ impl ClientEndpoint {
                 .find_each(["capabilities", "serverInfo", "instructions"]);
         let capabilities = capabilities.and_then(JsonRef::object);
         let capabilities =
-            capabilities.ok_or_else(|| unreadable("`capabilities` has to be an object"))?;
+            capabilities.ok_or_else(|| unreadable("`capabilities` must be an object"))?;
         let server = server.and_then(JsonRef::object);
         let named = server.filter(|server| {
             let text = |name: &str| server.find(name).and_then(JsonRef::as_str);
             text("name").is_some() && text("version").is_some()
         });
         let server = named.ok_or_else(|| {
-            unreadable("`serverInfo` has to be an object with `name` and `version`")
+            unreadable("`serverInfo` must be an object with `name` and `version`")
         })?;
         let instructions = match instructions {
             None => None,
             Some(text) => Some(
                 text.as_str()
-                    .ok_or_else(|| unreadable("`instructions` has to be a string"))?,
+                    .ok_or_else(|| unreadable("`instructions` must be a string"))?,
             ),
         };
         let info = SessionInfo {

@@ -185,7 +185,7 @@ fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(),
         .filter(|(_, value)| value.is_some_and(|value| value.object().is_none()));
     match bad.next() {
         Some((name, _)) => Err(Refusal::InvalidParams(format!(
-            "`capabilities.{name}` has to be an object"
+            "`capabilities.{name}` must be an object"
         ))),
         None => Ok(()),
     }
@@ -193,7 +193,7 @@ fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(),
 
 /// Returns the refusal of a parameter that is not of the kind.
 fn invalid_params(name: &str, kind: &str) -> Refusal {
-    Refusal::InvalidParams(format!("`{name}` has to be {kind}"))
+    Refusal::InvalidParams(format!("`{name}` must be {kind}"))
 }
 
 /// Returns the revision of a session: "If the server supports the requested protocol version, it MUST respond with the

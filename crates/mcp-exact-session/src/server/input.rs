@@ -137,7 +137,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let [requests, state] = result.view().find_each(["inputRequests", "requestState"]);
-        let invalid = SendError::InputRequests("`inputRequests` has to be an object of requests");
+        let invalid = SendError::InputRequests("`inputRequests` must be an object of requests");
         let mut parsed = Vec::new();
         if let Some(requests) = requests {
             for (name, value) in requests.object().ok_or_else(|| invalid.clone())?.iter() {
@@ -158,9 +158,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let state = match state {
             None => None,
-            Some(state) => Some(state.as_str().ok_or(SendError::InputRequests(
-                "`requestState` has to be a string",
-            ))?),
+            Some(state) => Some(
+                state
+                    .as_str()
+                    .ok_or(SendError::InputRequests("`requestState` must be a string"))?,
+            ),
         };
         if state.is_some() && self.settings.input == InputMode::Managed {
             let text = "the endpoint writes `requestState`; reply `InputRequired` with the state";

@@ -92,9 +92,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn honoured_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
         let wanted = call.param("notifications").and_then(JsonRef::object);
         let filter = wanted.and_then(Filter::from_object);
-        let filter = filter.ok_or_else(|| {
-            Refusal::InvalidParams("`notifications` has to be a filter".to_owned())
-        })?;
+        let filter = filter
+            .ok_or_else(|| Refusal::InvalidParams("`notifications` must be a filter".to_owned()))?;
         let filter = filter.restrict_to(&self.settings.capabilities, &self.settings.extensions);
         for (name, _) in filter.extension_members.iter() {
             if let Some(extension) = self.settings.extensions.adding_filter_member(&name)

@@ -165,7 +165,7 @@ fn check_ttl(method: &str, members: &ResultMembers<'_>) -> Result<(), SendError>
     match members.ttl {
         Some(ttl) if !fits(ttl) => Err(SendError::Params {
             method: method.to_owned(),
-            reason: "`ttlMs` has to be zero or more".to_owned(),
+            reason: "`ttlMs` must be zero or more".to_owned(),
         }),
         _ => Ok(()),
     }

@@ -97,7 +97,7 @@ impl<'a> RequestMeta<'a> {
             Some(value) => match value.object() {
                 Some(object) => Ok(Some(object.to_object())),
                 None => Err(Refusal::InvalidParams(format!(
-                    "`{name}` has to be an object"
+                    "`{name}` must be an object"
                 ))),
             },
         };
@@ -126,7 +126,7 @@ impl<'a> RequestMeta<'a> {
             return Ok(InputResponses::default());
         };
         let invalid =
-            || Refusal::InvalidParams("`inputResponses` has to be an object of objects".to_owned());
+            || Refusal::InvalidParams("`inputResponses` must be an object of objects".to_owned());
         let responses = responses.object().ok_or_else(invalid)?;
         if responses.iter().nth(limit).is_some() {
             return Err(Refusal::Limit(Limit::InputRequests));

@@ -124,7 +124,7 @@ fn calls_get_their_arguments() {
     }
     for sent in ["null", "[]", "\"a\""] {
         let refused = given(Some(sent)).expect_err(sent).to_string();
-        assert_eq!(refused, "`arguments` has to be an object");
+        assert_eq!(refused, "`arguments` must be an object");
     }
     let other = catalogue.arguments("other", Some(json("null")));
     assert_eq!(other, Ok(Some(json("null"))), "no entry");

@@ -83,7 +83,7 @@ fn object_values_convert_to_objects() {
         (serde_json::json!("{}"), "a string"),
         (serde_json::json!([{}]), "an array"),
     ] {
-        let error = JsonObject::try_from(value).expect_err("it is no object");
+        let error = JsonObject::try_from(value).expect_err("it is not an object");
         assert!(error.to_string().contains(words), "{error}");
     }
 }

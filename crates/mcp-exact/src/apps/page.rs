@@ -159,7 +159,7 @@ impl AppPage {
             }
             (None, Some(blob)) => {
                 let bytes = decode_base64(&blob);
-                let bytes = bytes.ok_or_else(|| fail("`blob` is no base64".to_owned()))?;
+                let bytes = bytes.ok_or_else(|| fail("`blob` is not a base64".to_owned()))?;
                 String::from_utf8(bytes).map_err(|_| fail("it is not in UTF-8".to_owned()))?
             }
             _ => {
@@ -252,7 +252,7 @@ impl SettingsReader {
     /// Reads the lists of hosts.
     fn read_csp(&mut self, value: &Json) {
         let Ok(csp) = JsonObject::try_from(value.clone()) else {
-            return self.refuse("/csp".to_owned(), value.text(), "is no object");
+            return self.refuse("/csp".to_owned(), value.text(), "is not an object");
         };
         let names = Csp::default().lists().map(|(name, _)| name);
         let [connect, resources, frames, base_uris] =
@@ -272,7 +272,7 @@ impl SettingsReader {
             return Vec::new();
         };
         let Ok(items) = value.decode_as::<Vec<Json>>() else {
-            self.refuse(pointer, value.text(), "is no list");
+            self.refuse(pointer, value.text(), "is not a list");
             return Vec::new();
         };
         let mut sources = Vec::new();
@@ -290,7 +290,7 @@ impl SettingsReader {
                     sources.push(source);
                 }
                 Some(Err(error)) => self.refuse(pointer, item.text(), error.to_string()),
-                None => self.refuse(pointer, item.text(), "is no string"),
+                None => self.refuse(pointer, item.text(), "is not a string"),
             }
         }
         sources
@@ -299,7 +299,7 @@ impl SettingsReader {
     /// Reads the permissions; an object stands for each that is asked for.
     fn read_permissions(&mut self, value: &Json) {
         let Ok(permissions) = JsonObject::try_from(value.clone()) else {
-            return self.refuse("/permissions".to_owned(), value.text(), "is no object");
+            return self.refuse("/permissions".to_owned(), value.text(), "is not an object");
         };
         for (name, value) in permissions.view().iter() {
             let known = Permission::ALL.into_iter().find(|one| one.name() == name);
@@ -308,8 +308,8 @@ impl SettingsReader {
                 Some(permission) if value.object().is_some() => {
                     self.settings.permissions.insert(permission);
                 }
-                Some(_) => self.refuse(pointer, value.text(), "is no object"),
-                None => self.refuse(pointer, value.text(), "is no known permission"),
+                Some(_) => self.refuse(pointer, value.text(), "is not an object"),
+                None => self.refuse(pointer, value.text(), "is not a known permission"),
             }
         }
     }
@@ -319,7 +319,11 @@ impl SettingsReader {
         let text = value.view().as_str();
         match text.as_deref() {
             Some(domain) if is_host(domain) => self.settings.domain = Some(domain.to_owned()),
-            _ => self.refuse("/domain".to_owned(), value.text(), "is no name of a host"),
+            _ => self.refuse(
+                "/domain".to_owned(),
+                value.text(),
+                "is not a name of a host",
+            ),
         }
     }
 }
@@ -360,7 +364,10 @@ mod tests {
             (format!("[{{{html}}}]"), "it has neither `text` nor `blob`"),
             (format!(r#"[{{{html},"text":"","blob":""}}]"#), "or both"),
             (format!(r#"[{{{html},"text":5}}]"#), "it has neither"),
-            (format!(r#"[{{{html},"blob":"?"}}]"#), "`blob` is no base64"),
+            (
+                format!(r#"[{{{html},"blob":"?"}}]"#),
+                "`blob` is not a base64",
+            ),
             (
                 format!(r#"[{{{html},"blob":"/w=="}}]"#),
                 "it is not in UTF-8",

@@ -49,7 +49,8 @@ impl App {
             .starts_with('<')
         {
             problems.push(
-                "the page is no HTML document; give its text, such as by `include_str!`".to_owned(),
+                "the page is not an HTML document; give its text, such as by `include_str!`"
+                    .to_owned(),
             );
         }
         Self {

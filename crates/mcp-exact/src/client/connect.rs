@@ -240,7 +240,7 @@ impl Connect {
         let endpoint = match (self.endpoint.take(), parsed) {
             (None, _) if self.dial.is_err() => return self,
             (None, _) => Err(invalid("is for connections over HTTP; remove it")),
-            (Some(_), (Err(_), _)) => Err(invalid("is no name of a header")),
+            (Some(_), (Err(_), _)) => Err(invalid("is not a name of a header")),
             (Some(_), (_, Err(_))) => Err(invalid("cannot have this value")),
             (Some(endpoint), (Ok(name), Ok(mut value))) => {
                 value.set_sensitive(true);

@@ -222,7 +222,7 @@ impl List {
             .map(|entries| entries.decode_as::<Vec<JsonObject>>());
         let Some(Ok(entries)) = entries else {
             return Err(ClientError::Result(format!(
-                "`{}` is no list of objects",
+                "`{}` is not a list of objects",
                 self.member
             )));
         };

@@ -124,7 +124,7 @@ pub enum ClientError {
         repair: Repair,
     },
     /// The server did not answer in time, and sent text that is not a message of the protocol.
-    #[error("the server did not answer in time, and sent what is no message: {0}")]
+    #[error("the server did not answer in time, and sent what is not a message: {0}")]
     NoMessage(String),
     /// The tool failed (`isError`).
     #[error("the tool failed: {}", .0.text())]
@@ -571,7 +571,7 @@ pub(crate) fn arguments_object<A: Serialize + ?Sized>(
         // Calls without arguments pass the unit value, which serialises to `null`.
         Err(json) if json.text() == "null" => Ok(JsonObject::new()),
         Err(_) => Err(ClientError::Arguments(
-            "they have to be an object; use a struct".to_owned(),
+            "they must be an object; use a struct".to_owned(),
         )),
     }
 }

@@ -171,7 +171,7 @@ impl ToolOutput {
                 decode::decode(&string).or_else(|_| decode::decode(&Json::null()).map_err(wrong))
             }
             Err(error) => decode::decode(&string)
-                .map_err(|_| ClientError::Result(format!("the text is no JSON: {error}"))),
+                .map_err(|_| ClientError::Result(format!("the text is not JSON: {error}"))),
         }
     }
 }
@@ -336,7 +336,7 @@ impl CompletionOutput {
 /// Returns the elements of the array member `name` of a result, which must be objects.
 fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
-    list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
+    list.ok_or_else(|| ClientError::Result(format!("`{name}` is not a list of objects")))
 }
 
 /// Returns the value of the member `name`; `None` if the member is missing or is not a string.

@@ -202,7 +202,7 @@ impl Client {
         };
         let entry = result.get("skill").map(JsonObject::try_from);
         let Some(Ok(entry)) = entry else {
-            return Err(wrong("`skill` is no object".to_owned()));
+            return Err(wrong("`skill` is not an object".to_owned()));
         };
         let skill = Skill::new(entry).map_err(wrong)?;
         if skill.uri() == uri {
@@ -282,7 +282,7 @@ fn file_of(contents: &ResourceOutput, uri: &str) -> Result<SkillFile, String> {
     }
     let bytes = match (string_member(item, "text"), string_member(item, "blob")) {
         (Some(text), None) => text.into_bytes(),
-        (None, Some(blob)) => decode_base64(&blob).ok_or("`blob` is no base64")?,
+        (None, Some(blob)) => decode_base64(&blob).ok_or("`blob` is not a base64")?,
         _ => return Err("it has neither `text` nor `blob`, or both".to_owned()),
     };
     Ok(SkillFile {
@@ -333,7 +333,7 @@ fn verify_frontmatter(skill: &Skill, file: &SkillFile) -> Result<(), SkillError>
         reason,
     };
     let text = file.text();
-    let text = text.ok_or_else(|| wrong(format!("`{SKILL_FILE}` is no text in UTF-8")))?;
+    let text = text.ok_or_else(|| wrong(format!("`{SKILL_FILE}` is not text in UTF-8")))?;
     let frontmatter = parse_frontmatter(text).map_err(wrong)?;
     match differing_field(&frontmatter, skill.frontmatter()) {
         Some(field) => Err(wrong(format!("the field `{field}` differs"))),

@@ -31,7 +31,7 @@ fn decode<T: Decode + Defined>(object: &JsonObject) -> Result<T, ClientError> {
     let decoded = mcp_exact_wire::from_str(object.text());
     decoded.map_err(|error| {
         let (name, revision) = (T::NAME, T::REVISION);
-        ClientError::Result(format!("it is no `{name}` of {revision}: {error}"))
+        ClientError::Result(format!("it is not a `{name}` of {revision}: {error}"))
     })
 }
 

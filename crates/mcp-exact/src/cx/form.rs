@@ -12,7 +12,7 @@ use crate::schema;
 #[non_exhaustive]
 pub enum FormError {
     /// The type is not a struct with named fields.
-    #[error("the type is no form; use a struct with named fields")]
+    #[error("the type is not a form; use a struct with named fields")]
     NotAStruct,
     /// A field is not a primitive value.
     #[error(

@@ -396,7 +396,7 @@ impl Cx {
     /// express the result.
     pub fn result_as<H: Home>(&self, result: &impl Encode) -> Result<JsonObject, PeerError> {
         let result = JsonObject::try_from(Json::from_encode(result));
-        let result = result.map_err(|_| PeerError::internal("the result is no object"))?;
+        let result = result.map_err(|_| PeerError::internal("the result is not an object"))?;
         let request = &self.0.request;
         let uri = request.params().and_then(|params| params.get("uri"));
         let uri = uri.and_then(|uri| uri.view().as_str().map(Cow::into_owned));

@@ -292,7 +292,7 @@ impl Server {
         may_be_task: bool,
     ) -> Result<(Arc<ToolEntry>, Arguments), PeerError> {
         let request = &active.request;
-        let missing = || PeerError::invalid_params("`name` has to be a string");
+        let missing = || PeerError::invalid_params("`name` must be a string");
         let params = request.params().ok_or_else(missing)?;
         let [name, given] = params.view().find_each(["name", "arguments"]);
         let name = name.and_then(|name| name.as_str()).ok_or_else(missing)?;
@@ -641,7 +641,7 @@ pub(super) fn call_arguments(
     given: Option<JsonRef<'_>>,
 ) -> Result<Arguments, PeerError> {
     let arguments = Arguments::in_params(params, given);
-    arguments.ok_or_else(|| PeerError::invalid_params("`arguments` has to be an object"))
+    arguments.ok_or_else(|| PeerError::invalid_params("`arguments` must be an object"))
 }
 
 /// Error for a handler that has exceeded [`ServerBuilder::timeout`](crate::ServerBuilder::timeout).
@@ -694,11 +694,11 @@ fn prompt_arguments(
     let given = match given {
         None => JsonObject::new(),
         Some(Ok(given)) => given,
-        Some(Err(_)) => return Err(PeerError::invalid_params("`arguments` has to be an object")),
+        Some(Err(_)) => return Err(PeerError::invalid_params("`arguments` must be an object")),
     };
     let mut values = Vec::new();
     for (name, value) in given.view().iter() {
-        let wrong = || PeerError::invalid_params(format!("argument {name:?} has to be a string"));
+        let wrong = || PeerError::invalid_params(format!("argument {name:?} must be a string"));
         let value = value.as_str().ok_or_else(wrong)?;
         values.push((name.into_owned(), value.into_owned()));
     }
@@ -737,5 +737,5 @@ pub(super) fn required_string(
     name: &str,
 ) -> Result<String, PeerError> {
     let value = params.and_then(|params| string_member(params, name));
-    value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` has to be a string")))
+    value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` must be a string")))
 }

@@ -359,7 +359,7 @@ fn uri_param(cx: &Cx) -> Result<String, PeerError> {
         .request()
         .params()
         .and_then(|params| string_member(params, "uri"));
-    uri.ok_or_else(|| PeerError::invalid_params("`uri` has to be a string"))
+    uri.ok_or_else(|| PeerError::invalid_params("`uri` must be a string"))
 }
 
 /// Returns one page of entries, each with its URI and its JSON text: as many as the server lists on a page, and no more than

@@ -436,7 +436,7 @@ impl Server {
                 let responses = request.params().and_then(|all| all.get("inputResponses"));
                 let responses = responses.map(JsonObject::try_from);
                 let Some(Ok(responses)) = responses else {
-                    let message = "`inputResponses` has to be an object";
+                    let message = "`inputResponses` must be an object";
                     return Err(PeerError::invalid_params(message));
                 };
                 match known {

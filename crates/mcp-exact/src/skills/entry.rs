@@ -43,14 +43,14 @@ impl Skill {
         let value: Value =
             serde_json::from_str(object.text()).map_err(|error| error.to_string())?;
         let text = |value: &Value, member: &str| value[member].as_str().map(str::to_owned);
-        let uri = text(&value, "uri").ok_or("`uri` is no text")?;
+        let uri = text(&value, "uri").ok_or("`uri` is not text")?;
         let root = root_of(&uri).ok_or_else(|| format!("`uri` does not end in `/{SKILL_FILE}`"))?;
         let frontmatter = value["frontmatter"].as_object();
-        let frontmatter = frontmatter.ok_or("`frontmatter` is no object")?.clone();
+        let frontmatter = frontmatter.ok_or("`frontmatter` is not an object")?.clone();
         let name = frontmatter.get("name").and_then(Value::as_str);
-        let name = name.ok_or("`frontmatter.name` is no text")?;
+        let name = name.ok_or("`frontmatter.name` is not text")?;
         if !frontmatter.get("description").is_some_and(Value::is_string) {
-            return Err("`frontmatter.description` is no text".to_owned());
+            return Err("`frontmatter.description` is not text".to_owned());
         }
         let directory = root.rsplit('/').next().unwrap_or_default();
         if directory != name {
@@ -172,7 +172,7 @@ fn read_resources(uri: &str, root: &str, items: &[Value]) -> Result<Vec<SkillRes
         let file = item["uri"].as_str().ok_or("a file has no `uri`")?;
         let digest = item["digest"].as_str().unwrap_or_default();
         let size = item["size"].as_u64();
-        let size = size.ok_or_else(|| format!("`size` of {file} is no number of bytes"))?;
+        let size = size.ok_or_else(|| format!("`size` of {file} is not a number of bytes"))?;
         if !is_digest(digest) {
             return Err(format!(
                 "`digest` of {file} is not `sha256:` with 64 lowercase hexadecimal characters"
@@ -291,7 +291,7 @@ mod tests {
     fn invalid_entries_are_refused() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 14] = [
-            (|entry| entry["uri"] = json!(1), "`uri` is no text"),
+            (|entry| entry["uri"] = json!(1), "`uri` is not text"),
             (
                 |entry| entry["uri"] = json!("skill://shop/refunds"),
                 "SKILL.md",

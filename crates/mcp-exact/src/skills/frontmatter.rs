@@ -26,7 +26,7 @@ pub(crate) fn parse_frontmatter(text: &str) -> Result<Map<String, Value>, String
     }
     match parse_yaml(yaml)? {
         Value::Object(members) => Ok(members),
-        _ => Err("the frontmatter has to be lines of `name: value`".to_owned()),
+        _ => Err("the frontmatter must be lines of `name: value`".to_owned()),
     }
 }
 
@@ -67,9 +67,7 @@ fn frontmatter_text(text: &str) -> Result<&str, String> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     if first.trim_end() != "---" {
-        return Err(
-            "the first line has to be `---`, and YAML frontmatter has to follow".to_owned(),
-        );
+        return Err("the first line must be `---`, and YAML frontmatter has to follow".to_owned());
     }
     let mut end = first.len();
     for line in lines {
@@ -106,7 +104,7 @@ fn parse_yaml(yaml: &str) -> Result<Value, String> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(yaml) {
         let (event, span) =
-            event.map_err(|error| format!("the frontmatter is no YAML: {error}"))?;
+            event.map_err(|error| format!("the frontmatter is not a YAML: {error}"))?;
         reader.take(event).map_err(|reason| {
             let line = span.start.line() + 1;
             format!("line {line} of the frontmatter: {reason}")
@@ -167,7 +165,7 @@ impl Reader {
     /// Opens a list or an object.
     fn begin(&mut self, open: Open, anchor: usize) -> Result<(), String> {
         if matches!(self.open.last(), Some((Open::Object(_, None), _))) {
-            return Err("a name has to be text".to_owned());
+            return Err("a name must be text".to_owned());
         }
         if self.open.len() == MAX_DEPTH {
             return Err(format!(
@@ -192,7 +190,7 @@ impl Reader {
             None => self.root = Some(value),
             Some((Open::List(items), _)) => items.push(value),
             Some((Open::Object(members, name), _)) => {
-                let name = name.take().ok_or("a name has to be text")?;
+                let name = name.take().ok_or("a name must be text")?;
                 members.insert(name, value);
             }
         }
@@ -248,7 +246,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
     if is_of_tag {
         Ok(value)
     } else {
-        Err(format!("`{text}` is no `{}`", tag.suffix))
+        Err(format!("`{text}` is not a `{}`", tag.suffix))
     }
 }
 
@@ -266,7 +264,7 @@ fn plain(text: &str) -> Result<Value, String> {
     }
     if [".inf", ".Inf", ".INF"].contains(&unsigned) || [".nan", ".NaN", ".NAN"].contains(&text) {
         return Err(format!(
-            "`{text}` is no number of JSON; put it in quotation marks"
+            "`{text}` is not a number of JSON; put it in quotation marks"
         ));
     }
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {

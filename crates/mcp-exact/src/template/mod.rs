@@ -214,7 +214,7 @@ fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
             let length = length.filter(|length| (1..10_000).contains(length));
             let message = || {
                 TemplateError(format!(
-                    "the prefix length in `{{{inner}}}` has to be 1 to 9999"
+                    "the prefix length in `{{{inner}}}` must be 1 to 9999"
                 ))
             };
             (name, VariableModifier::Prefix(length.ok_or_else(message)?))
@@ -238,7 +238,7 @@ fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
         })
     } else {
         Err(TemplateError(format!(
-            "`{name}` in `{{{inner}}}` is no variable name; use letters, digits and `_`"
+            "`{name}` in `{{{inner}}}` is not a variable name; use letters, digits and `_`"
         )))
     }
 }
@@ -265,16 +265,16 @@ mod tests {
         );
         check_refused(
             "{}",
-            "`` in `{}` is no variable name; use letters, digits and `_`",
+            "`` in `{}` is not a variable name; use letters, digits and `_`",
         );
         check_refused(
             "{=a}",
             "RFC 6570 reserves the operator `=` in `{=a}`; leave it out",
         );
-        check_refused("{a:0}", "the prefix length in `{a:0}` has to be 1 to 9999");
+        check_refused("{a:0}", "the prefix length in `{a:0}` must be 1 to 9999");
         check_refused(
             "{a b}",
-            "`a b` in `{a b}` is no variable name; use letters, digits and `_`",
+            "`a b` in `{a b}` is not a variable name; use letters, digits and `_`",
         );
     }
 

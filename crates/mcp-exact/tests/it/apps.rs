@@ -142,7 +142,7 @@ fn tools_need_their_pages() {
         problems,
         [
             "resource \"file:///page.html\" cannot be advertised: the URI of a page begins with `ui://`; change it",
-            "resource \"file:///page.html\" cannot be advertised: the page is no HTML document; give its text, such as by `include_str!`",
+            "resource \"file:///page.html\" cannot be advertised: the page is not an HTML document; give its text, such as by `include_str!`",
             "resource \"file:///page.html\" cannot be advertised: \"*\" is not the origin of a host, such as https://api.example.com; \
              correct the argument of `frame_domain`",
             "the page \"ui://none\" of tool \"none\" cannot be shown: the server has no resource with this URI; register it, such as by `app`",

@@ -87,9 +87,9 @@ fn invalid_schemas_are_rejected() {
     check_problems(
         builder,
         &[
-            "the input schema of tool \"list\" cannot be used: its root has to be an object and is `\"array\"`; give `Input` a struct with named fields",
+            "the input schema of tool \"list\" cannot be used: its root must be an object and is `\"array\"`; give `Input` a struct with named fields",
             "the input schema of tool \"own\" cannot be used: its root has to say `\"type\": \"object\"`",
-            "the input schema of prompt \"nested\" cannot be used: argument \"list\" is no string, number, boolean or enum; prompt arguments are strings on the wire",
+            "the input schema of prompt \"nested\" cannot be used: argument \"list\" is not a string, number, boolean or enum; prompt arguments are strings on the wire",
             "the handler of tool \"two\" takes `Input` more than once; put all arguments into one struct",
             "the input schema of resource \"x://a\" cannot be used: a resource with a fixed URI takes no arguments; use a template, or leave `Input` out",
         ],

@@ -446,7 +446,7 @@ fn folders_are_checked() {
         (
             "a/SKILL.md",
             "# no frontmatter".to_owned(),
-            "the first line has to be `---`",
+            "the first line must be `---`",
         ),
         (
             "a/SKILL.md",

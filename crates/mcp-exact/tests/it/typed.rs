@@ -99,7 +99,7 @@ async fn results_have_types_of_any_revision() {
     assert!(
         error
             .to_string()
-            .contains("it is no `GetPromptResult` of 2025-06-18"),
+            .contains("it is not a `GetPromptResult` of 2025-06-18"),
         "{error}"
     );
     let tool = &client.tools().all().await.expect("tools")[0];

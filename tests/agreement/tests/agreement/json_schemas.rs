@@ -105,7 +105,7 @@ impl<'r> Names<'r> {
             Value::Object(object) => object,
             Value::Bool(true) => return json!({}),
             Value::Bool(false) => return json!(false),
-            other => panic!("{other} is no schema"),
+            other => panic!("{other} is not a schema"),
         };
         if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();

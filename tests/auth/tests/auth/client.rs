@@ -326,7 +326,7 @@ async fn attacks_fail_with_an_error() {
             "status 307",
         ),
         (
-            "the token is no bearer token",
+            "the token is not a bearer token",
             deviations_with(|k| {
                 k.token_response =
                     Some(|_| respond_json(200, &json!({"access_token": "a", "token_type": "mac"})));

@@ -42,7 +42,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("now it decides what the message means", UNFINISHED_RESULTS),
     ("has no form for what the user answered", INPUT_RESPONSES),
     ("has no retries", INPUT_RESPONSES),
-    ("has no tasks, and a handle is no result", TASKS),
+    ("has no tasks, and a handle is not a result", TASKS),
 ];
 
 /// Parts of texts of refusals that only the recorded implementation had, each with the group of the difference.
@@ -83,7 +83,7 @@ const INPUT_RESPONSES: &str = "answers of the user and states of retries are ref
 /// Group of differences that concern refusals and losses of tasks.
 const TASKS: &str = "tasks are refused or reported";
 /// Group of differences that concern values with the same meaning as absence.
-const ABSENCE: &str = "what says the same as absence is no loss";
+const ABSENCE: &str = "what says the same as absence is not a loss";
 /// Group of differences that concern error codes.
 const CODES: &str = "codes of errors keep their meaning";
 /// Group of differences that concern elicitation modes.

@@ -94,7 +94,7 @@ fn unknown_methods_with_envelope_round_trip() {
             decode_message::<D>(request.as_bytes(), &request_method).expect("an open union");
         assert_eq!(to_string(&message), request);
         let Message::Request(request) = message else {
-            panic!("{message:?} is no request");
+            panic!("{message:?} is not a request");
         };
         assert_eq!(request.id(), Some(RequestId::from(7)));
     }

@@ -55,7 +55,7 @@ impl Compose {
     fn list(&self, path: &str) -> Vec<&str> {
         let list = self.value(path).strip_prefix('[');
         let list = list.and_then(|list| list.strip_suffix(']'));
-        let list = list.unwrap_or_else(|| panic!("`{path}` is no list in one line"));
+        let list = list.unwrap_or_else(|| panic!("`{path}` is not a list in one line"));
         list.split(", ")
             .map(|entry| entry.trim_matches('"'))
             .collect()

@@ -321,14 +321,14 @@ pub const CASES: &[Case] = &[
         "NaN in a result",
         "tools/call",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[],"score":NaN}}"#,
-        "error: the answer is no JSON",
+        "error: the answer is not JSON",
         &[],
     ),
     case(
-        "a byte that is no UTF-8",
+        "a byte that is not UTF-8",
         "tools/call",
         r#"{"jsonrpc":"2.0","id":$ID,"result":{$NEW"content":[{"type":"text","text":"caf$BAD"}]}}"#,
-        "error: the answer is no JSON",
+        "error: the answer is not JSON",
         &[],
     ),
     case(

@@ -42,7 +42,7 @@ fn shorten(error: &ClientError) -> String {
         ClientError::Server(error) => error.message().to_owned(),
         error => error.to_string(),
     };
-    let known = ["the answer is no JSON"];
+    let known = ["the answer is not JSON"];
     let text = known
         .into_iter()
         .find(|known| text.contains(known))
@@ -189,7 +189,7 @@ const UNANSWERED: [&str; 7] = [
     "error with its id as text",
     "byte order mark",
     "NaN in a result",
-    "a byte that is no UTF-8",
+    "a byte that is not UTF-8",
 ];
 
 /// Cases whose faults are in schemas of tools, which decoding keeps as they are.

@@ -127,7 +127,7 @@ async fn page_has_every_rule_and_case() {
     for rule in CASES.iter().flat_map(|case| case.rules).chain(of_clients) {
         assert!(
             RULES.iter().any(|row| row.name == *rule),
-            "{rule} is no rule"
+            "{rule} is not a rule"
         );
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tolerance.md");

@@ -19,10 +19,10 @@ pub const LESS: &[(&str, &str)] = &[
     ),
     (
         "NaN in a result",
-        "NaN is no JSON (RFC 8259, section 6). The call ends at once, with an error that shows the text",
+        "NaN is not JSON (RFC 8259, section 6). The call ends at once, with an error that shows the text",
     ),
     (
-        "a byte that is no UTF-8",
+        "a byte that is not UTF-8",
         "JSON is UTF-8 (RFC 8259, section 8.1), and which text the byte stands for is unknown. The call ends at once, with an error that shows the text",
     ),
 ];
@@ -188,6 +188,6 @@ fn ours_deliver_at_least_as_much() {
     assert_eq!(less, expected);
     for record in &records {
         let is_known = CASES.iter().any(|case| case.name == record.case);
-        assert!(is_known, "{:?} is no case any more", record.case);
+        assert!(is_known, "{:?} is not a case any more", record.case);
     }
 }

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::process::exit(101);
     }));
     let program = std::env::current_exe()?.with_file_name("echo_server");
-    let program = program.to_str().ok_or("a path that is no text")?;
+    let program = program.to_str().ok_or("a path that is not text")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

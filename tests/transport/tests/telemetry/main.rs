@@ -37,7 +37,7 @@ fn collect_sums(
             AggregatedMetrics::I64(MetricData::Sum(sum)) => {
                 sum.data_points().map(|point| point.value()).sum()
             }
-            other => panic!("{} is no sum: {other:?}", metric.name()),
+            other => panic!("{} is not a sum: {other:?}", metric.name()),
         };
         sums.insert(metric.name().to_owned(), sum);
     }

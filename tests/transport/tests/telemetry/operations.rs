@@ -424,7 +424,7 @@ fn describe_points(provider: &SdkMeterProvider, exporter: &InMemoryMetricExporte
     let mut lines = Vec::new();
     for metric in metrics {
         let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else {
-            panic!("{} is no histogram", metric.name());
+            panic!("{} is not a histogram", metric.name());
         };
         assert_eq!(metric.unit(), "s");
         for point in histogram.data_points() {

@@ -313,7 +313,7 @@ async fn unusable_answers_are_described() {
             event_stream("result", &stray),
             format!(
                 "the server gave no answer, but may have done the work: the event stream of the response ended without an \
-                 answer; it has an event named `result`, which is no message: {stray}"
+                 answer; it has an event named `result`, which is not a message: {stray}"
             ),
         ),
         (PeerReply::new(200, "text/event-stream", ""), "Lost".to_owned()),

@@ -205,5 +205,5 @@ impl Flow {
 async fn read_token_source(source: &TokenSource) -> Result<Secret, OAuthError> {
     source()
         .await
-        .map_err(|error| OAuthError::Key(format!("the assertion could not be had: {error}")))
+        .map_err(|error| OAuthError::Key(format!("the assertion could not be obtained: {error}")))
 }

@@ -110,7 +110,7 @@ impl Receiver for SessionReceiver {
             .client
             .log(scope, message.level, logger, message.data)
         {
-            tracing::debug!(%error, "a log message was not handed on");
+            tracing::debug!(%error, "a log message was not forwarded");
         }
     }
 

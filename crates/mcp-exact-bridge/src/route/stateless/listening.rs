@@ -214,7 +214,7 @@ impl Subscription {
             let params = Some(uris.object(params.clone()));
             let scope = key.map_or(Scope::Peer, Scope::During);
             if let Err(error) = client.notify(scope, method, params) {
-                tracing::debug!(%error, method, "a notification was not handed on");
+                tracing::debug!(%error, method, "a notification was not forwarded");
             }
         }
     }

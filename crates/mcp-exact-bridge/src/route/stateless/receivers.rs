@@ -96,6 +96,6 @@ fn log_to(client: &ServerHandle, key: RequestKey, messages: &MessageHooks, messa
         return;
     };
     if let Err(error) = client.log(Scope::During(key), level, logger.as_deref(), data) {
-        tracing::debug!(%error, "a log message was not handed on");
+        tracing::debug!(%error, "a log message was not forwarded");
     }
 }

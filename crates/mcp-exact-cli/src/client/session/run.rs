@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
             Line::Call(tool, values) => self.call(&tool, &values).await,
             Line::CallWith(tool, arguments) => {
                 let Ok(arguments) = JsonObject::try_from(arguments) else {
-                    bail!("the arguments have to be a JSON object");
+                    bail!("the arguments must be a JSON object");
                 };
                 let settings = &self.arguments.settings;
                 let result = call::call(self.client, settings, &tool, arguments).await?;
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
             Line::List(method) => self.list(method).await,
             Line::Request(method, params) => {
                 let params = params.map(JsonObject::try_from).transpose();
-                let params = params.map_err(|_| anyhow::anyhow!("`params` is no object"))?;
+                let params = params.map_err(|_| anyhow::anyhow!("`params` is not an object"))?;
                 let result = self
                     .client
                     .request(&method, params)

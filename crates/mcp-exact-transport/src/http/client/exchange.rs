@@ -473,7 +473,7 @@ fn was_cut(error: &(dyn std::error::Error + 'static)) -> bool {
 fn describe_event(event: &Event) -> String {
     let data = describe_body(&event.data).unwrap_or_default();
     format!(
-        "an event named `{}`, which is no message: {data}",
+        "an event named `{}`, which is not a message: {data}",
         event.event
     )
 }

@@ -130,7 +130,7 @@ fn host_name(host: &str) -> Option<&str> {
 /// Checks the media type of the body of a POST, and the media types that its client accepts.
 pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !has_media_type(headers, JSON) {
-        let message = "the body has to be `application/json`";
+        let message = "the body must be `application/json`";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     // What clients send as a rule.

@@ -173,7 +173,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if !has_media_type(&request.parts.headers, JSON) {
-        let message = "the body has to be `application/json`";
+        let message = "the body must be `application/json`";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let query = request.parts.uri.query().unwrap_or("");

@@ -334,7 +334,7 @@ impl ServedSkill {
         let own = files.iter().find(|file| file.uri == uri);
         let text = match own.map(|own| &own.content) {
             Some(FileContent::Text(text)) => text,
-            _ => return Err(wrong("it is no text in UTF-8".to_owned())),
+            _ => return Err(wrong("it is not text in UTF-8".to_owned())),
         };
         let frontmatter = parse_frontmatter(text).map_err(wrong)?;
         let (name, description) = described(&frontmatter).map_err(wrong)?;
@@ -393,12 +393,12 @@ impl ServedSkill {
 fn described(frontmatter: &Map<String, Value>) -> Result<(&str, &str), String> {
     let text = |name: &str| {
         let value = frontmatter.get(name).and_then(Value::as_str);
-        value.ok_or_else(|| format!("the frontmatter has no `{name}`, or it is no text"))
+        value.ok_or_else(|| format!("the frontmatter has no `{name}`, or it is not text"))
     };
     let (name, description) = (text("name")?, text("description")?);
     if !is_skill_name(name) {
         return Err(format!(
-            "`{name}` is no name of a skill; use 1 to 64 lowercase letters, digits and single hyphens"
+            "`{name}` is not a name of a skill; use 1 to 64 lowercase letters, digits and single hyphens"
         ));
     }
     if description.trim().is_empty() || description.chars().count() > 1024 {
@@ -425,7 +425,7 @@ fn check_total<'t>(
 
 /// Returns a name, if it is UTF-8.
 fn utf8<'n>(path: &Path, name: Option<&'n str>) -> Result<&'n str, FolderError> {
-    name.ok_or_else(|| FolderError::new(path, "its name is no UTF-8"))
+    name.ok_or_else(|| FolderError::new(path, "its name is not UTF-8"))
 }
 
 /// Returns the URI of a file or directory from the names below the folder.

@@ -96,7 +96,7 @@ fn text(object: &JsonObject, name: &str) -> String {
     let value = value.unwrap_or_else(|| panic!("no {name:?} in {object}"));
     value
         .decode_as()
-        .unwrap_or_else(|_| panic!("{name:?} is no text in {object}"))
+        .unwrap_or_else(|_| panic!("{name:?} is not text in {object}"))
 }
 
 /// Returns the code of an error of the server.

@@ -523,8 +523,7 @@ fn silence_shows_what_came() {
         run.time_out();
     }
     run.exchange(|_, _| Reaction::Silence);
-    let expected =
-        "the server did not respond in time, and sent what is no message: Starting [1mserver [0m …";
+    let expected = "the server did not respond in time, and sent what is not a message: Starting [1mserver [0m …";
     assert_eq!(run.end(), Err(expected.to_owned()));
 }
 
