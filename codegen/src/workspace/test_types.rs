@@ -69,7 +69,10 @@ fn emit_library_root(crates: &[TypeCrate<'_>]) -> String {
         //! The macros call a macro of their caller with one row a revision or extension. What is published lists released\n\
         //! revisions only, by `mcp_exact_revisions::for_each_revision`.\n\n"
         .to_owned();
-    text += &format_lines(crates.iter().map(|w| w.revision.id.as_str()), |id| {
+    // In the order of rustfmt.
+    let mut ids: Vec<&str> = crates.iter().map(|w| w.revision.id.as_str()).collect();
+    ids.sort_unstable();
+    text += &format_lines(ids.into_iter(), |id| {
         format!("pub use {};", library_name(id))
     });
     let markers = format_lines(revisions.iter().map(|w| w.revision.id.as_str()), |id| {

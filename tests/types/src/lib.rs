@@ -10,8 +10,8 @@ pub use mcp_2025_03_26;
 pub use mcp_2025_06_18;
 pub use mcp_2025_11_25;
 pub use mcp_2026_07_28;
-pub use mcp_ext_tasks;
 pub use mcp_ext_apps;
+pub use mcp_ext_tasks;
 
 /// Calls a macro with every revision: identifier, marker and library, as in `"2025-06-18" V2025_06_18 mcp_2025_06_18;`.
 #[macro_export]
