@@ -96,6 +96,37 @@ impl PeerError {
         Self::new(code::INTERNAL_ERROR, message)
     }
 
+    /// Creates the local error for an HTTP status that refuses the authorization of a request. The reason is that of the header
+    /// `WWW-Authenticate`, otherwise that of the body.
+    pub(crate) fn unauthorized(status: u16, body: &[u8], challenge: Option<&str>) -> Self {
+        let reason = match challenge {
+            Some(challenge) => Some(crate::http::shorten(challenge)),
+            None => crate::http::describe_body(body),
+        };
+        let mut data = JsonObject::from_iter([("httpStatus", Json::from(status))]);
+        let mut text = format!("the server answered with HTTP status {status}");
+        if let Some(reason) = reason {
+            text = format!("{text}: {reason}");
+            data.insert("reason", Json::string(&reason));
+        }
+        Self::local(text).with_data(data)
+    }
+
+    /// Returns the HTTP status by which the server has refused the authorization of the request: 401, or 403 for a token that
+    /// lacks a scope. `None` for every other error.
+    pub fn unauthorized_status(&self) -> Option<u16> {
+        let data = self.data().filter(|_| self.is_local)?.view().object()?;
+        data.find("httpStatus")?.text().parse().ok()
+    }
+
+    /// Returns the reason for which the server has [refused the authorization](Self::unauthorized_status), on one line of at most
+    /// 300 characters; `None` without one, and for every other error.
+    pub fn unauthorized_reason(&self) -> Option<String> {
+        let data = self.data().filter(|_| self.is_local)?.view().object()?;
+        data.find("httpStatus")?;
+        Some(data.find("reason")?.as_str()?.into_owned())
+    }
+
     /// Creates an error of this peer about the answer of the other peer, such as an HTTP status in place of an answer.
     pub(crate) fn local(message: impl Into<String>) -> Self {
         Self::internal(message).into_local()
@@ -530,6 +561,16 @@ fn refusal_text(error: &PeerError) -> String {
 }
 
 impl NegotiationError {
+    /// Returns the error by which the server has refused the authorization of the client
+    /// ([`PeerError::unauthorized_status`]). `None` for every other error.
+    pub fn unauthorized(&self) -> Option<&PeerError> {
+        match self {
+            Self::Refused(error) => error.unauthorized_status().is_some().then_some(error),
+            Self::AfterFallback { error, .. } => error.unauthorized(),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the limit, a field of [`Limits`](crate::Limits), that the answer of the server has exceeded. `None`
     /// for every other error.
     pub fn exceeded_limit(&self) -> Option<String> {

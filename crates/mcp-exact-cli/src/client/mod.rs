@@ -535,6 +535,15 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
         ClientError::Disconnected { .. } => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }
+        ClientError::Unauthorized { status, reason } => {
+            let reason = reason
+                .as_ref()
+                .map_or_else(String::new, |reason| format!(": {reason}"));
+            let words = format!("the server answered with HTTP status {status}{reason}");
+            let remedy = remedy_of_connection(&words)
+                .unwrap_or("give a token that it accepts by --header 'Authorization: Bearer …'");
+            anyhow!("{words}; {remedy}")
+        }
         ClientError::TimedOut => {
             anyhow!("the server did not answer in time; allow more by --timeout, or add --trace")
         }

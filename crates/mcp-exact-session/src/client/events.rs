@@ -77,6 +77,15 @@ pub enum TransportFailure {
         /// Body of the HTTP response.
         body: Vec<u8>,
     },
+    /// The server has refused the authorization of the POST (HTTP status 401, or 403 for a token that lacks a scope).
+    Unauthorized {
+        /// HTTP status code of the response.
+        code: u16,
+        /// Body of the HTTP response.
+        body: Vec<u8>,
+        /// Reason in the header `WWW-Authenticate` (RFC 6750, section 3), if it has one.
+        challenge: Option<String>,
+    },
     /// The server has answered the POST of the message with a redirect that the transport does not follow.
     Redirect {
         /// HTTP status code of the response.

@@ -98,7 +98,17 @@ impl ClientEndpoint {
                 }
                 self.handle_close(stream, StreamEnd::Lost, now);
             }
-            TransportFailure::Status { code, body } => self.handle_status(stream, code, &body),
+            TransportFailure::Status { code, body } => {
+                self.handle_status(stream, code, &body, |error| error);
+            }
+            TransportFailure::Unauthorized {
+                code,
+                body,
+                challenge,
+            } => {
+                let refused = PeerError::unauthorized(code, &body, challenge.as_deref());
+                self.handle_status(stream, code, &body, |_| Some(refused));
+            }
             TransportFailure::Redirect { code, location } => {
                 self.handle_redirect(stream, code, &location);
             }

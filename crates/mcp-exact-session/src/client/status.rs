@@ -16,15 +16,21 @@ use crate::stream::{Binding, StreamId};
 
 impl ClientEndpoint {
     /// Handles the HTTP error status of a POST by the purpose of the request in the POST; with a status that ends the
-    /// session, the session ends, too.
-    pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
+    /// session, the session ends, too. `explain` returns the error in place of the one that the body has.
+    pub(super) fn handle_status(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        body: &[u8],
+        explain: impl FnOnce(Option<PeerError>) -> Option<PeerError>,
+    ) {
         let fits = body.len() <= self.core.limits.message_bytes;
         if !fits {
             self.core
                 .push_violation(Violation::Limit(Limit::MessageBytes));
         }
         let body = if fits { body } else { b"" };
-        let error = crate::http::error_in_body(body);
+        let error = explain(crate::http::error_in_body(body));
         self.core.streams.remove(stream);
         if self.is_orphaned(stream) {
             let end = end_by_status(status, body, error.as_ref());
@@ -184,7 +190,8 @@ impl ClientEndpoint {
 
     /// Handles an error status for the probe.
     ///
-    /// The statuses 401 and 407 say nothing of the server's lifecycle, because nobody has read the message. Every other status
+    /// The statuses 401 and 407, and 403 for a token that lacks a scope, say nothing of the server's lifecycle, because nobody has
+    /// read the message. Every other status
     /// without an error that only servers without handshake send leads to `initialize`: "Anything else identifies a legacy
     /// server" (2026-07-28, `basic/versioning`).
     fn handle_probe_status(
@@ -198,6 +205,9 @@ impl ClientEndpoint {
         let is_expected = error.is_some() && status < 500 && status != 403;
         let error = error.unwrap_or_else(|| error_of_status(status, body));
         match (status, code) {
+            _ if error.unauthorized_status().is_some() => {
+                self.fail_negotiation(NegotiationError::Refused(error));
+            }
             (401 | 407, _) => self.fail_negotiation(NegotiationError::Refused(error)),
             (_, Some(code)) if is_discover_code(code) => {
                 self.handle_probe_outcome(spec, Outcome::Error(error))

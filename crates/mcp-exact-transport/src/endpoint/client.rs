@@ -33,6 +33,13 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one event.
     fn handle(&self, client: &ClientHandle, event: ClientEvent);
+
+    /// Handles a failure of an HTTP exchange: the server could not be reached, or an event stream broke. The client remains
+    /// connected, and opens the stream again later. A request, such as `ping`, finds out at once whether the server can be reached,
+    /// and whether it still knows the session. By default, nothing is done.
+    fn handle_broken_exchange(&self, client: &ClientHandle) {
+        let _ = client;
+    }
 }
 
 impl<F> ClientHandler for F

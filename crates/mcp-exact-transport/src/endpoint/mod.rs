@@ -299,6 +299,8 @@ impl<E: Endpoint> State<E> {
                     if let Some(slot) = self.slots.get(&key)
                         && slot.has_lost_session()
                     {
+                        // The server has not executed it, unless it is executed in the next session.
+                        slot.set_unsent(true);
                         slot.set_repeatable(request);
                     }
                 }

@@ -58,7 +58,7 @@ struct SlotState {
     repeatable: Option<Repeatable>,
     /// True if the request was sent again; this happens once.
     was_repeated: bool,
-    /// True while it is certain that no attempt has reached the server.
+    /// True while it is certain that the server has not executed the request.
     is_unsent: bool,
     /// True if the request may be sent again although the server may have executed it.
     may_repeat: bool,
@@ -100,7 +100,7 @@ impl Slot {
         self.lock().has_lost_session
     }
 
-    /// Records whether it is certain that no attempt has reached the server.
+    /// Records whether it is certain that the server has not executed the request.
     pub(super) fn set_unsent(&self, is_unsent: bool) {
         self.lock().is_unsent = is_unsent;
     }
@@ -201,8 +201,8 @@ impl PendingRequest {
         self.key
     }
 
-    /// Returns true if it is certain that the request did not reach the server: an HTTP server could not be reached, or no
-    /// new session followed the one that had ended.
+    /// Returns true if it is certain that the server has not executed the request: an HTTP server could not be reached, or has
+    /// refused the request together with its session, and no new session followed.
     pub fn is_unsent(&self) -> bool {
         self.slot.lock().is_unsent
     }

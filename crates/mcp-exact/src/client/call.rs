@@ -12,7 +12,9 @@ use std::time::Duration;
 use super::link::{ClientLink, InFlight, RequestOptions};
 use super::output::CompletionOutput;
 use super::reconnect::CloseReason;
-use super::recover::{Failure, RequestParts, SharedProgress, callback, is_loss, recover};
+use super::recover::{
+    Failure, RequestParts, SharedProgress, callback, is_answer, is_loss, recover,
+};
 use super::{Client, ClientError, into_result};
 use crate::link::{
     Json, JsonObject, Level, Lifecycle, Outcome, PendingRequest, Progress, SendError, TraceContext,
@@ -144,7 +146,7 @@ impl Future for Request {
                         this.state = RequestState::Recovering(Box::pin(recovery));
                         continue;
                     }
-                    if this.link.is_unreachable() {
+                    if this.link.is_unreachable() && is_answer(&outcome) {
                         this.link.set_unreachable(None);
                     }
                     if outcome == Outcome::TimedOut {
@@ -297,11 +299,12 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.trace_context(trace))
     }
 
-    /// Allows the client to send the call again in the next session if the server ends the session of the call (HTTP
-    /// 404); the server may then execute the call twice. `tool` is the definition of the called tool as
-    /// [listed](Client::tools) by the server; without the annotation `idempotentHint`, the call is not repeated.
-    /// Other tool calls are repeated only if the server has refused them together with the session, and therefore has
-    /// not executed them; list and read requests are always repeated.
+    /// Allows the client to send the call again, once, if its connection or session is lost before the answer (with
+    /// [`Connect::reconnect`](super::Connect::reconnect), and over HTTP also in the session that replaces one that the server has
+    /// ended); the server may then execute the call twice. `tool` is the definition of the called tool as [listed](Client::tools)
+    /// by the server; without the annotation `idempotentHint`, which servers of 2024-11-05 do not send, the call is not repeated.
+    /// Other tool calls are sent again only if the server has not executed them: they did not reach it, or it has refused them
+    /// together with the session. List and read requests are always repeated.
     pub fn allow_repeat(self, tool: &JsonObject) -> Self {
         self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());

@@ -283,14 +283,27 @@ impl Connect {
     ///
     /// [`on_connection_event`](Self::on_connection_event) reports each loss and each attempt.
     pub fn reconnect(mut self, policy: Reconnect) -> Self {
-        self.policy = Some(policy);
+        self.set_policy(policy);
         self
+    }
+
+    /// Sets the policy, also for the next session of an HTTP server that ends a session soon after its begin.
+    fn set_policy(&mut self, policy: Reconnect) {
+        #[cfg(feature = "http-client")]
+        if let Some(endpoint) = self.endpoint.take() {
+            let endpoint = endpoint.renewal_delay(policy.first_delay());
+            self.endpoint = Some(endpoint.clone());
+            self.dial = Ok(dial_http(endpoint));
+        }
+        self.policy = Some(policy);
     }
 
     /// Sets the policy after the loss of the connection, unless one is set.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(crate) fn or_reconnect(mut self, policy: &Reconnect) -> Self {
-        self.policy.get_or_insert_with(|| policy.clone());
+        if self.policy.is_none() {
+            self.set_policy(policy.clone());
+        }
         self
     }
 

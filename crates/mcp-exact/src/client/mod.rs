@@ -102,6 +102,17 @@ pub enum ClientError {
     /// The server answered with an error.
     #[error("the server answered with an error: {0}")]
     Server(PeerError),
+    /// The server has refused the authorization of a request over HTTP: it requires a token, does not accept that of the client
+    /// (status 401), or the token lacks a scope (status 403 with `insufficient_scope`). The server has not executed the request.
+    /// [`Connect::bearer`] sets a token, [`Connect::oauth`] obtains one; errors of the latter are
+    /// [`Authorization`](Self::Authorization).
+    #[error("{}", unauthorized_text(*.status, .reason.as_deref()))]
+    Unauthorized {
+        /// HTTP status of the response: 401 or 403.
+        status: u16,
+        /// Reason that the server gives, on one line of at most 300 characters, such as "the token is unknown or has expired".
+        reason: Option<String>,
+    },
     /// The server did not answer with a message of the protocol, but for example with an HTTP status or a page. The
     /// text says what the server has sent.
     #[error("{0}")]
@@ -187,6 +198,13 @@ impl fmt::Debug for ClientError {
                 return structure
                     .field("method", method)
                     .field("repair", repair)
+                    .finish();
+            }
+            Self::Unauthorized { status, reason } => {
+                let mut structure = f.debug_struct("Unauthorized");
+                return structure
+                    .field("status", status)
+                    .field("reason", reason)
                     .finish();
             }
             Self::NoMessage(text) => ("NoMessage", text),
@@ -591,12 +609,26 @@ impl From<SendError> for ClientError {
 impl ClientError {
     /// Tells an error of the server from one of this client about the answer of the server.
     fn from_peer_error(error: PeerError) -> Self {
+        if let Some(status) = error.unauthorized_status() {
+            let reason = error.unauthorized_reason();
+            return Self::Unauthorized { status, reason };
+        }
         match error.exceeded_limit() {
             Some(limit) => Self::TooLarge { limit, error },
             None if error.is_local() => Self::Answer(error),
             None => Self::Server(error),
         }
     }
+}
+
+/// Returns the message of [`ClientError::Unauthorized`].
+fn unauthorized_text(status: u16, reason: Option<&str>) -> String {
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let remedy = match status {
+        403 => "use a token that grants more, by `Connect::bearer` or `Connect::oauth`",
+        _ => "set a valid token by `Connect::bearer`, or sign in by `Connect::oauth`",
+    };
+    format!("the request is not authorized (HTTP status {status}){reason}; {remedy}")
 }
 
 /// Returns what an application can do about an answer that exceeds a limit, as the end of a sentence.

@@ -22,6 +22,7 @@ impl Authorization {
             ClientError::Disconnected { .. }
                 | ClientError::Connect(_)
                 | ClientError::Negotiation(_)
+                | ClientError::Unauthorized { .. }
         ) && let Some(client) = &self.client
             && let Some(reason) = client.take_error()
         {

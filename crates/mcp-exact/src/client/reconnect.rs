@@ -16,6 +16,12 @@ pub enum CloseReason {
     /// details, such as the exit status of the process and the last lines of its standard error.
     #[error("{0}")]
     Lost(String),
+    /// The connection is lost for this reason, and the time limit of the request has ended while the client was connecting again.
+    /// The client goes on; this is the reason of a request alone, never of the client.
+    #[error(
+        "{0}; the client is still connecting again, but the time limit of the request has ended"
+    )]
+    StillLost(String),
     /// The connection was lost, and the client has given up connecting again
     /// ([`Connect::reconnect`](super::Connect::reconnect)).
     #[error("{reason}; attempt {attempts} to connect again, the last one, failed: {error}")]
@@ -33,7 +39,7 @@ pub enum CloseReason {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
-    /// The connection is lost, or an HTTP server cannot be reached; attempts to connect again follow. State that the server keeps
+    /// The connection is lost, an HTTP server cannot be reached, or it has ended the session (HTTP status 404); attempts to connect again follow. State that the server keeps
     /// for the session is lost as well.
     Lost(CloseReason),
     /// An attempt to connect again has failed.
@@ -45,8 +51,9 @@ pub enum ConnectionEvent {
         /// Delay before the next attempt; `None` if no other attempt follows.
         retry_in: Option<Duration>,
     },
-    /// The server is connected again, or a new session has replaced one that the server has ended (HTTP status 404).
-    /// Subscriptions, roots and the log level are being restored; changes that were missed are
+    /// The server is connected again, or a new session has replaced one that the server has ended (HTTP status 404). This is
+    /// reported once for each [`Lost`](Self::Lost), and also, without a loss, if the server has stopped supporting the revision of
+    /// the session, so that another one was negotiated. Subscriptions, roots and the log level are being restored; changes that were missed are
     /// [reported](super::Connect::on_change).
     Restored {
         /// Revision of the new session, which may be another one.
@@ -60,7 +67,8 @@ pub enum ConnectionEvent {
 ///
 /// The first attempt is made after 100 ms, the next ones after delays that double up to 10 s, each shortened at
 /// random by up to a half, so that many clients do not arrive at the same time. After 10 failed attempts, the
-/// connection is closed. A connection that lasts less than 10 s does not reset the number of attempts, so that a
+/// connection is closed; a client over HTTP stays open while its server cannot be reached, and begins the attempts again with
+/// the next request. A connection that lasts less than 10 s does not reset the number of attempts, so that a
 /// server that crashes at its start is not restarted forever.
 ///
 /// ```no_run
@@ -133,6 +141,12 @@ impl Reconnect {
         self
     }
 
+    /// Returns the delay before the first attempt.
+    #[cfg(feature = "http-client")]
+    pub(super) fn first_delay(&self) -> Duration {
+        self.first_delay
+    }
+
     /// Returns the time for the answer to a check whether the server is alive.
     pub(super) fn check_limit(&self) -> Option<Duration> {
         self.answer_limit
@@ -158,6 +172,17 @@ impl ClientError {
         Self::Disconnected {
             reason,
             may_have_run,
+        }
+    }
+
+    /// Returns the error of a request whose time limit has ended while the client was connecting again.
+    pub(super) fn while_connecting(self) -> Self {
+        match self {
+            Self::Disconnected {
+                reason: CloseReason::Lost(reason),
+                may_have_run,
+            } => Self::disconnected(CloseReason::StillLost(reason), may_have_run),
+            error => error,
         }
     }
 

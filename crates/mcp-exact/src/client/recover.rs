@@ -59,6 +59,11 @@ pub(super) fn is_loss(outcome: &Outcome) -> bool {
     )
 }
 
+/// Returns true if the server has answered.
+pub(super) fn is_answer(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Result(_) | Outcome::Error(_))
+}
+
 /// Returns the callback of one attempt.
 pub(super) fn callback(progress: &SharedProgress) -> ProgressCallback {
     let progress = Arc::clone(progress);
@@ -106,7 +111,8 @@ pub(super) async fn recover(
         was_repeated |= !failure.is_unsent;
         let limit = parts.wait_limit(&link);
         match tokio::time::timeout(limit, next_connection(&link, attempts)).await {
-            Err(_) | Ok(Ok(false)) => return Err(gone),
+            Err(_) => return Err(gone.while_connecting()),
+            Ok(Ok(false)) => return Err(gone),
             Ok(Err(error)) if failure.is_unsent => return Err(error),
             Ok(Err(_)) => return Err(gone),
             Ok(Ok(true)) if link.revision() != parts.revision => return Err(gone),
@@ -123,8 +129,10 @@ pub(super) async fn recover(
         };
         let _in_flight = link.count_request();
         let outcome = (&mut request).await;
-        if !is_loss(&outcome) {
+        if is_answer(&outcome) {
             link.set_unreachable(None);
+        }
+        if !is_loss(&outcome) {
             return into_result(outcome);
         }
         failure = Failure::of(&request);

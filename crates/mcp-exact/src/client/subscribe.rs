@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
 use super::link::{ClientLink, LIST_KINDS, RequestOptions, announces_changes};
+use super::recover::is_loss;
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
@@ -217,7 +218,12 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
 /// ends the subscription earlier, such as when the access token of the request expires (`basic/patterns/subscriptions`,
 /// "Cancellation"), the client sends a new request.
-pub(super) struct ListenSubscription(AbortHandle);
+pub(super) struct ListenSubscription {
+    /// Task that renews the subscription.
+    task: AbortHandle,
+    /// Params of the request.
+    params: JsonObject,
+}
 
 impl ListenSubscription {
     /// Starts a subscription; returns the subscription and the accepted URIs after the server has acknowledged it.
@@ -238,14 +244,23 @@ impl ListenSubscription {
         params: JsonObject,
         request: Option<PendingRequest>,
     ) -> Self {
-        let task = tokio::spawn(listen_again(Arc::downgrade(link), params, request));
-        Self(task.abort_handle())
+        let task = tokio::spawn(listen_again(Arc::downgrade(link), params.clone(), request));
+        Self {
+            task: task.abort_handle(),
+            params,
+        }
+    }
+
+    /// Returns true if the subscription has this filter and is renewed when it ends.
+    pub(super) fn has_filter(&self, filter: &JsonObject) -> bool {
+        let params = JsonObject::from_iter([("notifications", filter.clone())]);
+        self.params == params && !self.task.is_finished()
     }
 }
 
 impl Drop for ListenSubscription {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -277,21 +292,28 @@ async fn listen_again(
                             "a subscription was begun again without resources"
                         );
                     }
+                    link.set_unreachable(None);
                     link.report_possible_changes(&params);
                     request = Some(again);
                 }
                 Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
                     return subscribe_in_session(link, &params).await;
                 }
-                Err(error) => tracing::debug!(%error, "a subscription could not be begun again"),
+                Err(error) => {
+                    tracing::debug!(%error, "a subscription could not be begun again");
+                    link.check_reachability();
+                }
             }
         }
         let begun = Instant::now();
         let Some(connection) = link.upgrade().map(|link| link.next_connection()) else {
             return;
         };
-        if let Some(request) = request.take() {
-            request.await;
+        if let Some(request) = request.take()
+            && is_loss(&request.await)
+            && let Some(link) = link.upgrade()
+        {
+            link.check_reachability();
         }
         // A subscription that ends early is renewed only after a growing pause.
         pause = if begun.elapsed() > MAX_PAUSE {
@@ -315,13 +337,17 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
         ListenSubscription::spawn_renewal(&link, params, None)
     };
     let filter = filter_of_lists(&link.session().capabilities);
-    if lists && !filter.is_empty() {
+    // A subscription that began by a request is renewed by its own task.
+    if lists && !filter.is_empty() && !link.has_list_subscription(&filter) {
         link.set_list_subscription(renew(filter));
     }
     for (uri, subscription) in link.session_subscriptions().lock().await.iter_mut() {
         let uris = Json::from_encode(&vec![uri.clone()]);
         let filter = JsonObject::from_iter([("resourceSubscriptions", uris)]);
-        subscription.replacement = Some(renew(filter));
+        let renews = |replacement: &ListenSubscription| replacement.has_filter(&filter);
+        if !subscription.replacement.as_ref().is_some_and(renews) {
+            subscription.replacement = Some(renew(filter));
+        }
     }
 }
 

@@ -13,6 +13,8 @@ mod extensions;
 mod hooks;
 mod host;
 #[cfg(feature = "http-server")]
+mod http_loss;
+#[cfg(feature = "http-server")]
 mod lists;
 mod macros;
 mod notifications;

@@ -360,11 +360,12 @@ async fn requests_wait_for_the_connection() {
             late,
             Err(ClientError::Disconnected {
                 may_have_run: false,
-                ..
+                reason: CloseReason::StillLost(_),
             })
         ),
         "{late:?}"
     );
+    assert!(!client.is_closed());
 }
 
 /// After the last attempt, the connection ends for good: the reason says what was lost and why no attempt succeeded.
@@ -428,6 +429,46 @@ async fn hung_servers_are_replaced() {
         let text: String = client.call("hello", &()).await.expect("a text");
         assert_eq!(text, "hello", "{revision}");
     }
+}
+
+/// From 2026-07-28 on, each loss reports the lists that may have changed once, after the return of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missed_list_changes_are_reported_once() {
+    let server = Server::builder("test", "1")
+        .tool("hello", || async { "hello" })
+        .build()
+        .expect("a server");
+    let line = Line::default();
+    let policy = Reconnect::new().delays(Duration::ZERO, Duration::ZERO);
+    let (connect, _) = line.connect(&server, policy.without_limit());
+    let (sender, mut log) = mpsc::unbounded_channel();
+    let reported = sender.clone();
+    let client = connect
+        .on_connection_event(move |event| drop(reported.send(Ok(event))))
+        .on_change(move |change| drop(sender.send(Err(change))))
+        .await
+        .expect("a client");
+    for round in 0..20 {
+        line.cut();
+        let mut next = async || log.recv().await.expect("an event");
+        let lost = next().await;
+        assert!(
+            matches!(lost, Ok(ConnectionEvent::Lost(_))),
+            "{round}: {lost:?}"
+        );
+        let back = next().await;
+        assert!(
+            matches!(back, Ok(ConnectionEvent::Restored { .. })),
+            "{round}: {back:?}"
+        );
+        assert_eq!(next().await, Err(ClientChange::Tools), "{round}");
+    }
+    client.close();
+    let closed = log.recv().await;
+    assert!(
+        matches!(closed, Some(Ok(ConnectionEvent::Closed(_)))),
+        "{closed:?}"
+    );
 }
 
 /// A client that is closed or dropped makes no further attempt.

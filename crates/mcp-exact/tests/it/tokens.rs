@@ -30,6 +30,21 @@ async fn serve(builder: ServerBuilder) -> String {
     format!("http://{address}/mcp")
 }
 
+/// Checks that the server has refused the authorization with an HTTP status.
+fn assert_refused(error: &ClientError, expected: u16) {
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!(
+            "the request is not authorized (HTTP status {expected})"
+        )),
+        "{text}"
+    );
+    assert!(
+        matches!(error, ClientError::Unauthorized { status, .. } if *status == expected),
+        "{error:?}"
+    );
+}
+
 /// A request needs one of the tokens, and a tool with a scope a token that grants it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listed_tokens_grant_principal_and_scopes() {
@@ -39,14 +54,23 @@ async fn listed_tokens_grant_principal_and_scopes() {
         .bearer_tokens([BearerToken::new("YWRtaW4", admin)]);
     let url = serve(builder).await;
 
-    for client in [
-        Client::connect(&url),
-        Client::connect(&url).bearer("b3RoZXI"),
-        Client::connect(&url).bearer(""),
-        Client::connect(&url).header("authorization", "Basic c2VjcmV0"),
+    let connect = || Client::connect(&url);
+    for (client, reason) in [
+        (connect(), None),
+        (connect().bearer("b3RoZXI"), Some("unknown")),
+        (connect().bearer(""), None),
+        (connect().header("authorization", "Basic c2VjcmV0"), None),
     ] {
-        let error = client.await.expect_err("no token").to_string();
-        assert!(error.contains("not authorized"), "{error}");
+        for revision in mcp_exact::revisions() {
+            let error = client.clone().revision(revision).await;
+            let error = error.expect_err("no token");
+            assert_refused(&error, 401);
+            let text = error.to_string();
+            assert!(text.contains(reason.unwrap_or("not authorized")), "{text}");
+            assert!(text.contains("`Connect::bearer`"), "{text}");
+        }
+        let error = client.await.expect_err("no token");
+        assert_refused(&error, 401);
     }
 
     let guest = Client::connect(&url).bearer("c2VjcmV0");
@@ -54,8 +78,7 @@ async fn listed_tokens_grant_principal_and_scopes() {
     let name: String = guest.call("who", &()).await.expect("a name");
     assert!(name.starts_with("token-") && name.len() == 18, "{name}");
     let refused = guest.call_tool("write", &()).await;
-    let refused = refused.expect_err("no scope").to_string();
-    assert!(refused.contains("not authorized"), "{refused}");
+    assert_refused(&refused.expect_err("no scope"), 403);
 
     let admin = Client::connect(&url).bearer("YWRtaW4");
     let admin = admin.await.expect("a client");
@@ -95,8 +118,7 @@ async fn lists_hide_what_needs_another_scope() {
             let guest = connect().bearer("c2VjcmV0").await.expect("a client");
             assert_eq!(names(&guest).await, of_guest);
             let refused = guest.call_tool("write", &()).await;
-            let refused = refused.expect_err("no scope").to_string();
-            assert!(refused.contains("not authorized"), "{refused}");
+            assert_refused(&refused.expect_err("no scope"), 403);
             let admin = connect().bearer("YWRtaW4").await.expect("a client");
             assert_eq!(names(&admin).await, ["write"]);
         }

@@ -85,7 +85,10 @@ async fn scopes_are_enforced_over_sse() {
         .call_tool("write", &json!({}))
         .await
         .expect_err("no scope");
-    assert!(!matches!(error, ClientError::Tool(_)), "{error}");
+    assert!(
+        matches!(error, ClientError::Unauthorized { status: 403, .. }),
+        "{error:?}"
+    );
 }
 
 /// Revision whose clients use HTTP+SSE.

@@ -1,6 +1,7 @@
 //! Requests in flight whose session the server does not know any more (up to 2025-11-25: `basic/transports`, "Session
 //! Management"). The server answers when the test says so.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ struct Server {
     requests: mpsc::UnboundedReceiver<Received>,
     /// Number of sessions that were begun.
     sessions: Arc<Mutex<usize>>,
+    /// True if no other session begins.
+    refuses: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -92,15 +95,19 @@ impl Server {
         let (sender, requests) = mpsc::unbounded_channel();
         let sessions = Arc::new(Mutex::new(0));
         let begun = Arc::clone(&sessions);
+        let refuses = Arc::new(AtomicBool::new(false));
+        let is_last = Arc::clone(&refuses);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, sender.clone(), Arc::clone(&begun)));
+                let begin = (Arc::clone(&begun), Arc::clone(&is_last));
+                tokio::spawn(serve(stream, sender.clone(), begin));
             }
         });
         Self {
             url,
             requests,
             sessions,
+            refuses,
         }
     }
 
@@ -131,12 +138,13 @@ impl Server {
 async fn serve(
     mut stream: TcpStream,
     requests: mpsc::UnboundedSender<Received>,
-    sessions: Arc<Mutex<usize>>,
+    (sessions, refuses): (Arc<Mutex<usize>>, Arc<AtomicBool>),
 ) {
     let mut bytes = Vec::new();
     while let Some((head, body)) = read_request(&mut stream, &mut bytes).await {
         let message: Value = body.parse().unwrap_or_default();
         let response = match message["method"].as_str() {
+            Some("initialize") if refuses.load(Ordering::SeqCst) => return,
             Some("initialize") => {
                 let number = {
                     let mut sessions = sessions.lock().expect("not poisoned");
@@ -391,6 +399,28 @@ async fn a_stream_of_a_lost_session_ends_its_own_call() {
     received.answer("next");
     assert_eq!(outcome(next).await, text("next"));
     assert_eq!(server.sessions(), 2);
+}
+
+/// A call that the server has refused together with its session has not run, also if no new session follows.
+#[tokio::test]
+async fn refused_calls_have_not_run() {
+    let mut server = Server::start().await;
+    let client = server.client(false).await;
+    let call = client.request(
+        "tools/call",
+        echo::call_params("echo", "refused"),
+        CallOptions::default(),
+        None,
+    );
+    let mut call = call.expect("sent");
+    let refused = server.next().await;
+    assert!(!call.is_unsent());
+    // No other session begins.
+    server.refuses.store(true, Ordering::SeqCst);
+    refused.refuse();
+    let outcome = timeout(LIMIT, &mut call).await.expect("in time");
+    assert_eq!(outcome, Outcome::Lost);
+    assert!(call.is_unsent());
 }
 
 /// That the standalone stream is refused after it has worked ends the session, and no call.

@@ -3,6 +3,7 @@
 //!
 //! The messages of a response are passed to the endpoint unchanged.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,12 +15,13 @@ use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use mcp_exact_session::http::describe_body;
 use mcp_exact_session::{BudgetShare, ClientEndpoint, Limit, Limits, ReceiveError, StreamId};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::MAX_PAUSE;
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
-use crate::endpoint::Shared;
+use crate::endpoint::{ClientHandle, ClientHandler, Shared};
 use crate::http::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type, is_protocol_header,
 };
@@ -49,6 +51,12 @@ pub(super) struct Connection {
     session_id: Mutex<Option<HeaderValue>>,
     /// First and latest error of an exchange, from which the reason for the end of the connection is created.
     errors: Mutex<Option<(String, String)>>,
+    /// Handler of the application, which is told of broken exchanges.
+    handler: Arc<dyn ClientHandler>,
+    /// True from a broken exchange to the next response of the server.
+    is_broken: AtomicBool,
+    /// Notified when the server responds after a broken exchange.
+    responds_again: Notify,
 }
 
 /// Body of a response that was read to its end or to the limit.
@@ -113,6 +121,7 @@ impl Connection {
         client: Arc<dyn HttpClient>,
         headers: HeaderMap,
         limits: Limits,
+        handler: Arc<dyn ClientHandler>,
     ) -> Self {
         Self {
             shared,
@@ -121,6 +130,27 @@ impl Connection {
             limits,
             session_id: Mutex::default(),
             errors: Mutex::default(),
+            handler,
+            is_broken: AtomicBool::new(false),
+            responds_again: Notify::new(),
+        }
+    }
+
+    /// Tells the application that the server could not be reached, or that an event stream broke.
+    fn report_broken(&self) {
+        self.is_broken.store(true, Ordering::Release);
+        let client = ClientHandle::of(&self.shared);
+        self.handler.handle_broken_exchange(&client);
+    }
+
+    /// Waits before a stream is opened again: for `pause`, but only for `least` if the server responds to another request in the
+    /// meantime after it could not be reached.
+    pub(super) async fn wait_to_reopen(&self, pause: Duration, least: Duration) {
+        let begun = Instant::now();
+        let responds_again = self.responds_again.notified();
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = responds_again => sleep_until(begun + least.min(pause)).await,
         }
     }
 
@@ -217,12 +247,20 @@ impl Connection {
             let response = self.client.send(request).await.map_err(|error| {
                 let message = describe(&target, &*error);
                 self.store_error(message.clone());
+                let (was_cut, is_unsent) = (was_cut(&*error), is_unsent(&*error));
+                // Other errors are those of an authorization.
+                if was_cut || is_unsent {
+                    self.report_broken();
+                }
                 SendFailure {
                     message,
-                    was_cut: was_cut(&*error),
-                    is_unsent: is_unsent(&*error),
+                    was_cut,
+                    is_unsent,
                 }
             })?;
+            if self.is_broken.swap(false, Ordering::AcqRel) {
+                self.responds_again.notify_waiters();
+            }
             #[cfg(feature = "tracing")]
             if let Some(operations) = self.shared.operations() {
                 operations.set_http_version(response.version());
@@ -392,6 +430,7 @@ impl Connection {
                 }
                 Some(Err(error)) => {
                     self.store_error(format!("the event stream broke: {error}"));
+                    self.report_broken();
                     return progress.max(StreamProgress::Bytes);
                 }
                 None => return progress,

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::exchange::{Connection, NOT_ACCEPTED};
+use super::post::failure_of;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{CLOSE_TIMEOUT, deadline};
 use super::target::{resolve, url_for_logs};
@@ -231,10 +232,7 @@ async fn send(
     };
     let failure = match result {
         Ok(response) if response.status().is_success() => None,
-        Ok(response) => Some(TransportFailure::Status {
-            code: response.status().as_u16(),
-            body: connection.read_error(response.into_body()).await,
-        }),
+        Ok(response) => Some(failure_of(&connection, response).await),
         Err(_) => Some(TransportFailure::Lost),
     };
     connection.shared.call(|state, now| match failure {

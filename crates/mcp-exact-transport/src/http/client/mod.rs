@@ -14,6 +14,7 @@
 //! somebody else has chosen are therefore requested with [`HyperOptions::only_addresses`]: the proxy then gets a checked address
 //! instead of a name.
 
+mod challenge;
 mod connector;
 mod exchange;
 mod legacy;
@@ -86,6 +87,8 @@ pub struct HttpEndpoint {
     transport: HttpTransport,
     /// Delay before a stream is resumed, if the server sets none.
     retry: Duration,
+    /// Delay before a session replaces one that ended soon after its begin; `None` for `retry`.
+    renewal_delay: Option<Duration>,
     /// True if the client opens the standalone stream of each session.
     opens_stream: bool,
 }
@@ -102,6 +105,7 @@ impl HttpEndpoint {
             client: Arc::new(HyperClient::default()),
             transport: HttpTransport::default(),
             retry: Duration::from_secs(1),
+            renewal_delay: None,
             opens_stream: true,
         })
     }
@@ -151,6 +155,14 @@ impl HttpEndpoint {
         self
     }
 
+    /// Sets the time that the client waits before it starts a new session in place of one that the server has ended within 5 s
+    /// after its begin, by default the [`retry`](Self::retry). The time doubles with each such session in a row, up to 30 s.
+    #[must_use]
+    pub fn renewal_delay(mut self, delay: Duration) -> Self {
+        self.renewal_delay = Some(delay);
+        self
+    }
+
     /// Sets whether the client opens a standalone stream for messages that the server sends independently of requests
     /// (2025-03-26 to 2025-11-25).
     #[must_use]
@@ -183,7 +195,7 @@ impl HttpEndpoint {
             move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| flags.record(event, &notify)
         };
         let dispatch = Arc::new(ClientDispatch {
-            handler,
+            handler: Arc::clone(&handler),
             internal: Box::new(internal),
         });
         let shared = Shared::new(
@@ -199,6 +211,7 @@ impl HttpEndpoint {
             Arc::clone(&self.client),
             self.headers.clone(),
             settings.limits.clone(),
+            handler,
         );
         let driver = Driver {
             endpoint: self,
@@ -313,7 +326,8 @@ impl Driver {
     /// Runs sessions until the client is closed.
     async fn run(self) {
         let mut uses_sse = self.endpoint.transport == HttpTransport::Sse;
-        let mut pause = self.endpoint.retry;
+        let first_pause = self.endpoint.renewal_delay.unwrap_or(self.endpoint.retry);
+        let mut pause = first_pause;
         let mut exchanges = streamable::Exchanges::default();
         loop {
             let begun = tokio::time::Instant::now();
@@ -335,7 +349,7 @@ impl Driver {
                         self.wait(pause).await;
                         pause = (pause * 2).min(MAX_PAUSE);
                     } else {
-                        pause = self.endpoint.retry
+                        pause = first_pause;
                     }
                     if !self.start_new_session(was_sse) {
                         break self.explain();

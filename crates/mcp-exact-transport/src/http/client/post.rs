@@ -11,8 +11,9 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{describe_body, is_message, post_headers};
 use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use super::challenge::refusal_in;
 use super::exchange::{BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, body_kind};
 use super::send::HttpBody;
 use super::streamable::{GetOutcome, get};
@@ -220,7 +221,8 @@ impl Post {
         let mut pause = position.pause(self.retry);
         let (mut attempts, mut empty) = (0, 0);
         while attempts < MAX_RESUME_ATTEMPTS && position.last_event_id.is_some() {
-            sleep(pause).await;
+            let least = position.pause(self.retry);
+            self.connection.wait_to_reopen(pause, least).await;
             let before = position.last_event_id.clone();
             let got = get(
                 &self.connection,
@@ -275,7 +277,10 @@ enum ExchangeError {
 }
 
 /// Returns the failure for a response with a redirect or an error status.
-async fn failure_of(connection: &Connection, response: Response<HttpBody>) -> TransportFailure {
+pub(super) async fn failure_of(
+    connection: &Connection,
+    response: Response<HttpBody>,
+) -> TransportFailure {
     let status = response.status();
     let code = status.as_u16();
     if status.is_redirection() {
@@ -286,7 +291,23 @@ async fn failure_of(connection: &Connection, response: Response<HttpBody>) -> Tr
             location: location.map(url_for_logs).unwrap_or_default(),
         };
     }
+    let challenge = refusal_in(response.headers());
+    let is_unauthorized = status == StatusCode::UNAUTHORIZED
+        || (status == StatusCode::FORBIDDEN && challenge.has_scope_error);
     let body = connection.read_error(response.into_body()).await;
+    if is_unauthorized {
+        let challenge = challenge.description;
+        let reason = challenge.clone().or_else(|| describe_body(&body));
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        connection.store_error(format!(
+            "the server answered with HTTP status {code}{reason}"
+        ));
+        return TransportFailure::Unauthorized {
+            code,
+            body,
+            challenge,
+        };
+    }
     let reason = describe_body(&body).map_or_else(String::new, |reason| format!(": {reason}"));
     connection.store_error(format!(
         "the server answered with HTTP status {code}{reason}"

@@ -336,7 +336,8 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
                 // message finds out.
                 GetOutcome::UnknownSession => break has_streamed,
             }
-            sleep(pause).await;
+            let least = position.pause(retry);
+            connection.wait_to_reopen(pause, least).await;
         };
         connection.shared.call(|state, now| {
             if is_lost {

@@ -115,10 +115,15 @@ impl ClientHandler for EventHandler {
             {
                 // The end of the session before was not that of the connection.
                 events.mark_open();
+                if let Some(link) = events.link.get().and_then(Weak::upgrade) {
+                    link.report_next_session(info.revision);
+                }
                 events.resume_after_reconnect(client, &info);
-                events.report_connection(ConnectionEvent::Restored {
-                    revision: info.revision,
-                });
+            }
+            ClientEvent::SessionLost if self.has_negotiated.load(Ordering::Acquire) => {
+                if let Some(link) = events.link.get().and_then(Weak::upgrade) {
+                    link.report_session_end();
+                }
             }
             ClientEvent::Notification(notification) => {
                 events.handlers.notifications.handle(&Notification {
@@ -145,6 +150,13 @@ impl ClientHandler for EventHandler {
                 events.end_answers();
             }
             _ => {}
+        }
+    }
+
+    fn handle_broken_exchange(&self, _: &ClientHandle) {
+        let link = self.events.link.get().filter(|_| self.is_latest());
+        if let Some(link) = link.and_then(Weak::upgrade) {
+            link.check_reachability();
         }
     }
 }

@@ -7,7 +7,7 @@ mod settings;
 mod supervise;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -66,8 +66,12 @@ pub(super) struct ClientLink {
     list_subscription: Mutex<Option<ListenSubscription>>,
     /// True once the application has closed the client.
     was_closed: AtomicBool,
-    /// True from a request that did not reach an HTTP server to one that did.
-    is_unreachable: AtomicBool,
+    /// What is reported as lost of an HTTP server, while the connection is open.
+    absence: AtomicU8,
+    /// False while the application is being told of a new connection.
+    is_announced: Arc<AtomicBool>,
+    /// True while an HTTP server is asked for a sign of life.
+    is_asking: AtomicBool,
     /// True while a check waits whether the server is alive.
     is_checking: AtomicBool,
     /// Number of requests of the application that wait for their answers.
@@ -94,6 +98,13 @@ enum LinkState {
     /// The connection has ended for good.
     Closed(CloseReason),
 }
+
+/// Value of [`ClientLink::absence`]: nothing is reported as lost.
+const PRESENT: u8 = 0;
+/// Value of [`ClientLink::absence`]: the last request did not reach the server.
+const UNREACHABLE: u8 = 1;
+/// Value of [`ClientLink::absence`]: the server has ended the session, and the next one is not negotiated.
+const WITHOUT_SESSION: u8 = 2;
 
 /// Maximum time to wait for the reason of an end, such as the exit status of the server's process.
 const MAX_REASON_WAIT: Duration = Duration::from_secs(1);
@@ -139,7 +150,9 @@ impl ClientLink {
             dialer,
             list_subscription: Mutex::default(),
             was_closed: AtomicBool::new(false),
-            is_unreachable: AtomicBool::new(false),
+            absence: AtomicU8::new(PRESENT),
+            is_announced: Arc::new(AtomicBool::new(true)),
+            is_asking: AtomicBool::new(false),
             is_checking: AtomicBool::new(false),
             in_flight: AtomicUsize::new(0),
         });
@@ -358,6 +371,14 @@ impl ClientLink {
         *lock_ignoring_poison(&self.list_subscription) = Some(subscription);
     }
 
+    /// Returns true if there is a subscription to the lists with this filter.
+    pub(super) fn has_list_subscription(&self, filter: &JsonObject) -> bool {
+        let subscription = lock_ignoring_poison(&self.list_subscription);
+        subscription
+            .as_ref()
+            .is_some_and(|subscription| subscription.has_filter(filter))
+    }
+
     /// Returns true once the connection has ended for good; false while attempts to connect again are made.
     pub(super) fn is_closed(&self) -> bool {
         match &*self.state.borrow() {
@@ -449,27 +470,53 @@ impl ClientLink {
 
     /// Records whether the server of an open connection can be reached, and reports a change to the application.
     pub(super) fn set_unreachable(&self, reason: Option<&CloseReason>) {
-        let is_unreachable = reason.is_some();
+        let (before, after) = match reason {
+            Some(_) => (PRESENT, UNREACHABLE),
+            None => (UNREACHABLE, PRESENT),
+        };
         let is_open = matches!(&*self.state.borrow(), LinkState::Open);
-        if !is_open || self.is_unreachable.swap(is_unreachable, Ordering::AcqRel) == is_unreachable
-        {
+        let order = Ordering::AcqRel;
+        let is_change = |link: &Self| {
+            let changed = link
+                .absence
+                .compare_exchange(before, after, order, Ordering::Acquire);
+            changed.is_ok()
+        };
+        if !is_open || !is_change(self) {
             return;
         }
-        let Some(reason) = reason else {
+        let event = match reason {
+            Some(reason) => ConnectionEvent::Lost(reason.clone()),
+            None => ConnectionEvent::Restored {
+                revision: self.revision(),
+            },
+        };
+        self.events.report_connection(event);
+        if reason.is_none() {
             // Subscriptions that have ended meanwhile begin again without their pause.
             self.state.send_modify(|_| {});
-            let revision = self.revision();
-            return self
-                .events
-                .report_connection(ConnectionEvent::Restored { revision });
-        };
-        self.events
-            .report_connection(ConnectionEvent::Lost(reason.clone()));
+        }
     }
 
     /// Returns true if the last request did not reach the server.
     pub(super) fn is_unreachable(&self) -> bool {
-        self.is_unreachable.load(Ordering::Relaxed)
+        self.absence.load(Ordering::Relaxed) == UNREACHABLE
+    }
+
+    /// Reports that the server has ended the session, unless the loss is reported.
+    fn report_session_end(&self) {
+        if self.absence.swap(WITHOUT_SESSION, Ordering::AcqRel) == PRESENT {
+            let reason = "the server does not know the session any more".to_owned();
+            self.events
+                .report_connection(ConnectionEvent::Lost(CloseReason::Lost(reason)));
+        }
+    }
+
+    /// Reports that another session has replaced the one before.
+    fn report_next_session(&self, revision: Revision) {
+        self.absence.store(PRESENT, Ordering::Release);
+        self.events
+            .report_connection(ConnectionEvent::Restored { revision });
     }
 
     /// Returns the error of a request whose connection was lost, without waiting for the reason.
@@ -503,14 +550,17 @@ impl ClientLink {
         *lock_ignoring_poison(&self.events.closed_at)
     }
 
-    /// Waits for the next connection in place of a lost one.
+    /// Waits for the next connection in place of a lost one, and until the application has been told of it.
     pub(super) fn next_connection(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut state = self.state.subscribe();
+        let (mut state, is_announced) = (self.state.subscribe(), Arc::clone(&self.is_announced));
         async move {
+            let is_there = |state: &LinkState| match state {
+                LinkState::Reconnecting(_) => false,
+                LinkState::Open => is_announced.load(Ordering::Acquire),
+                LinkState::Closed(_) => true,
+            };
             let _ = state.changed().await;
-            let _ = state
-                .wait_for(|state| !matches!(state, LinkState::Reconnecting(_)))
-                .await;
+            let _ = state.wait_for(is_there).await;
         }
     }
 
@@ -581,7 +631,10 @@ impl ClientError {
             ConnectError::Negotiation(NegotiationError::Lost) => {
                 Self::Connect("the connection was lost during the negotiation".to_owned())
             }
-            ConnectError::Negotiation(error) => Self::Negotiation(error),
+            ConnectError::Negotiation(error) => match error.unauthorized() {
+                Some(refused) => Self::from_peer_error(refused.clone()),
+                None => Self::Negotiation(error),
+            },
             ConnectError::Closed => Self::disconnected(CloseReason::ByClient, false),
             error => Self::Connect(error.to_string()),
         }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
 
 use super::events::{EventHandler, EventState};
-use super::{ClientLink, DialWith, LinkState, SessionInfo, Settings};
+use super::{ClientLink, DialWith, LinkState, PRESENT, SessionInfo, Settings};
 use crate::client::ClientError;
 use crate::client::memory::NegotiationMemory;
 use crate::client::oauth::Authorization;
@@ -23,6 +23,8 @@ use crate::link::{CachedNegotiation, lifecycle_of};
 /// Number of checks without an answer after which a connection ends, even if other requests wait for an answer: a server may do
 /// one thing at a time.
 const MAX_SILENT_CHECKS: usize = 6;
+/// Time for the answer to a request that finds out whether an HTTP server can be reached, if the policy has no time for checks.
+const MAX_ASK_WAIT: Duration = Duration::from_secs(10);
 /// Reason of the end of a connection that a check has ended.
 const SILENT: &str = "the server answers nothing any more";
 
@@ -222,7 +224,7 @@ impl ClientLink {
         });
         if is_open {
             self.events.end_connection();
-            if !self.is_unreachable.swap(false, Ordering::AcqRel) {
+            if self.absence.swap(PRESENT, Ordering::AcqRel) == PRESENT {
                 self.events
                     .report_connection(ConnectionEvent::Lost(reason.clone()));
             }
@@ -237,6 +239,7 @@ impl ClientLink {
         let revision = info.revision;
         self.events.mark_open();
         self.set_connected(handle.clone(), info.clone(), negotiation);
+        self.is_announced.store(false, Ordering::Release);
         let is_open = self.state.send_if_modified(|state| {
             let is_open = !matches!(state, LinkState::Closed(_));
             if is_open {
@@ -245,13 +248,43 @@ impl ClientLink {
             is_open
         });
         if is_open {
-            self.events.resume_after_reconnect(&handle, &info);
+            // Subscriptions begin again, and changes that were missed are reported, afterwards.
             self.events
                 .report_connection(ConnectionEvent::Restored { revision });
+            self.is_announced.store(true, Ordering::Release);
+            self.state.send_modify(|_| {});
+            self.events.resume_after_reconnect(&handle, &info);
         } else {
             handle.close();
         }
         (handle, driver)
+    }
+
+    /// Returns the method of a request that asks for a sign of life.
+    fn check_method(&self) -> &'static str {
+        match lifecycle_of(self.revision()) {
+            Lifecycle::Initialize => "ping",
+            Lifecycle::Discover => "server/discover",
+        }
+    }
+
+    /// Asks an HTTP server by the policy, if the application has set one, until it answers: an event stream broke, a subscription
+    /// ended, or the server could not be reached. The loss and the return of the server are reported also if the application sends
+    /// no request, and a server that does not know the session any more gets a new one.
+    pub(in crate::client) fn check_reachability(self: &Arc<Self>) {
+        let Some(policy) = self.dialer.policy.clone() else {
+            return;
+        };
+        if self.is_asking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (link, handle) = (Arc::downgrade(self), self.handle());
+        tokio::spawn(async move {
+            ask_until_answered(&link, &handle, &policy).await;
+            if let Some(link) = link.upgrade() {
+                link.is_asking.store(false, Ordering::Release);
+            }
+        });
     }
 
     /// Asks the server for a sign of life after it has not answered in time, if the application has set a policy; a connection on
@@ -264,10 +297,7 @@ impl ClientLink {
             return;
         }
         let (link, handle) = (Arc::downgrade(self), self.handle());
-        let method = match lifecycle_of(self.revision()) {
-            Lifecycle::Initialize => "ping",
-            Lifecycle::Discover => "server/discover",
-        };
+        let method = self.check_method();
         tokio::spawn(async move {
             let is_silent = is_silent(&link, &handle, method, limit).await;
             if let Some(link) = link.upgrade() {
@@ -303,4 +333,46 @@ async fn is_silent(
         }
     }
     true
+}
+
+/// Asks an HTTP server by the policy until it answers, the connection ends, or the policy allows no other attempt.
+async fn ask_until_answered(link: &Weak<ClientLink>, handle: &ClientHandle, policy: &Reconnect) {
+    let limit = policy.check_limit().unwrap_or(MAX_ASK_WAIT);
+    let mut next = policy.delay_after(0);
+    let (mut failures, mut attempt) = (0, 0);
+    while let Some(delay) = next {
+        tokio::time::sleep(delay).await;
+        let Some(known) = link.upgrade().filter(|_| !handle.is_closed()) else {
+            return;
+        };
+        let (method, options) = (known.check_method(), session::CallOptions::default());
+        drop(known);
+        let Ok(mut request) = handle.request(method, None, options, None) else {
+            return;
+        };
+        let outcome = tokio::time::timeout(limit, &mut request).await;
+        let Some(known) = link.upgrade().filter(|_| !handle.is_closed()) else {
+            return;
+        };
+        if matches!(outcome, Ok(Outcome::Result(_) | Outcome::Error(_))) {
+            return known.set_unreachable(None);
+        }
+        failures += 1;
+        next = policy.delay_after(failures);
+        if !request.is_unsent() {
+            continue;
+        }
+        let reason = known.loss().await;
+        if known.is_unreachable() {
+            attempt += 1;
+            known
+                .events
+                .report_connection(ConnectionEvent::AttemptFailed {
+                    attempt,
+                    error: ClientError::Connect(reason.to_string()),
+                    retry_in: next,
+                });
+        }
+        known.set_unreachable(Some(&reason));
+    }
 }
