@@ -194,8 +194,10 @@ impl<'de> JsonDeserializer<'de> {
         expected: &dyn Expected,
     ) -> Result<T, Mismatch> {
         let text = self.read_number_text(expected)?;
-        text.parse()
-            .map_err(|_| Mismatch::new(format!("invalid value: {text}, expected {expected}")))
+        text.parse().map_err(|_| {
+            let expected = mismatch::in_words(expected);
+            Mismatch::new(format!("invalid value: {text}, expected {expected}"))
+        })
     }
 
     /// Reads a string.

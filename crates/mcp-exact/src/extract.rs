@@ -468,7 +468,10 @@ mod tests {
     fn bad_arguments_name_the_member() {
         let (pointer, reason) = route_error(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
         assert_eq!(pointer, "/stops/1/a~1b");
-        assert_eq!(reason, "invalid value: integer `256`, expected u8");
+        assert_eq!(
+            reason,
+            "invalid value: integer `256`, expected an integer from 0 to 255"
+        );
         let (pointer, reason) = route_error(r#"{"stops":[{}]}"#);
         assert_eq!(pointer, "/stops/0");
         assert_eq!(reason, "missing field `a/b`");

@@ -40,7 +40,7 @@ pub(crate) fn input_schema_of<T: JsonSchema>(subschemas: Subschemas) -> Value {
 pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
     let mut generator = generator(SchemaSettings::for_serialize, Subschemas::Inlined);
     let schema = generator.subschema_for::<T>();
-    root_schema(schema, &mut generator)
+    without_rust_formats(root_schema(schema, &mut generator))
 }
 
 // Generic functions are compiled for every type in the crate of the application, so they only call functions that are
@@ -110,19 +110,7 @@ pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
 /// that its type needs no `null`, which several hosts refuse, and formats that no dialect of JSON Schema has are left
 /// out. `null` is accepted as before, because the types of the arguments accept it.
 fn simplify(schema: &mut Map<String, Value>) {
-    let is_rust_format = |format: &str| {
-        let bits = format.trim_start_matches("uint").trim_start_matches("int");
-        matches!(format, "float" | "double")
-            || (bits != format && bits.parse::<u8>().is_ok())
-            || matches!(format, "int" | "uint")
-    };
-    if schema
-        .get("format")
-        .and_then(Value::as_str)
-        .is_some_and(is_rust_format)
-    {
-        schema.remove("format");
-    }
+    remove_rust_format(schema);
     let required: Vec<String> = string_items(schema.get("required"))
         .map(str::to_owned)
         .collect();
@@ -136,6 +124,39 @@ fn simplify(schema: &mut Map<String, Value>) {
     for value in schema.values_mut() {
         simplify_inside(value);
     }
+}
+
+/// Removes a format of numbers that no dialect of JSON Schema has.
+fn remove_rust_format(schema: &mut Map<String, Value>) {
+    let is_rust_format = |format: &str| {
+        let bits = format.trim_start_matches("uint").trim_start_matches("int");
+        matches!(format, "float" | "double")
+            || (bits != format && bits.parse::<u8>().is_ok())
+            || matches!(format, "int" | "uint")
+    };
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(is_rust_format) {
+        schema.remove("format");
+    }
+}
+
+/// Returns a schema without formats that no dialect of JSON Schema has.
+fn without_rust_formats(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(members) => {
+            remove_rust_format(members);
+            for value in members.values_mut() {
+                *value = without_rust_formats(value.take());
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                *value = without_rust_formats(value.take());
+            }
+        }
+        _ => {}
+    }
+    schema
 }
 
 /// Simplifies the schemas in a value of a schema.
@@ -405,6 +426,8 @@ mod tests {
             assert!(!text.contains(word), "{word}: {text}");
         }
         assert!(text.contains(r#""description":"How many.""#), "{text}");
+        let output = output_schema_of::<Wanted>().to_string();
+        assert!(!output.contains("format"), "{output}");
         #[derive(JsonSchema)]
         struct Nothing {}
         let schema =

@@ -79,6 +79,23 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
+/// Describes what is expected. A number is described in words, because the peer does not know the number types of Rust.
+#[cold]
+pub(super) fn in_words(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    let words = match expected.as_str() {
+        "u8" => "an integer from 0 to 255",
+        "u16" => "an integer from 0 to 65535",
+        "u32" | "u64" | "u128" | "usize" => "a non-negative integer",
+        "i8" => "an integer from -128 to 127",
+        "i16" => "an integer from -32768 to 32767",
+        "i32" | "i64" | "i128" | "isize" => "an integer",
+        "f32" | "f64" => "a number",
+        _ => return expected,
+    };
+    words.to_owned()
+}
+
 impl de::Error for Mismatch {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string())
@@ -87,12 +104,14 @@ impl de::Error for Mismatch {
     #[cold]
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = JsonUnexpected(found);
+        let expected = in_words(expected);
         Self::new(format!("invalid type: {found}, expected {expected}"))
     }
 
     #[cold]
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = JsonUnexpected(found);
+        let expected = in_words(expected);
         Self::new(format!("invalid value: {found}, expected {expected}"))
     }
 }

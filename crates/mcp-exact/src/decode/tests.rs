@@ -133,8 +133,10 @@ fn mismatches_name_the_json_pointer() {
         decode::<Order>(&json).expect_err(text).to_string()
     };
     let lines = r#"{"id":1,"lines":["Rest",{"Item":{"size":1,"count":-9}}]}"#;
-    expect_test::expect![[r#"invalid value: integer `-9`, expected u64 at "/lines/1/Item/count""#]]
-        .assert_eq(&place(lines));
+    expect_test::expect![[
+        r#"invalid value: integer `-9`, expected a non-negative integer at "/lines/1/Item/count""#
+    ]]
+    .assert_eq(&place(lines));
     expect_test::expect![[r#"missing field `id`"#]].assert_eq(&place("{}"));
 }
 
@@ -166,10 +168,10 @@ fn integers_may_have_zero_fraction() {
         ("1.5", "floating point `1.5`"),
         ("1e17", "floating point `100000000000000000.0`"),
     ] {
-        let reason = format!("invalid type: {found}, expected u64");
+        let reason = format!("invalid type: {found}, expected a non-negative integer");
         assert_eq!(decode_line(text), Err(reason), "{text}");
     }
-    let negative = "invalid value: integer `-1`, expected u64".to_owned();
+    let negative = "invalid value: integer `-1`, expected a non-negative integer".to_owned();
     assert_eq!(decode_line("-1.0"), Err(negative));
 }
 

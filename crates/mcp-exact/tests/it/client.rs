@@ -468,7 +468,7 @@ async fn empty_results_decode_as_unit() {
             let error = number.expect_err("there is no number").to_string();
             assert_eq!(
                 error,
-                "the result cannot be read: invalid type: null, expected i64"
+                "the result cannot be read: invalid type: null, expected an integer"
             );
         },
     )

@@ -24,7 +24,7 @@ async fn tool_errors_become_error_results() {
             let reason = if cfg!(feature = "validation") {
                 r#""x" is not of type "integer""#
             } else {
-                r#"invalid type: string "x", expected i64"#
+                r#"invalid type: string "x", expected an integer"#
             };
             let expected = format!(r#"invalid arguments at "/a": {reason}"#);
             assert_eq!(output.text(), expected);
