@@ -5,7 +5,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Error, GenericParam, Ident, ImplItem, ItemImpl, Path, Result, parse_quote};
+use syn::{Error, FnArg, GenericParam, Ident, ImplItem, ItemImpl, Path, Result, parse_quote};
 
 use crate::method::{Method, Parameter, SelfKind, macro_ident};
 use crate::options::{MethodKind, ServerOptions};
@@ -27,16 +27,40 @@ pub(crate) fn expand_server(options: TokenStream, item: TokenStream) -> Result<T
         .krate
         .clone()
         .unwrap_or_else(|| parse_quote!(::mcp_exact));
-    let methods = take_methods(&mut block)?;
-    let registrations = methods
-        .iter()
-        .map(|method| expand_registration(method, &krate));
-    let registrations: Vec<TokenStream> = registrations.collect();
+    let methods = take_methods(&mut block);
+    let registrations = methods.as_ref().ok().into_iter().flatten();
+    let registrations: Vec<TokenStream> = registrations
+        .map(|method| expand_registration(method, &krate))
+        .collect();
+    // The implementation exists all the same, so that the errors of the methods are the only ones.
+    let errors = methods.err().map(Error::into_compile_error);
+    if errors.is_some() {
+        remove_attributes(&mut block);
+    }
     let generated = match &options.part_name {
         Some(part) => expand_part(part, &block, &registrations, &krate),
         None => expand_builder_impl(&options, &block, &registrations, &krate),
     };
-    Ok(quote!(#block #generated))
+    Ok(quote!(#errors #block #generated))
+}
+
+/// Removes the attributes of methods and parameters that only the macro knows.
+fn remove_attributes(block: &mut ItemImpl) {
+    for item in &mut block.items {
+        let ImplItem::Fn(function) = item else {
+            continue;
+        };
+        function
+            .attrs
+            .retain(|attribute| MethodKind::from_path(attribute).is_none());
+        for input in &mut function.sig.inputs {
+            if let FnArg::Typed(input) = input {
+                input
+                    .attrs
+                    .retain(|attribute| attribute.path().is_ident("cfg"));
+            }
+        }
+    }
 }
 
 /// Removes the attributes of registered methods from the impl block and parses the methods; errors of all methods are

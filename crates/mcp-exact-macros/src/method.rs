@@ -80,7 +80,8 @@ impl Method {
         for attribute in std::mem::take(&mut item.attrs) {
             match MethodKind::from_path(&attribute) {
                 Some(_) if found.is_some() => {
-                    let message = "a method is registered once; remove one of the two attributes";
+                    let message =
+                        "a method is registered once; write a second method that calls this one";
                     return Err(Error::new_spanned(attribute, message));
                 }
                 Some(kind) => found = Some(MethodOptions::parse(kind, &attribute)?),
