@@ -40,7 +40,8 @@ use quote::quote;
 /// `Cx`, `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial`,
 /// `PageRequest`, `Server` and `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal`
 /// and `Access` can be references. All other parameters are arguments. A parameter whose type is an application type
-/// with one of these names is an argument if it has the attribute `#[argument]`. The documentation of an argument
+/// with one of these names is an argument if it has the attribute `#[argument]`. An argument of the type `Option<T>` may be
+/// absent; every other argument is required, unless it has `#[serde(default)]`. The documentation of an argument
 /// becomes its description; `#[serde(…)]` and `#[schemars(…)]` apply to arguments.
 ///
 /// Methods have the receiver `&self`, `self: Arc<Self>` or none, are `async` or not, and keep their `#[cfg]`.

@@ -51,7 +51,7 @@ impl Notes {
             .await
             .get(&name)
             .cloned()
-            .ok_or_else(|| Error::resource_not_found(name))
+            .ok_or_else(|| Error::resource_not_found(format!("note:///{name}")))
     }
     /// Asks for a summary of a note.
     #[prompt]

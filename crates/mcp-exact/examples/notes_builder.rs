@@ -35,7 +35,7 @@ type Notes = Arc<Mutex<BTreeMap<String, String>>>;
 /// Returns the text of a note.
 async fn read(notes: &Notes, name: String) -> Result<String> {
     let note = notes.lock().await.get(&name).cloned();
-    note.ok_or_else(|| Error::resource_not_found(name))
+    note.ok_or_else(|| Error::resource_not_found(format!("note:///{name}")))
 }
 
 /// Builds the server.

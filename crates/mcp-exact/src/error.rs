@@ -51,7 +51,7 @@ impl Error {
         })
     }
 
-    /// Creates the error for a resource that does not exist.
+    /// Creates the error for a resource that does not exist. The client gets the complete URI, not a part of it.
     pub fn resource_not_found(uri: impl Into<String>) -> Self {
         Self::from(ResourceNotFound { uri: uri.into() })
     }

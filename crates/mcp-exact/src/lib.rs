@@ -183,7 +183,22 @@ pub use listing::{PageRequest, ResourcePage};
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
-pub use mcp_exact_macros::{complete, list, prompt, resource, server, tool};
+#[doc = include_str!("macros/complete.md")]
+pub use mcp_exact_macros::complete;
+#[cfg(feature = "macros")]
+#[doc = include_str!("macros/list.md")]
+pub use mcp_exact_macros::list;
+#[cfg(feature = "macros")]
+#[doc = include_str!("macros/prompt.md")]
+pub use mcp_exact_macros::prompt;
+#[cfg(feature = "macros")]
+#[doc = include_str!("macros/resource.md")]
+pub use mcp_exact_macros::resource;
+#[cfg(feature = "macros")]
+pub use mcp_exact_macros::server;
+#[cfg(feature = "macros")]
+#[doc = include_str!("macros/tool.md")]
+pub use mcp_exact_macros::tool;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use mcp_exact_tool_schema::{ArgumentError, Catalogue, CatalogueError, ToolEntry};
 #[cfg(feature = "client")]

@@ -474,7 +474,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the supported revisions, the most preferred one first. The default is every compiled-in revision.
+    /// Sets the supported revisions, the most preferred one first. The default is every compiled-in revision. The values of
+    /// [`Revision`] are those of [`revisions`](crate::revisions): `revisions().filter(|known| known.as_str() >= "2025-06-18")`.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.config.offer.revisions = revisions.into_iter().collect();
         self

@@ -171,7 +171,8 @@ impl Resources {
         self.0.publish(&Change::Resources);
     }
 
-    /// Notifies every subscribed client that the resource has changed.
+    /// Notifies every subscribed client that the resource has changed. The URI of a resource of a template is the expanded one,
+    /// such as `note:///a` of `note:///{name}`.
     pub fn updated(&self, uri: impl Into<String>) {
         self.0.publish(&Change::Resource(uri.into()));
     }

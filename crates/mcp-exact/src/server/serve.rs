@@ -148,6 +148,9 @@ impl Server {
     /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only requests whose
     /// header `Host` names a loopback address are accepted; use [`http`](Self::http) for other hosts and options.
     ///
+    /// Every path of the address is the server, so clients may use `http://127.0.0.1:8080/mcp`, as is usual.
+    /// [`http_at`](Self::http_at) is for one path beside others.
+    ///
     /// # Errors
     /// [`ServeError`] when the address cannot be bound or the listener fails, or the error of a function of
     /// [`on_start`](crate::ServerBuilder::on_start).
