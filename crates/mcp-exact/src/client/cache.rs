@@ -115,7 +115,8 @@ impl PageCache {
             ClientChange::Resources => {
                 &["resources/list", "resources/templates/list", "skills/list"]
             }
-            ClientChange::Resource(_) => return,
+            // The resource may be a file of a skill, whose entry has another digest then.
+            ClientChange::Resource(_) => &["skills/list"],
         };
         let mut state = self.state();
         state.generation.change_count += 1;

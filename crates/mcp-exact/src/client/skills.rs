@@ -6,7 +6,7 @@ use crate::content::decode_base64;
 use crate::link::{INVALID_PARAMS, Json, JsonObject};
 use crate::params::string_member;
 use crate::skills::{
-    EXTENSION, GET, LIST, READ_DIRECTORY, SKILL_FILE, Skill, differing_field, digest_of,
+    EXTENSION, GET, LIST, READ_DIRECTORY, SKILL_FILE, Skill, cut, differing_field, digest_of,
     parse_frontmatter,
 };
 
@@ -168,9 +168,8 @@ impl Client {
         let mut listing = SkillListing::default();
         let entries = List::new(self, LIST, "skills").all().await?;
         for (place, entry) in entries.into_iter().enumerate() {
-            let skill = entry
-                .uri()
-                .unwrap_or_else(|| format!("number {}", place + 1));
+            let uri = entry.uri().map(|uri| cut(&uri));
+            let skill = uri.unwrap_or_else(|| format!("number {}", place + 1));
             match Skill::new(entry.object().clone()) {
                 Ok(skill) => listing.skills.push(skill),
                 Err(reason) => listing.invalid.push(SkillError::Entry { skill, reason }),
@@ -208,7 +207,7 @@ impl Client {
         if skill.uri() == uri {
             Ok(skill)
         } else {
-            Err(wrong(format!("it is that of {}", skill.uri())))
+            Err(wrong(format!("it is that of {}", cut(skill.uri()))))
         }
     }
 
@@ -278,7 +277,7 @@ fn file_of(contents: &ResourceOutput, uri: &str) -> Result<SkillFile, String> {
     };
     let named = string_member(item, "uri").unwrap_or_default();
     if named != uri {
-        return Err(format!("it is that of {named}"));
+        return Err(format!("it is that of {}", cut(&named)));
     }
     let bytes = match (string_member(item, "text"), string_member(item, "blob")) {
         (Some(text), None) => text.into_bytes(),
@@ -336,7 +335,7 @@ fn verify_frontmatter(skill: &Skill, file: &SkillFile) -> Result<(), SkillError>
     let text = text.ok_or_else(|| wrong(format!("`{SKILL_FILE}` is not text in UTF-8")))?;
     let frontmatter = parse_frontmatter(text).map_err(wrong)?;
     match differing_field(&frontmatter, skill.frontmatter()) {
-        Some(field) => Err(wrong(format!("the field `{field}` differs"))),
+        Some(field) => Err(wrong(format!("the field `{}` differs", cut(&field)))),
         None => Ok(()),
     }
 }

@@ -20,8 +20,8 @@ use crate::extract::{Call, States};
 use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
 use crate::layer::{self, LayerFn, ToolService};
 use crate::link::{
-    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Revision,
-    ServerConfig, Settings, Tolerance, extension, tasks_extension,
+    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Request,
+    Revision, ServerConfig, Settings, Tolerance, extension, tasks_extension,
 };
 use crate::listing::ResourcePage;
 use crate::notification::{Notification, NotificationHandlers};
@@ -86,9 +86,17 @@ pub struct ServerBuilder {
     /// Authenticator of clients over HTTP.
     #[cfg(feature = "http-server")]
     pub(super) bearer: Option<super::tokens::BearerAuthenticator>,
+    /// Checks of subscriptions to the resources of a template, each with the template.
+    pub(super) subscription_checks: Vec<SubscriptionCheck>,
     /// Problems that were found before [`build`](Self::build) was called.
     pub(super) problems: Vec<Problem>,
 }
+
+/// Template with the function that decides whether the sender of a request may subscribe to a resource of it.
+pub(super) type SubscriptionCheck = (
+    &'static str,
+    Arc<dyn Fn(&Server, &Request, &str) -> bool + Send + Sync>,
+);
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,6 +131,7 @@ impl ServerBuilder {
             additional_capabilities: JsonObject::new(),
             #[cfg(feature = "http-server")]
             bearer: None,
+            subscription_checks: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -382,6 +391,7 @@ impl ServerBuilder {
         let settings = rule.into_iter().chain(capability).chain(tokens);
         self.problems
             .extend(settings.map(|setting| Problem::Merge { setting }));
+        self.subscription_checks.extend(other.subscription_checks);
         self.start_hooks.extend(other.start_hooks);
         self.shutdown_hooks.extend(other.shutdown_hooks);
         self.notification_handlers
@@ -696,6 +706,7 @@ impl ServerBuilder {
             catalogue: RwLock::new(Arc::new(catalogue)),
             states: self.states,
             visibility: self.visibility,
+            subscription_checks: self.subscription_checks,
             page_size: self.page_size,
             cursors,
             timeout: self.timeout,

@@ -248,7 +248,13 @@ impl Server {
         fixed.is_some_and(|entry| sees(ListedDefinition::Resource(&entry.resource)))
             || catalogue
                 .matching_templates(uri)
-                .any(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))
+                .any(|(entry, _)| {
+                    let template = entry.template.template();
+                    let checks = self.0.subscription_checks.iter();
+                    let mut checks = checks.filter(|(checked, _)| *checked == template);
+                    sees(ListedDefinition::Template(&entry.template))
+                        && checks.all(|(_, check)| check(self, request, uri))
+                })
             // Only the application knows which resources exist.
             || catalogue.registered_method("resources/read", Some(uri)).is_some()
     }

@@ -83,6 +83,8 @@ struct ServerInner {
     states: States,
     /// Rules that decide which definitions a caller may see.
     visibility: Visibility,
+    /// Checks of subscriptions to the resources of a template.
+    subscription_checks: Vec<builder::SubscriptionCheck>,
     /// Maximum number of entries per page of a list.
     page_size: usize,
     /// Seal of the cursors of lists that handlers supply.

@@ -6,6 +6,7 @@
 mod folder;
 mod store;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
 
+use super::Server;
 use super::builder::ServerBuilder;
 use super::page::{entry_name_of_cursor, invalid_cursor, page_object};
 use super::visibility::ListedDefinition;
@@ -21,12 +24,12 @@ use crate::cx::Cx;
 use crate::definition::{Resource, ResourceTemplate};
 use crate::error::{Error, Problem};
 use crate::extract::Uri;
-use crate::link::{Json, JsonObject, PeerError};
+use crate::link::{Json, JsonObject, PeerError, Request};
 use crate::listing::{PageRequest, ResourcePage};
 use crate::params::string_member;
 use crate::reply::Contents;
 use crate::skills::{DIRECTORY_READ, EXTENSION, GET, LIST, READ_DIRECTORY};
-use folder::{FileContent, ServedSkill, Snapshot};
+use folder::{FileContent, Snapshot};
 use store::SkillStore;
 
 /// Template of the URIs of all files of skills.
@@ -40,7 +43,8 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// A skill is a directory with a `SKILL.md`, at any depth: `skills/shop/refunds/SKILL.md` is `skill://shop/refunds/SKILL.md`.
 /// If the folder itself has a `SKILL.md`, it is one skill, and its name is the first part of the URIs. What the Agent Skills
 /// specification prescribes is checked: frontmatter with `name` and `description`, and a directory with the same name. Files
-/// outside of skills are not served, nor files and directories whose names begin with a dot. A symbolic link is an error.
+/// outside of skills are not served, nor files and directories whose names begin with a dot. A symbolic link in the folder is an
+/// error; the path of the folder may be one, and is followed at each look.
 #[derive(Debug, Clone)]
 pub struct SkillFolder {
     path: PathBuf,
@@ -145,6 +149,15 @@ impl ServerBuilder {
     /// ```
     pub fn skills(mut self, folder: impl Into<SkillFolder>) -> Self {
         let folder = folder.into();
+        let mut checked = self.subscription_checks.iter();
+        if checked.any(|(template, _)| *template == TEMPLATE) {
+            self.problems.push(Problem::Skills {
+                path: folder.path.display().to_string(),
+                reason: "a server has one folder of skills; put the skills of all folders into one"
+                    .to_owned(),
+            });
+            return self;
+        }
         let opened = SkillStore::open(folder.path, folder.max_bytes, folder.check_interval);
         let store = match opened {
             Ok(store) => Arc::new(store),
@@ -166,6 +179,11 @@ impl ServerBuilder {
             store,
             template: Arc::new(template.clone()),
         };
+        let subscribed = served.clone();
+        self.subscription_checks.push((
+            TEMPLATE,
+            Arc::new(move |server, request, uri| subscribed.may_subscribe(server, request, uri)),
+        ));
         let settings = JsonObject::from_iter([(DIRECTORY_READ, true)]);
         let [read, list, entries, get, directory] = [(); 5].map(|()| served.clone());
         self.extension(EXTENSION, settings)
@@ -200,43 +218,148 @@ struct Skills {
     template: Arc<ResourceTemplate>,
 }
 
+/// The skills in one state, and which of them the caller of a request sees. A file and a directory are seen if the innermost
+/// skill that they are in is seen, so that a skill inside of another one is hidden together with its files.
+struct Seen<'r> {
+    snapshot: Arc<Snapshot>,
+    server: &'r Server,
+    request: &'r Request,
+    /// False if the caller sees no skill at all.
+    sees_any: bool,
+    /// Decisions about the skills, by their places.
+    decisions: Vec<OnceCell<bool>>,
+}
+
+impl Seen<'_> {
+    /// Returns true if the caller sees the skill at a place.
+    fn sees(&self, place: usize) -> bool {
+        let Some(skill) = self.snapshot.skills.get(place) else {
+            return false;
+        };
+        let visibility = &self.server.0.visibility;
+        let decide =
+            || visibility.is_visible(self.request, ListedDefinition::Resource(&skill.resource));
+        let decision = self.decisions.get(place);
+        self.sees_any && decision.is_some_and(|decision| *decision.get_or_init(decide))
+    }
+
+    /// Returns the places of the skills that the caller sees, in the order of their URIs.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        (0..self.snapshot.skills.len()).filter(|place| self.sees(*place))
+    }
+
+    /// Returns the entry of a skill as JSON text, without the files that the caller does not see.
+    fn entry(&self, place: usize) -> Result<Arc<str>, Error> {
+        let skill = &self.snapshot.skills[place];
+        let nested = self.snapshot.nested(place);
+        if nested.iter().all(|nested| self.sees(*nested)) {
+            return Ok(Arc::clone(&skill.entry));
+        }
+        let unreadable = |error: serde_json::Error| Error::msg(error.to_string());
+        let mut entry: Value = serde_json::from_str(&skill.entry).map_err(unreadable)?;
+        if let Some(resources) = entry["resources"].as_array_mut() {
+            resources.retain(|file| {
+                let owner = file["uri"]
+                    .as_str()
+                    .and_then(|uri| self.snapshot.owner(uri));
+                owner.is_some_and(|owner| self.sees(owner))
+            });
+        }
+        Ok(entry.to_string().into())
+    }
+
+    /// Returns the direct children of a directory by their URIs, each with its definition as JSON text; `None` if the caller
+    /// sees no such directory: one of a skill, or above one.
+    fn children_of(&self, uri: &str) -> Option<BTreeMap<String, Arc<str>>> {
+        // "Directory URIs are written without a trailing slash."
+        uri.strip_prefix("skill://")
+            .filter(|path| !path.is_empty() && !path.ends_with('/'))?;
+        let mut children = BTreeMap::new();
+        let mut is_directory = false;
+        for place in self.places() {
+            let skill = &self.snapshot.skills[place];
+            let is_own = |uri: &str| self.snapshot.owner(uri) == Some(place);
+            for directory in skill.directories.iter().filter(|uri| is_own(uri)) {
+                is_directory |= directory == uri;
+                if let Some(rest) = path_below(uri, directory) {
+                    is_directory = true;
+                    let name = rest.split('/').next().unwrap_or_default();
+                    let child = Resource::new(format!("{uri}/{name}"));
+                    let child = child.mime_type("inode/directory").with_name(decoded(name));
+                    children.insert(child.uri().to_owned(), child.definition().text().into());
+                }
+            }
+            for file in &skill.files {
+                let rest = path_below(uri, &file.uri);
+                if rest.is_some_and(|rest| !rest.contains('/')) && is_own(&file.uri) {
+                    let definition = skill.definition_of(file);
+                    children.insert(file.uri.clone(), definition.text().into());
+                }
+            }
+        }
+        is_directory.then_some(children)
+    }
+}
+
 impl Skills {
-    /// Returns the current state, and the skills that the caller sees.
-    async fn seen(&self, cx: &Cx) -> (Arc<Snapshot>, Vec<Arc<ServedSkill>>) {
+    /// Returns the current state, with what the caller sees of it.
+    async fn seen<'r>(&self, cx: &'r Cx) -> Seen<'r> {
         let server = cx.input().server();
         let snapshot = self.store.current(server).await;
-        let (visibility, request) = (&server.0.visibility, cx.request());
-        let sees = |listed| visibility.is_visible(request, listed);
-        let sees_any = sees(ListedDefinition::Template(&self.template)) && self.has_scope(cx);
-        let skills = snapshot.skills.iter();
-        let skills = skills
-            .filter(|skill| sees_any && sees(ListedDefinition::Resource(&skill.resource)))
-            .cloned()
-            .collect();
-        (snapshot, skills)
+        self.seen_of(snapshot, server, cx.request())
+    }
+
+    /// Returns what the sender of a request sees of a state.
+    fn seen_of<'r>(
+        &self,
+        snapshot: Arc<Snapshot>,
+        server: &'r Server,
+        request: &'r Request,
+    ) -> Seen<'r> {
+        let template = ListedDefinition::Template(&self.template);
+        let is_shown = server.0.visibility.is_visible(request, template);
+        Seen {
+            sees_any: is_shown && self.has_scope(request),
+            decisions: vec![OnceCell::new(); snapshot.skills.len()],
+            snapshot,
+            server,
+            request,
+        }
+    }
+
+    /// Returns true if the sender of a request may subscribe to a file: one that it sees, or saw before its removal, which is
+    /// being announced.
+    fn may_subscribe(&self, server: &Server, request: &Request, uri: &str) -> bool {
+        let (last, before) = self.store.last();
+        let states = [Some(last), before].into_iter().flatten();
+        let found = states.filter_map(|state| {
+            let (owner, _) = state.file(uri)?;
+            Some(self.seen_of(state, server, request).sees(owner))
+        });
+        found.into_iter().next().unwrap_or(false)
     }
 
     /// Returns true if the token of the caller grants the scopes of the skills.
-    fn has_scope(&self, cx: &Cx) -> bool {
+    fn has_scope(&self, request: &Request) -> bool {
         #[cfg(feature = "http-server")]
         {
             let scopes = self.template.scope_label().unwrap_or_default();
             let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
-            scopes.is_empty() || super::scopes::has_scopes(cx.request(), &scopes)
+            scopes.is_empty() || super::scopes::has_scopes(request, &scopes)
         }
         #[cfg(not(feature = "http-server"))]
         {
-            let _ = cx;
+            let _ = request;
             true
         }
     }
 
     /// Answers `resources/read` of a file of a skill.
     async fn read(&self, uri: &str, cx: &Cx) -> Result<Contents, Error> {
-        let (_, skills) = self.seen(cx).await;
-        let mut files = skills.iter().flat_map(|skill| &skill.files);
-        let file = files.find(|file| file.uri == uri);
-        let file = file.ok_or_else(|| Error::resource_not_found(uri))?;
+        let seen = self.seen(cx).await;
+        let found = seen.snapshot.file(uri);
+        let found = found.filter(|(owner, _)| seen.sees(*owner));
+        let (_, file) = found.ok_or_else(|| Error::resource_not_found(uri))?;
         let contents = match &file.content {
             FileContent::Text(text) => Contents::text(text),
             FileContent::Blob(bytes) => Contents::blob(&**bytes),
@@ -246,23 +369,25 @@ impl Skills {
 
     /// Answers `resources/list`: each `SKILL.md`.
     async fn list_resources(&self, page: &PageRequest, cx: &Cx) -> Result<ResourcePage, Error> {
-        let (_, skills) = self.seen(cx).await;
+        let seen = self.seen(cx).await;
         let after = page.cursor.as_deref().unwrap_or_default();
-        let skills = skills.iter().filter(|skill| skill.uri.as_str() > after);
-        let resources: Vec<Resource> = skills.map(|skill| skill.resource.clone()).collect();
-        let listed: Vec<Resource> = resources.iter().take(page.size).cloned().collect();
+        let skills = seen.places().map(|place| &seen.snapshot.skills[place]);
+        let mut skills = skills.filter(|skill| skill.uri.as_str() > after);
+        let listed = skills.by_ref().take(page.size);
+        let listed: Vec<Resource> = listed.map(|skill| skill.resource.clone()).collect();
         let last = listed.last().map(|last| last.uri().to_owned());
-        let next = last.filter(|_| listed.len() < resources.len());
+        let next = last.filter(|_| skills.next().is_some());
         Ok(ResourcePage::new(listed).next_cursor(next))
     }
 
     /// Answers `skills/list` ("Listing Skills").
     async fn list(&self, cx: &Cx) -> Result<JsonObject, Error> {
-        let (_, skills) = self.seen(cx).await;
-        let entries = skills
-            .iter()
-            .map(|skill| (&*skill.uri, Arc::clone(&skill.entry)));
-        let mut result = page("skills", entries.collect(), cx)?;
+        let seen = self.seen(cx).await;
+        let mut entries = Vec::new();
+        for place in seen.places() {
+            entries.push((&*seen.snapshot.skills[place].uri, seen.entry(place)?));
+        }
+        let mut result = page("skills", entries, cx)?;
         add_result_members(&mut result);
         Ok(result)
     }
@@ -270,13 +395,13 @@ impl Skills {
     /// Answers `skills/get` ("Getting a Skill").
     async fn get(&self, cx: &Cx) -> Result<JsonObject, Error> {
         let uri = uri_param(cx)?;
-        let (snapshot, skills) = self.seen(cx).await;
-        let skill = snapshot.skill(&uri);
-        let skill = skill.filter(|found| skills.iter().any(|skill| Arc::ptr_eq(skill, found)));
-        let skill = skill
+        let seen = self.seen(cx).await;
+        let place = seen.snapshot.skill(&uri);
+        let place = place
+            .filter(|place| seen.sees(*place))
             .ok_or_else(|| PeerError::invalid_params(format!("No skill is served at {uri}")))?;
         let mut result = JsonObject::new();
-        let entry = skill.entry.parse::<Json>();
+        let entry = seen.entry(place)?.parse::<Json>();
         result.insert(
             "skill",
             entry.map_err(|error| Error::msg(error.to_string()))?,
@@ -288,8 +413,8 @@ impl Skills {
     /// Answers `resources/directory/read` ("Reading Directories").
     async fn read_directory(&self, cx: &Cx) -> Result<JsonObject, Error> {
         let uri = uri_param(cx)?;
-        let (_, skills) = self.seen(cx).await;
-        let children = children_of(&uri, &skills).ok_or_else(|| {
+        let seen = self.seen(cx).await;
+        let children = seen.children_of(&uri).ok_or_else(|| {
             PeerError::invalid_params(format!("{uri} is not a directory resource"))
         })?;
         let children = children
@@ -300,37 +425,6 @@ impl Skills {
         add_result_members(&mut result);
         Ok(result)
     }
-}
-
-/// Returns the direct children of a directory by their URIs, each with its definition as JSON text; `None` if no skill has the
-/// directory, neither in it nor above it.
-fn children_of(uri: &str, skills: &[Arc<ServedSkill>]) -> Option<BTreeMap<String, Arc<str>>> {
-    // "Directory URIs are written without a trailing slash."
-    uri.strip_prefix("skill://")
-        .filter(|path| !path.is_empty() && !path.ends_with('/'))?;
-    let mut children = BTreeMap::new();
-    let mut is_directory = false;
-    for skill in skills {
-        is_directory |= skill.directories.iter().any(|directory| directory == uri);
-        for file in &skill.files {
-            if let Some(rest) = path_below(uri, &file.uri)
-                && !rest.contains('/')
-            {
-                let definition = skill.definition_of(file);
-                children.insert(file.uri.clone(), definition.text().into());
-            }
-        }
-        for directory in &skill.directories {
-            if let Some(rest) = path_below(uri, directory) {
-                is_directory = true;
-                let name = rest.split('/').next().unwrap_or_default();
-                let child = Resource::new(format!("{uri}/{name}")).mime_type("inode/directory");
-                let child = child.with_name(decoded(name));
-                children.insert(child.uri().to_owned(), child.definition().text().into());
-            }
-        }
-    }
-    is_directory.then_some(children)
 }
 
 /// Returns the path of a URI below a directory.

@@ -4,8 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{MAX_FILES, MAX_SKILL_BYTES, SKILL_FILE};
+use super::frontmatter::MAX_TEXT;
+use super::{MAX_FILES, MAX_SKILL_BYTES, SKILL_FILE, is_skill_name};
 use crate::link::JsonObject;
+
+/// Maximum length of a URI in bytes.
+const MAX_URI: usize = 8 << 10;
+/// Maximum number of characters of a value that a message quotes.
+const MAX_QUOTED: usize = 200;
 
 /// File of a skill, with the digest and size of its content ("Skill Entries").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +51,31 @@ impl Skill {
         let text = |value: &Value, member: &str| value[member].as_str().map(str::to_owned);
         let uri = text(&value, "uri").ok_or("`uri` is not text")?;
         let root = root_of(&uri).ok_or_else(|| format!("`uri` does not end in `/{SKILL_FILE}`"))?;
+        if !is_directory(root) {
+            return Err(format!(
+                "`uri` is not that of a file in a directory, such as `skill://refunds/{SKILL_FILE}`"
+            ));
+        }
+        let given = object.view().find("frontmatter");
+        if given.is_some_and(|given| given.text().len() > MAX_TEXT) {
+            return Err(format!("`frontmatter` has more than {MAX_TEXT} bytes"));
+        }
         let frontmatter = value["frontmatter"].as_object();
         let frontmatter = frontmatter.ok_or("`frontmatter` is not an object")?.clone();
         let name = frontmatter.get("name").and_then(Value::as_str);
-        let name = name.ok_or("`frontmatter.name` is not text")?;
+        let name = name.ok_or("`frontmatter.name` is no text")?;
+        if !is_skill_name(name) {
+            return Err(format!(
+                "`frontmatter.name` is `{}`, and not 1 to 64 lowercase letters, digits and single hyphens",
+                cut(name)
+            ));
+        }
         if !frontmatter.get("description").is_some_and(Value::is_string) {
             return Err("`frontmatter.description` is not text".to_owned());
         }
         let directory = root.rsplit('/').next().unwrap_or_default();
         if directory != name {
+            let directory = cut(directory);
             return Err(format!(
                 "the directory is `{directory}`, and the name `{name}`"
             ));
@@ -116,12 +138,13 @@ impl Skill {
     pub fn uri_of(&self, path: &str) -> Option<String> {
         let path = path.strip_prefix("./").unwrap_or(path);
         let uri = |path: &str| format!("{}/{path}", self.root());
+        let Some(resources) = &self.resources else {
+            let given = path_in(self.root(), &uri(path)).map(encode_rest)?;
+            return Some(uri(&given));
+        };
         let candidates = [uri(path), uri(&encode_path(path))];
         let mut candidates = candidates.into_iter();
-        candidates.find(|uri| match &self.resources {
-            Some(resources) => resources.iter().any(|resource| resource.uri == *uri),
-            None => self.path_of(uri).is_some(),
-        })
+        candidates.find(|uri| resources.iter().any(|resource| resource.uri == *uri))
     }
 
     /// Returns the file with a URI.
@@ -150,12 +173,45 @@ fn root_of(uri: &str) -> Option<&str> {
 /// Returns the path of a URI in a directory, if it is in it: without segments that lead elsewhere.
 fn path_in<'u>(root: &str, uri: &'u str) -> Option<&'u str> {
     let path = uri.strip_prefix(root)?.strip_prefix('/')?;
+    are_names(path).then_some(path)
+}
+
+/// Returns true if a path has names only: no segment that leads elsewhere or that servers may read in several ways.
+fn are_names(path: &str) -> bool {
     let is_name = |segment: &str| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
-        !matches!(plain.as_str(), "" | "." | "..") && !plain.contains("%2f")
+        let is_ambiguous = ["%2f", "%5c", "%00"]
+            .iter()
+            .any(|encoded| plain.contains(encoded));
+        !matches!(plain.as_str(), "" | "." | "..") && !is_ambiguous
     };
-    let is_inside = path.split('/').all(is_name) && !path.contains(['?', '#', '\\']);
-    is_inside.then_some(path)
+    let is_other =
+        |character: char| matches!(character, '?' | '#' | '\\') || character.is_control();
+    path.len() <= MAX_URI && path.split('/').all(is_name) && !path.contains(is_other)
+}
+
+/// Returns true if a URI is that of a directory: a scheme, an authority or none, and names.
+fn is_directory(uri: &str) -> bool {
+    let Some((scheme, rest)) = uri.split_once(':') else {
+        return false;
+    };
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let names = match rest.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix('/').unwrap_or(rest),
+        None => rest.strip_prefix('/').unwrap_or(rest),
+    };
+    is_scheme && uri.len() <= MAX_URI && are_names(names)
+}
+
+/// Returns a value for a message, without its end if it is long.
+pub(crate) fn cut(value: &str) -> String {
+    match value.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
 }
 
 /// Reads the files of an entry, and checks them as a whole.
@@ -171,18 +227,20 @@ fn read_resources(uri: &str, root: &str, items: &[Value]) -> Result<Vec<SkillRes
     for item in items {
         let file = item["uri"].as_str().ok_or("a file has no `uri`")?;
         let digest = item["digest"].as_str().unwrap_or_default();
+        let shown = cut(file);
         let size = item["size"].as_u64();
-        let size = size.ok_or_else(|| format!("`size` of {file} is not a number of bytes"))?;
+        let size = size.ok_or_else(|| format!("`size` of {shown} is no number of bytes"))?;
         if !is_digest(digest) {
             return Err(format!(
-                "`digest` of {file} is not `sha256:` with 64 lowercase hexadecimal characters"
+                "`digest` of {shown} is not `sha256:` with 64 lowercase hexadecimal characters"
             ));
         }
         if path_in(root, file).is_none() {
-            return Err(format!("{file} is not in the directory {root}"));
+            let root = cut(root);
+            return Err(format!("{shown} is not in the directory {root}"));
         }
         if !known.insert(file) {
-            return Err(format!("{file} is listed twice"));
+            return Err(format!("{shown} is listed twice"));
         }
         bytes = bytes.saturating_add(size);
         resources.push(SkillResource {
@@ -197,7 +255,7 @@ fn read_resources(uri: &str, root: &str, items: &[Value]) -> Result<Vec<SkillRes
         ));
     }
     if !known.contains(uri) {
-        return Err(format!("`resources` does not list {uri}"));
+        return Err(format!("`resources` does not list {}", cut(uri)));
     }
     Ok(resources)
 }
@@ -218,6 +276,26 @@ pub(crate) fn encode_path(path: &str) -> String {
                 encoded.push(byte.into());
             }
             _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// Percent-encodes what no URI may have in the path of a file; characters that are encoded already stay so.
+fn encode_rest(path: &str) -> String {
+    let mut encoded = String::new();
+    let bytes = path.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let is_code = |code: &[u8]| code.iter().all(u8::is_ascii_hexdigit);
+        let is_allowed = match byte {
+            b'%' => bytes.get(at + 1..at + 3).is_some_and(is_code),
+            b' ' | b'"' | b'<' | b'>' | b'[' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
+            other => other.is_ascii_graphic(),
+        };
+        if is_allowed {
+            encoded.push(char::from(*byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
         }
     }
     encoded
@@ -272,8 +350,19 @@ mod tests {
             dynamic.uri_of("x.md").as_deref(),
             Some("skill://shop/refunds/x.md")
         );
+        for (path, encoded) in [
+            ("a b/ü%.md", "a%20b/%C3%BC%25.md"),
+            ("a%20b.md", "a%20b.md"),
+            ("(new)[1].md", "(new)%5B1%5D.md"),
+        ] {
+            let uri = format!("skill://shop/refunds/{encoded}");
+            assert_eq!(dynamic.uri_of(path), Some(uri), "{path}");
+        }
         for path in [
             "../x",
+            "a%5Cb",
+            "a%00",
+            "a\u{1b}b",
             "a/../../x",
             "%2e%2e/x",
             "a%2Fb",
@@ -333,6 +422,43 @@ mod tests {
             let error = read(&value).expect_err(reason);
             assert!(error.contains(reason), "{error}");
         }
+        for (name, uri) in [
+            ("", "skill://shop//SKILL.md"),
+            ("..", "skill://shop/../SKILL.md"),
+            ("a", "skill://shop/../a/SKILL.md"),
+            ("a", "skill://shop/%2E%2e/a/SKILL.md"),
+            ("a", "skill://shop%2f../a/SKILL.md"),
+            ("a", "shop/a/SKILL.md"),
+            ("a", "/a/SKILL.md"),
+            ("a", "://a/SKILL.md"),
+            ("a", "skill://x\u{1b}[31m/a/SKILL.md"),
+            ("a", "skill://x?y/a/SKILL.md"),
+            ("A", "skill://shop/A/SKILL.md"),
+        ] {
+            let mut value = entry(&[uri]);
+            value["uri"] = json!(uri);
+            value["frontmatter"]["name"] = json!(name);
+            let error = read(&value).expect_err(uri);
+            assert!(!error.is_empty(), "{uri}");
+            value["resources"] = json!("dynamic");
+            assert!(read(&value).is_err(), "{uri}");
+        }
+        for uri in ["skill://a/SKILL.md", "file:///x/a/SKILL.md", "x:a/SKILL.md"] {
+            let mut value = entry(&[uri]);
+            value["uri"] = json!(uri);
+            value["frontmatter"]["name"] = json!("a");
+            assert!(read(&value).is_ok(), "{uri}");
+        }
+        let long = "x".repeat(1 << 20);
+        let far = format!("skill://other/{long}");
+        let error = read(&entry(&[OWN, &far])).expect_err("another directory");
+        assert!(error.len() < 1000, "the message is short: {}", error.len());
+        let mut value = entry(&[OWN]);
+        value["frontmatter"]["name"] = json!(long);
+        assert!(read(&value).expect_err("no name").len() < 1000);
+        let mut value = entry(&[OWN]);
+        value["frontmatter"]["x"] = json!(long);
+        assert!(read(&value).expect_err("too long").contains("bytes"));
         let many: Vec<String> = (0..513)
             .map(|at| format!("skill://shop/refunds/{at}"))
             .collect();

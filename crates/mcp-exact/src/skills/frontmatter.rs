@@ -12,6 +12,8 @@ use serde_json::{Map, Number, Value};
 const MAX_BYTES: usize = 64 << 10;
 /// Maximum number of values, those that aliases repeat included.
 const MAX_VALUES: usize = 10_000;
+/// Maximum size in bytes of the text of all names and values, that which aliases repeat included.
+pub(super) const MAX_TEXT: usize = 4 * MAX_BYTES;
 /// Maximum nesting of lists and objects.
 const MAX_DEPTH: usize = 32;
 
@@ -86,15 +88,59 @@ enum Open {
     Object(Map<String, Value>, Option<String>),
 }
 
+/// Extent of a value with all that is in it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    /// Number of values.
+    values: usize,
+    /// Bytes of the text of names and values.
+    text: usize,
+    /// Lists and objects in each other.
+    depth: usize,
+}
+
+impl Extent {
+    /// Returns the extent of a value, which is no deeper than [`MAX_DEPTH`].
+    fn of(value: &Value) -> Self {
+        let mut extent = Self {
+            values: 1,
+            ..Self::default()
+        };
+        match value {
+            Value::String(text) => extent.text = text.len(),
+            Value::Array(items) => items.iter().for_each(|item| extent.add_inner(item)),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    extent.text += name.len();
+                    extent.add_inner(value);
+                }
+            }
+            _ => {}
+        }
+        if value.is_array() || value.is_object() {
+            extent.depth += 1;
+        }
+        extent
+    }
+
+    /// Adds a value that is in this one.
+    fn add_inner(&mut self, value: &Value) {
+        let inner = Self::of(value);
+        self.values += inner.values;
+        self.text += inner.text;
+        self.depth = self.depth.max(inner.depth);
+    }
+}
+
 /// Reader of the events of one document.
 #[derive(Default)]
 struct Reader {
     /// Open lists and objects, with their anchors.
     open: Vec<(Open, usize)>,
-    /// Values with an anchor, and the number of values in each.
-    anchors: HashMap<usize, (Value, usize)>,
-    /// Number of values that were read.
-    values: usize,
+    /// Values with an anchor, each with its extent.
+    anchors: HashMap<usize, (Value, Extent)>,
+    /// Extent of all values that were read.
+    read: Extent,
     /// The document.
     root: Option<Value>,
 }
@@ -118,6 +164,7 @@ impl Reader {
     fn take(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
+                let text_length = text.len();
                 if let Some((Open::Object(members, name @ None), _)) = self.open.last_mut() {
                     if text == "<<" && style == ScalarStyle::Plain {
                         return Err(
@@ -128,10 +175,11 @@ impl Reader {
                         return Err(format!("`{text}` is there twice"));
                     }
                     *name = Some(text.into_owned());
-                    return Ok(());
+                    return self.count(0, text_length);
                 }
                 let value = scalar(&text, style, tag.as_deref())?;
-                self.add(value, anchor, 1)
+                self.count(1, text_length)?;
+                self.add(value, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
                 check_tag(tag.as_deref(), "seq")?;
@@ -142,16 +190,19 @@ impl Reader {
                 self.begin(Open::Object(Map::new(), None), anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some((Open::List(items), anchor)) => self.add(Value::Array(items), anchor, 1),
+                Some((Open::List(items), anchor)) => self.add(Value::Array(items), anchor),
                 Some((Open::Object(members, _), anchor)) => {
-                    self.add(Value::Object(members), anchor, 1)
+                    self.add(Value::Object(members), anchor)
                 }
                 None => Ok(()),
             },
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
-                Some((value, values)) => {
-                    let (value, values) = (value.clone(), *values);
-                    self.add(value, 0, values)
+                Some((_, extent)) => {
+                    let extent = *extent;
+                    self.check_depth(extent.depth)?;
+                    self.count(extent.values, extent.text)?;
+                    let value = self.anchors.get(&anchor).map(|(value, _)| value.clone());
+                    self.add(value.unwrap_or_default(), 0)
                 }
                 None => Err("an alias refers to the value that it is in".to_owned()),
             },
@@ -167,24 +218,44 @@ impl Reader {
         if matches!(self.open.last(), Some((Open::Object(_, None), _))) {
             return Err("a name must be text".to_owned());
         }
-        if self.open.len() == MAX_DEPTH {
-            return Err(format!(
-                "more than {MAX_DEPTH} lists and objects are in each other"
-            ));
-        }
+        self.check_depth(1)?;
+        self.count(1, 0)?;
         self.open.push((open, anchor));
         Ok(())
     }
 
-    /// Adds a value with this number of values in it to the innermost open list or object.
-    fn add(&mut self, value: Value, anchor: usize, values: usize) -> Result<(), String> {
-        self.values += values;
-        if self.values > MAX_VALUES {
+    /// Checks that a value of this depth may be in the innermost open list or object.
+    fn check_depth(&self, depth: usize) -> Result<(), String> {
+        if self.open.len() + depth > MAX_DEPTH {
+            return Err(format!(
+                "more than {MAX_DEPTH} lists and objects are in each other"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts values with their text, before they are kept.
+    fn count(&mut self, values: usize, text: usize) -> Result<(), String> {
+        self.read.values = self.read.values.saturating_add(values);
+        self.read.text = self.read.text.saturating_add(text);
+        if self.read.values > MAX_VALUES {
             return Err(format!("there are more than {MAX_VALUES} values"));
         }
+        if self.read.text > MAX_TEXT {
+            return Err(format!(
+                "names and values have more than {MAX_TEXT} bytes, with those that aliases repeat"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds a value, which was counted, to the innermost open list or object.
+    fn add(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor != 0 {
-            let count = count_values(&value);
-            self.anchors.insert(anchor, (value.clone(), count));
+            let extent = Extent::of(&value);
+            // The value is kept once more for the aliases.
+            self.count(0, extent.text)?;
+            self.anchors.insert(anchor, (value.clone(), extent));
         }
         match self.open.last_mut() {
             None => self.root = Some(value),
@@ -195,15 +266,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the number of values in a value, itself included.
-fn count_values(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(count_values).sum(),
-        Value::Object(members) => members.values().map(count_values).sum(),
-        _ => 0,
     }
 }
 
@@ -392,7 +454,28 @@ mod tests {
         }
         let deep = format!("a: {}", "[".repeat(50));
         let long = format!("a: {}", "x".repeat(MAX_BYTES));
-        for (yaml, reason) in [(laughs, "values"), (deep, "in each other"), (long, "bytes")] {
+        let text = format!(
+            "a: &a \"{}\"\nb: [{}]",
+            "x".repeat(30_000),
+            "*a, ".repeat(9_000)
+        );
+        let name = format!(
+            "a: &a {{{}: 1}}\nb: [{}]",
+            "x".repeat(1_000),
+            "*a, ".repeat(4_000)
+        );
+        let mut chain = "a0: &a0 [x]\n".to_owned();
+        for level in 1..40 {
+            chain.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        for (yaml, reason) in [
+            (laughs, "values"),
+            (deep, "in each other"),
+            (long, "bytes"),
+            (text, "aliases repeat"),
+            (name, "aliases repeat"),
+            (chain, "in each other"),
+        ] {
             let error = parse(&yaml).expect_err("it is refused");
             assert!(error.contains(reason), "{error}");
         }

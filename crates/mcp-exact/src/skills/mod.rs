@@ -7,8 +7,8 @@
 mod entry;
 mod frontmatter;
 
-pub(crate) use entry::encode_path;
 pub use entry::{Skill, SkillResource};
+pub(crate) use entry::{cut, encode_path};
 pub(crate) use frontmatter::{differing_field, parse_frontmatter};
 
 use sha2::{Digest as _, Sha256};

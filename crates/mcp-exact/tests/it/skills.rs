@@ -328,6 +328,25 @@ async fn changes_are_noticed() {
         .read_skill(&current, "SKILL.md")
         .await
         .expect("the last valid text");
+    // A file that is added changes the entry of its skill.
+    write(
+        folder.path(),
+        "review/SKILL.md",
+        skill_text("review", "Review a change") + "More.\n",
+    );
+    client.skills().await.expect("skills");
+    write(folder.path(), "review/new.md", "new");
+    client.skills().await.expect("skills");
+    assert_eq!(
+        changes.recv().await,
+        Some(ClientChange::Resource(uri.to_owned()))
+    );
+    fs::create_dir(folder.path().join("review/empty")).expect("a directory");
+    let params = object(r#"{"uri":"skill://review/empty"}"#);
+    let empty = client
+        .request("resources/directory/read", Some(params))
+        .await;
+    empty.expect("the new directory");
     write(
         folder.path(),
         "review/SKILL.md",
@@ -388,6 +407,96 @@ async fn hidden_skills_do_not_exist() {
         resources
             .iter()
             .all(|resource| resource.uri().as_deref() != Some(uri))
+    );
+}
+
+/// A skill inside of another one that is hidden is in no answer about the outer one: no file can be read, and entry and
+/// directories do not have them.
+#[tokio::test]
+async fn hidden_skills_inside_of_others_do_not_exist() {
+    let folder = folder();
+    write(folder.path(), "shop/refunds/email/deep/secret.md", "secret");
+    let server_without = |hidden: &'static str| {
+        let builder = Server::builder("test", "1.0.0").skills(folder.path());
+        let builder = builder.visible(move |_, listed| match listed {
+            ListedDefinition::Resource(resource) => resource.name() != hidden,
+            _ => true,
+        });
+        builder.build().expect("a server")
+    };
+    let server = server_without("email");
+    every_revision(
+        || Client::in_memory(&server).skills(),
+        |client| async move {
+            for skill in [
+                client
+                    .skill("skill://shop/refunds/SKILL.md")
+                    .await
+                    .expect("an entry"),
+                client.skills().await.expect("skills").skills.remove(1),
+            ] {
+                assert_eq!(skill.name(), "refunds");
+                let listed = uris(&skill);
+                assert_eq!(listed.len(), 5, "{listed:?}");
+                assert!(
+                    listed.iter().all(|uri| !uri.contains("email")),
+                    "{listed:?}"
+                );
+            }
+            for uri in [
+                "skill://shop/refunds/email/SKILL.md",
+                "skill://shop/refunds/email/deep/secret.md",
+            ] {
+                assert!(client.read(uri).await.is_err(), "{uri}");
+            }
+            for directory in [
+                "skill://shop/refunds/email",
+                "skill://shop/refunds/email/deep",
+            ] {
+                let params = format!(r#"{{"uri":"{directory}"}}"#);
+                let answered = code(&client, "resources/directory/read", &params).await;
+                assert_eq!(answered, Some(-32602), "{directory}");
+            }
+            let params = object(r#"{"uri":"skill://shop/refunds"}"#);
+            let listed = client
+                .request("resources/directory/read", Some(params))
+                .await;
+            assert!(!listed.expect("children").text().contains("email"));
+        },
+    )
+    .await;
+    // Nobody is told of changes of what cannot be read, nor whether it exists.
+    let revision = mcp_exact::revisions().find(|revision| revision.as_str() == "2025-11-25");
+    let connect = Client::in_memory(&server).revision(revision.expect("compiled in"));
+    let client = connect.skills().await.expect("a client");
+    for (uri, is_seen) in [
+        ("skill://shop/refunds/SKILL.md", true),
+        ("skill://shop/refunds/logo.png", true),
+        ("skill://shop/refunds/email/SKILL.md", false),
+        ("skill://shop/refunds/email/deep/secret.md", false),
+        ("skill://shop/refunds/email/deep/none.md", false),
+    ] {
+        let params = object(&format!(r#"{{"uri":"{uri}"}}"#));
+        let subscribed = client.request("resources/subscribe", Some(params)).await;
+        assert_eq!(subscribed.is_ok(), is_seen, "{uri}");
+    }
+    // The inner one can be seen without the outer one.
+    let server = server_without("refunds");
+    let client = Client::in_memory(&server).skills().await.expect("a client");
+    let skill = client.skill("skill://shop/refunds/email/SKILL.md").await;
+    client
+        .read_skill(&skill.expect("an entry"), "deep/secret.md")
+        .await
+        .expect("a file");
+    assert!(client.read("skill://shop/refunds/logo.png").await.is_err());
+    let params = object(r#"{"uri":"skill://shop/refunds"}"#);
+    let listed = client
+        .request("resources/directory/read", Some(params))
+        .await;
+    let listed = listed.expect("children");
+    assert!(
+        listed.text().contains("email") && !listed.text().contains("logo"),
+        "{listed}"
     );
 }
 
@@ -484,6 +593,10 @@ fn folders_are_checked() {
         "{reason}"
     );
     let folder = folder();
+    let twice = Server::builder("test", "1.0.0").skills(folder.path());
+    let twice = twice.skills(folder.path()).build();
+    let error = twice.expect_err("two folders").to_string();
+    assert!(error.contains("one folder of skills"), "{error}");
     let (_, reason) = problem(SkillFolder::new(folder.path()).max_bytes(100));
     assert!(reason.contains("SkillFolder::max_bytes"), "{reason}");
     for number in 0..513 {
@@ -496,12 +609,23 @@ fn folders_are_checked() {
     );
 }
 
-/// No symbolic link is followed, neither of a file nor of a directory.
+/// No symbolic link is followed, neither of a file nor of a directory. The folder may be one, which may lead elsewhere later.
 #[cfg(unix)]
-#[test]
-fn symbolic_links_are_refused() {
+#[tokio::test]
+async fn symbolic_links_are_refused() {
     use std::os::unix::fs::symlink;
     let outside = folder();
+    let place = tempfile::tempdir().expect("a folder");
+    let mounted = place.path().join("skills");
+    let other = tempfile::tempdir().expect("a folder");
+    write(other.path(), "other/SKILL.md", skill_text("other", "x"));
+    symlink(outside.path(), &mounted).expect("a link");
+    let server = server_of(&mounted);
+    let client = Client::in_memory(&server).skills().await.expect("a client");
+    assert_eq!(client.skills().await.expect("skills").skills.len(), 3);
+    fs::remove_file(&mounted).expect("removed");
+    symlink(other.path(), &mounted).expect("a link");
+    assert_eq!(client.skills().await.expect("skills").skills.len(), 1);
     for link in ["review/link", "link"] {
         let folder = folder();
         symlink(outside.path().join("shop"), folder.path().join(link)).expect("a link");

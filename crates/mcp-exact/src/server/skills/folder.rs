@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
 use std::io::Read as _;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -49,6 +50,12 @@ impl FolderError {
 pub(super) struct Snapshot {
     /// Skills in the order of their URIs.
     pub(super) skills: Vec<Arc<ServedSkill>>,
+    /// Places of the skills, by the URIs of their directories.
+    roots: HashMap<String, usize>,
+    /// Places of the skills inside of each skill.
+    nested: Vec<Vec<usize>>,
+    /// Names of all directories below the folder.
+    directories: BTreeSet<Vec<String>>,
     /// Traces of all files below the folder, by which a change is noticed.
     traces: BTreeMap<PathBuf, Trace>,
     /// True if a file was changed so recently that another change may leave no trace.
@@ -93,7 +100,10 @@ struct Trace {
     size: u64,
     modified: Option<SystemTime>,
     #[cfg(unix)]
-    changed: (i64, i64, u64),
+    changed: (i64, i64),
+    /// Numbers of the device and of the file.
+    #[cfg(unix)]
+    number: (u64, u64),
 }
 
 impl Trace {
@@ -104,7 +114,22 @@ impl Trace {
             size: metadata.len(),
             modified: metadata.modified().ok(),
             #[cfg(unix)]
-            changed: (metadata.ctime(), metadata.ctime_nsec(), metadata.ino()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            #[cfg(unix)]
+            number: (metadata.dev(), metadata.ino()),
+        }
+    }
+
+    /// Returns true if the metadata of an open file are those of the file that was found.
+    fn is_of_file(&self, metadata: &Metadata) -> bool {
+        #[cfg(unix)]
+        {
+            self.number == Self::of(metadata).number
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            true
         }
     }
 
@@ -150,7 +175,11 @@ impl Snapshot {
             (true, name) => vec![utf8(root, name.unwrap_or_default().to_str())?.to_owned()],
             (false, _) => Vec::new(),
         };
-        let is_in_skill = |path: &[String]| roots.iter().any(|root| path.starts_with(root));
+        let of_roots: BTreeSet<&[String]> = roots.iter().copied().collect();
+        let is_in_skill = |path: &[String]| {
+            let mut above = 0..path.len();
+            above.any(|length| of_roots.contains(&path[..length]))
+        };
         let files = tree.files.iter().filter(|(names, _)| is_in_skill(names));
         let files: Vec<_> = files.collect();
         check_total(
@@ -158,27 +187,30 @@ impl Snapshot {
             max_bytes,
             files.iter().filter_map(|(_, path)| tree.traces.get(*path)),
         )?;
-        let mut read = BTreeMap::new();
+        let (mut read, mut bytes) = (BTreeMap::new(), 0_u64);
         for (names, path) in files {
-            let file = ServedFile::read(path, root, &uri_of(&prefix, names))?;
-            read.insert(names, Arc::new(file));
+            let trace = tree.traces.get(path);
+            let file = ServedFile::read(path, root, trace, &uri_of(&prefix, names))?;
+            // The files may have grown since they were found.
+            bytes = bytes.saturating_add(file.size());
+            if bytes > max_bytes {
+                return Err(too_large(root, bytes, max_bytes));
+            }
+            read.insert(names.clone(), Arc::new(file));
         }
         let mut skills = Vec::new();
         for directory in &roots {
-            let is_nested = roots
-                .iter()
-                .any(|other| other.len() < directory.len() && directory.starts_with(other));
+            let is_nested = is_in_skill(directory);
             let path = directory
                 .iter()
                 .fold(root.to_owned(), |path, name| path.join(name));
-            let of_skill = read
-                .iter()
-                .filter(|(names, _)| names.starts_with(directory));
+            // What is below a directory follows it in the order of the names.
+            let begin = (Bound::Included(*directory), Bound::Unbounded);
+            let of_skill = read.range::<[String], _>(begin);
+            let of_skill = of_skill.take_while(|(names, _)| names.starts_with(directory));
             let of_skill: Vec<_> = of_skill.map(|(_, file)| Arc::clone(file)).collect();
-            let below = tree
-                .directories
-                .iter()
-                .filter(|names| names.starts_with(directory));
+            let below = tree.directories.range::<[String], _>(begin);
+            let below = below.take_while(|names| names.starts_with(directory));
             let below = below.map(|names| uri_of(&prefix, names)).collect();
             match ServedSkill::new(&path, &uri_of(&prefix, directory), of_skill, below) {
                 Ok(skill) => skills.push(Arc::new(skill)),
@@ -190,9 +222,15 @@ impl Snapshot {
             }
         }
         skills.sort_by(|one, other| one.uri.cmp(&other.uri));
-        let is_racy = tree.traces.values().any(|trace| trace.is_racy(now));
+        let served = read.keys().filter_map(|names| tree.files.get(names));
+        let mut served = served.filter_map(|path| tree.traces.get(path));
+        let is_racy = served.any(|trace| trace.is_racy(now));
+        let (roots, nested) = nesting(&skills);
         Ok(Self {
             skills,
+            roots,
+            nested,
+            directories: tree.directories,
             traces: tree.traces,
             is_racy,
         })
@@ -200,12 +238,44 @@ impl Snapshot {
 
     /// Returns true if the folder may have changed since it was read.
     pub(super) fn may_differ(&self, root: &Path) -> bool {
-        self.is_racy || !Tree::read(root).is_ok_and(|tree| tree.traces == self.traces)
+        let is_same =
+            |tree: Tree| tree.traces == self.traces && tree.directories == self.directories;
+        self.is_racy || !Tree::read(root).is_ok_and(is_same)
     }
 
-    /// Returns the skill with the URI of its `SKILL.md`.
-    pub(super) fn skill(&self, uri: &str) -> Option<&Arc<ServedSkill>> {
-        self.skills.iter().find(|skill| skill.uri == uri)
+    /// Returns the place of the skill with the URI of its `SKILL.md`.
+    pub(super) fn skill(&self, uri: &str) -> Option<usize> {
+        let skills = &self.skills;
+        skills
+            .binary_search_by(|skill| skill.uri.as_str().cmp(uri))
+            .ok()
+    }
+
+    /// Returns the place of the innermost skill that a file or a directory is in, by its URI.
+    pub(super) fn owner(&self, uri: &str) -> Option<usize> {
+        let mut directory = uri;
+        loop {
+            if let Some(place) = self.roots.get(directory) {
+                return Some(*place);
+            }
+            directory = directory.rsplit_once('/')?.0;
+        }
+    }
+
+    /// Returns the places of the skills inside of a skill.
+    pub(super) fn nested(&self, place: usize) -> &[usize] {
+        self.nested
+            .get(place)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// Returns a file with the place of its innermost skill.
+    pub(super) fn file(&self, uri: &str) -> Option<(usize, &Arc<ServedFile>)> {
+        let place = self.owner(uri)?;
+        let files = &self.skills.get(place)?.files;
+        let found = files.binary_search_by(|file| file.uri.as_str().cmp(uri));
+        Some((place, files.get(found.ok()?)?))
     }
 
     /// Returns the digests of all files by their URIs.
@@ -214,6 +284,12 @@ impl Snapshot {
         files
             .map(|file| (file.uri.as_str(), file.digest.as_str()))
             .collect()
+    }
+
+    /// Returns the entries of all skills, each with the URI of its skill.
+    pub(super) fn entries_by_uri(&self) -> impl Iterator<Item = (&str, &str)> {
+        let skills = self.skills.iter();
+        skills.map(|skill| (skill.uri.as_str(), &*skill.entry))
     }
 
     /// Returns the entries of all skills.
@@ -273,20 +349,44 @@ impl Tree {
     }
 }
 
+/// Opens a file to read it, but no symbolic link, and without waiting for the writer of a FIFO.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+    }
+    options.read(true).open(path)
+}
+
 impl ServedFile {
-    /// Reads a file below `root`.
-    fn read(path: &Path, root: &Path, uri: &str) -> Result<Self, FolderError> {
+    /// Reads a file below `root`, which was found with this trace.
+    fn read(
+        path: &Path,
+        root: &Path,
+        found: Option<&Trace>,
+        uri: &str,
+    ) -> Result<Self, FolderError> {
         let failed =
             |error: std::io::Error| FolderError::new(path, format!("cannot be read: {error}"));
-        let mut file = File::open(path).map_err(failed)?;
+        let changed = || FolderError::new(path, "it has changed while it was read");
+        let mut file = open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() || found.is_none_or(|found| !found.is_of_file(&metadata)) {
+            return Err(changed());
+        }
         let mut bytes = Vec::new();
         let mut limited = (&mut file).take(MAX_SKILL_BYTES + 1);
         limited.read_to_end(&mut bytes).map_err(failed)?;
         // A directory above it may have become a symbolic link since its name was read.
         let is_inside =
             fs::canonicalize(path).is_ok_and(|real| real == path && real.starts_with(root));
-        if !is_inside || !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Err(FolderError::new(path, "it has changed while it was read"));
+        if !is_inside {
+            return Err(changed());
         }
         let name = path
             .file_name()
@@ -379,6 +479,13 @@ impl ServedSkill {
         })
     }
 
+    /// Returns the URI of the directory.
+    pub(super) fn root(&self) -> &str {
+        let root = self.uri.strip_suffix(SKILL_FILE);
+        root.and_then(|root| root.strip_suffix('/'))
+            .unwrap_or(&self.uri)
+    }
+
     /// Returns the definition of a file: that of `SKILL.md` has the name and the description of the skill.
     pub(super) fn definition_of(&self, file: &ServedFile) -> JsonObject {
         if file.uri == self.uri {
@@ -387,6 +494,23 @@ impl ServedSkill {
             file.resource.definition()
         }
     }
+}
+
+/// Returns the places of the skills by the URIs of their directories, and the places of the skills inside of each one.
+fn nesting(skills: &[Arc<ServedSkill>]) -> (HashMap<String, usize>, Vec<Vec<usize>>) {
+    let roots = skills.iter().map(|skill| skill.root().to_owned());
+    let roots: HashMap<String, usize> = roots.zip(0..).collect();
+    let mut nested = vec![Vec::new(); skills.len()];
+    for (place, skill) in skills.iter().enumerate() {
+        let mut directory = skill.root();
+        while let Some((above, _)) = directory.rsplit_once('/') {
+            directory = above;
+            if let Some(outer) = roots.get(directory) {
+                nested[*outer].push(place);
+            }
+        }
+    }
+    (roots, nested)
 }
 
 /// Returns name and description of a frontmatter.
@@ -413,14 +537,19 @@ fn check_total<'t>(
     max_bytes: u64,
     files: impl Iterator<Item = &'t Trace>,
 ) -> Result<(), FolderError> {
-    let bytes: u64 = files.map(|trace| trace.size).sum();
+    let bytes = files.fold(0_u64, |bytes, trace| bytes.saturating_add(trace.size));
     if bytes > max_bytes {
-        let reason = format!(
-            "the skills have {bytes} bytes together, and the limit is {max_bytes}; raise it by `SkillFolder::max_bytes`"
-        );
-        return Err(FolderError::new(root, reason));
+        return Err(too_large(root, bytes, max_bytes));
     }
     Ok(())
+}
+
+/// Returns the error for a folder with more bytes than allowed.
+fn too_large(root: &Path, bytes: u64, max_bytes: u64) -> FolderError {
+    let reason = format!(
+        "the skills have {bytes} bytes together, and the limit is {max_bytes}; raise it by `SkillFolder::max_bytes`"
+    );
+    FolderError::new(root, reason)
 }
 
 /// Returns a name, if it is UTF-8.
