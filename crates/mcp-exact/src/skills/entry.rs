@@ -443,7 +443,11 @@ mod tests {
             value["resources"] = json!("dynamic");
             assert!(read(&value).is_err(), "{uri}");
         }
-        for uri in ["skill://a/SKILL.md", "file:///x/a/SKILL.md", "x:a/SKILL.md"] {
+        for uri in [
+            "skill://a/SKILL.md",
+            "file:///x/a/SKILL.md",
+            "x:b/a/SKILL.md",
+        ] {
             let mut value = entry(&[uri]);
             value["uri"] = json!(uri);
             value["frontmatter"]["name"] = json!("a");

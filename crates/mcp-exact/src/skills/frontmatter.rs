@@ -456,7 +456,7 @@ mod tests {
         let long = format!("a: {}", "x".repeat(MAX_BYTES));
         let text = format!(
             "a: &a \"{}\"\nb: [{}]",
-            "x".repeat(30_000),
+            "x".repeat(20_000),
             "*a, ".repeat(9_000)
         );
         let name = format!(
