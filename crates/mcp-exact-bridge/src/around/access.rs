@@ -14,6 +14,9 @@ use crate::around::resource_uri::ResourceUri;
 /// denied place is denied.
 ///
 /// The last rule that matches a tool, prompt or resource applies; without a matching rule, the item is shown.
+///
+/// A `SKILL.md` (`skill://`) stands for its skill: where it is denied, everything in its directory is. A directory is matched
+/// with a slash at its end, too, so that `skill://refunds/**` has the directory `skill://refunds`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessRule {
@@ -38,14 +41,31 @@ impl AccessRule {
         is_for_server && is_for_principal
     }
 
-    /// Returns true if the rule shows an item, false if the rule hides it, and `None` if the rule does not apply.
-    fn decision(&self, item: &Item<'_>) -> Option<bool> {
+    /// Returns what the rule decides about an item; `None` if the rule does not apply.
+    fn decision(&self, item: &Item<'_>) -> Option<Decision> {
         if self.deny.iter().any(|pattern| item.is_denied_by(pattern)) {
-            return Some(false);
+            return Some(Decision::Denied);
         }
-        let is_allowed = || self.allow.iter().any(|pattern| item.is_allowed_by(pattern));
-        (!self.allow.is_empty()).then(is_allowed)
+        if self.allow.is_empty() {
+            return None;
+        }
+        let is_allowed = self.allow.iter().any(|pattern| item.is_allowed_by(pattern));
+        Some(if is_allowed {
+            Decision::Shown
+        } else {
+            Decision::NotAllowed
+        })
     }
+}
+
+/// What a rule decides about an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Shown,
+    /// The rule shows other items.
+    NotAllowed,
+    /// A pattern of the rule denies the item.
+    Denied,
 }
 
 /// Item of a server that rules show or hide.
@@ -55,29 +75,70 @@ pub(crate) enum Item<'a> {
     Name(&'a str),
     /// Resource or template; `None` if its URI has no normal form.
     Uri(Option<&'a ResourceUri>),
+    /// Directory of resources, as skills have them; `None` if its URI has no normal form.
+    Directory(Option<&'a ResourceUri>),
 }
+
+/// Maximum number of directories above a file of a skill. Deeper files are denied where a rule denies anything.
+const MAX_DIRECTORIES: usize = 64;
 
 impl Item<'_> {
     fn is_allowed_by(&self, pattern: &str) -> bool {
         match self {
             Self::Name(name) => matches(pattern, name),
-            Self::Uri(None) => false,
-            Self::Uri(Some(uri)) => match ResourceUri::parse(pattern) {
-                Some(pattern) => matches_by_segments(pattern.text(), uri.text()),
-                None => matches_by_segments(pattern, uri.text()),
-            },
+            Self::Uri(None) | Self::Directory(None) => false,
+            Self::Uri(Some(uri)) | Self::Directory(Some(uri)) => {
+                let normal = ResourceUri::parse(pattern);
+                let pattern = normal.as_ref().map_or(pattern, ResourceUri::text);
+                matches_by_segments(pattern, uri.text())
+                    || self.is_directory()
+                        && matches_by_segments(pattern, &format!("{}/", uri.text()))
+            }
         }
     }
 
     fn is_denied_by(&self, pattern: &str) -> bool {
         match self {
             Self::Name(name) => matches(pattern, name),
-            Self::Uri(None) => true,
-            Self::Uri(Some(uri)) => match ResourceUri::parse(pattern) {
-                Some(pattern) => uri.is_any_reading(|text| matches(pattern.folded(), text)),
-                None => uri.is_any_reading(|text| matches(pattern, text)),
-            },
+            Self::Uri(None) | Self::Directory(None) => true,
+            Self::Uri(Some(uri)) | Self::Directory(Some(uri)) => {
+                let normal = ResourceUri::parse(pattern);
+                let pattern = normal.as_ref().map_or(pattern, ResourceUri::folded);
+                uri.is_any_reading(|text| {
+                    matches(pattern, text)
+                        || self.is_directory() && matches(pattern, &format!("{text}/"))
+                })
+            }
         }
+    }
+
+    fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
+    /// Returns the URI of the `SKILL.md` in each directory that a file or directory of a skill is in, whether there is one or
+    /// not; `None` stands for one without a normal form.
+    fn skill_files(&self) -> Vec<Option<ResourceUri>> {
+        let (Self::Uri(Some(uri)) | Self::Directory(Some(uri))) = self else {
+            return Vec::new();
+        };
+        let Some(path) = uri.text().strip_prefix("skill:") else {
+            return Vec::new();
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let names = path.trim_start_matches('/');
+        let begin = &path[..path.len() - names.len()];
+        // Servers may decode a separator.
+        let mut names = names.replace("%2F", "/").replace("%5C", "/");
+        if self.is_directory() {
+            names.push('/');
+        }
+        if names.matches('/').count() > MAX_DIRECTORIES {
+            return vec![None];
+        }
+        let directories = names.match_indices('/').map(|(end, _)| &names[..end]);
+        let files = directories.map(|names| format!("skill:{begin}{names}/SKILL.md"));
+        files.map(|file| ResourceUri::parse(&file)).collect()
     }
 }
 
@@ -93,13 +154,23 @@ pub(crate) fn may_use(
     principal: Option<&str>,
     item: &Item<'_>,
 ) -> bool {
-    if matches!(item, Item::Uri(None)) {
+    if matches!(item, Item::Uri(None) | Item::Directory(None)) {
         return !has_rule(rules, server, principal);
     }
     let applicable = rules.iter().rev();
-    let applicable = applicable.filter(|rule| rule.is_for(server, principal));
-    let mut decisions = applicable.filter_map(|rule| rule.decision(item));
-    decisions.next().unwrap_or(true)
+    let applicable: Vec<_> = applicable
+        .filter(|rule| rule.is_for(server, principal))
+        .collect();
+    let decide = |item: &Item<'_>| applicable.iter().find_map(|rule| rule.decision(item));
+    if decide(item).is_some_and(|decision| decision != Decision::Shown) {
+        return false;
+    }
+    if applicable.iter().all(|rule| rule.deny.is_empty()) {
+        return true;
+    }
+    let skills = item.skill_files();
+    let mut decisions = skills.iter().map(|file| decide(&Item::Uri(file.as_ref())));
+    !decisions.any(|decision| decision == Some(Decision::Denied))
 }
 
 /// Returns true if a pattern matches a complete string; `*` matches any characters. The time is at most proportional to
@@ -259,6 +330,58 @@ mod tests {
             assert!(may(&allowed, uri), "{uri}");
         }
         assert!(may(&denied, "file:///secrets"));
+    }
+
+    /// Where a `SKILL.md` is denied, everything in its directory is, unless a later rule shows that `SKILL.md`.
+    #[test]
+    fn denied_skills_are_denied_with_their_files() {
+        let may = |rules: &[AccessRule], uri: &str, is_directory: bool| {
+            let uri = ResourceUri::parse(uri);
+            let item = if is_directory {
+                Item::Directory(uri.as_ref())
+            } else {
+                Item::Uri(uri.as_ref())
+            };
+            may_use(rules, "x", None, &item)
+        };
+        let denied = [rule("", "", "", "skill://shop/admin/SKILL.md")];
+        for (uri, is_directory) in [
+            ("skill://shop/admin/SKILL.md", false),
+            ("skill://shop/admin/scripts/x.sh", false),
+            ("SKILL://SHOP/%61dmin/./scripts/x.sh", false),
+            ("skill://shop/admin%2Fx.sh", false),
+            ("skill://shop/admin", true),
+            ("skill://shop/admin/scripts", true),
+            ("skill://shop/admin/inner/SKILL.md", false),
+        ] {
+            assert!(!may(&denied, uri, is_directory), "{uri}");
+        }
+        for (uri, is_directory) in [
+            ("skill://shop/SKILL.md", false),
+            ("skill://shop", true),
+            ("skill://shop/administration/x", false),
+            ("file:///shop/admin/x", false),
+        ] {
+            assert!(may(&denied, uri, is_directory), "{uri}");
+        }
+        let shown_again = [denied[0].clone(), rule("", "", "skill://shop/admin/**", "")];
+        assert!(may(&shown_again, "skill://shop/admin/scripts/x.sh", false));
+        let deep = format!("skill://shop/{}x", "d/".repeat(100_000));
+        assert!(!may(&denied, &deep, false));
+        // What is not named by `allow` is no denial of what is inside of it.
+        let allowed = [rule("", "", "skill://shop/refunds/**", "skill://x")];
+        for (uri, is_directory, is_shown) in [
+            ("skill://shop/refunds/SKILL.md", false, true),
+            ("skill://shop/refunds", true, true),
+            ("skill://shop/refunds/references", true, true),
+            ("skill://shop/refunds", false, false),
+            ("skill://shop", true, false),
+            ("skill://shop/other/SKILL.md", false, false),
+        ] {
+            assert_eq!(may(&allowed, uri, is_directory), is_shown, "{uri}");
+        }
+        let all = [rule("", "", "", "skill://review/**")];
+        assert!(!may(&all, "skill://review", true));
     }
 
     /// `*` of a URI that is allowed stays in its segment, and `**` does not; what is denied is denied with all below it.

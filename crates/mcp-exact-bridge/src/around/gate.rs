@@ -86,7 +86,7 @@ impl Gate {
     }
 
     /// Returns true if a rule is for the server with this name and the principal.
-    fn has_rule(&self, server: Option<&str>) -> bool {
+    pub(crate) fn has_rule(&self, server: Option<&str>) -> bool {
         server.is_some_and(|name| access::has_rule(&self.rules.access, name, self.principal()))
     }
 
@@ -126,7 +126,7 @@ impl Gate {
                 let Some(normal) = ResourceUri::parse(&uri) else {
                     return Err(ambiguous_uri());
                 };
-                if !self.shows(server, &Item::Uri(Some(&normal))) {
+                if !self.shows(server, &skills::item(request.method(), Some(&normal))) {
                     return Err(unknown_resource(&uri, &request));
                 }
                 if normal.text() == uri {

@@ -1,13 +1,14 @@
 //! Skills (extension `io.modelcontextprotocol/skills`, SEP-2640): what the gateway declares of them, and what rules hide.
 //!
-//! The entries of all servers are one list. A rule that hides a `SKILL.md` hides its skill; another file that is hidden is in no
-//! entry and in no directory.
+//! The entries of all servers are one list. A rule that denies a `SKILL.md` denies everything in its directory; another file that
+//! is hidden is in no entry and in no directory.
 
 use mcp_exact_session::{Json, JsonObject, RawResult, Reply};
 
 use crate::around::access::Item;
 use crate::around::gate::Gate;
 use crate::around::resource_uri::ResourceUri;
+use crate::around::server_uris::is_of_one_server;
 
 /// Identifier of the extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
@@ -23,6 +24,27 @@ const DIRECTORY_READ: &str = "directoryRead";
 /// Returns true if the method is one of the extension.
 pub(crate) fn is_method(method: &str) -> bool {
     [LIST, GET, READ_DIRECTORY].contains(&method)
+}
+
+/// Returns the resource or directory that a request names by a URI, for rules.
+pub(crate) fn item<'a>(method: &str, uri: Option<&'a ResourceUri>) -> Item<'a> {
+    if method == READ_DIRECTORY {
+        Item::Directory(uri)
+    } else {
+        Item::Uri(uri)
+    }
+}
+
+/// Returns true if the URIs of an entry, that of the skill and those of its files, are such that one server alone can have them.
+/// Another URI may be one that another server serves, so that a skill would consist of files of two servers.
+pub(crate) fn is_entry_of_one_server(entry: &JsonObject) -> bool {
+    let own = |object: &JsonObject| {
+        let uri = object.view().find("uri");
+        uri.is_some_and(|uri| uri.as_str().is_some_and(|uri| is_of_one_server(&uri)))
+    };
+    let files = entry.view().find("resources");
+    let files = files.and_then(|files| files.decode_as::<Vec<JsonObject>>().ok());
+    own(entry) && files.unwrap_or_default().iter().all(own)
 }
 
 /// Returns the settings of the extension that capabilities declare; `None` if they do not declare it.
@@ -60,7 +82,14 @@ pub(crate) fn without_hidden(
     let Reply::Result(result) = reply else {
         return reply;
     };
+    if gate.rules().access.is_empty() {
+        return Reply::Result(result);
+    }
     let mut object = result.into_object();
+    if object.get("cacheScope").is_some() {
+        // What depends on the principal must not be shared between principals.
+        object.insert("cacheScope", Json::string("private"));
+    }
     match method {
         GET => {
             let skill = object.get("skill").map(JsonObject::try_from);
@@ -81,6 +110,9 @@ pub(crate) fn without_hidden_files(
     server: Option<&str>,
     mut object: JsonObject,
 ) -> JsonObject {
+    if server.is_some() && !gate.has_rule(server) {
+        return object;
+    }
     let resources = object.view().find("resources");
     let Some(Ok(mut resources)) = resources.map(|all| all.decode_as::<Vec<JsonObject>>()) else {
         return object;
@@ -92,7 +124,13 @@ pub(crate) fn without_hidden_files(
             .find("uri")
             .and_then(|uri| Some(uri.as_str()?.into_owned()));
         let normal = uri.as_deref().and_then(ResourceUri::parse);
-        gate.shows(server, &Item::Uri(normal.as_ref()))
+        let media_type = resource.view().find("mimeType");
+        let media_type = media_type.and_then(|media_type| Some(media_type.as_str()?.into_owned()));
+        let item = match media_type.as_deref() {
+            Some("inode/directory") => Item::Directory(normal.as_ref()),
+            _ => Item::Uri(normal.as_ref()),
+        };
+        gate.shows(server, &item)
     });
     if resources.len() < before {
         object.insert("resources", Json::from_encode(&resources));

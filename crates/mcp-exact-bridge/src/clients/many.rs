@@ -66,6 +66,14 @@ impl SharedState {
         if let Some(uri) = named_uri(&target, &request).filter(|uri| is_of_one_server(uri)) {
             return self.relay_to_its_server(gate, &uri, client, request).await;
         }
+        if self.is_joint && skills::is_method(request.method()) {
+            // Skills and their files are those of one server.
+            let error = match target.uri() {
+                Some(uri) => gate::unknown_resource(&uri, &request),
+                None => target::missing_member("uri"),
+            };
+            return Err(self.refuse(&request, error));
+        }
         match target {
             Target::Named(kind, name) => {
                 let (server, own) = self.find(gate, kind, &name, client, &request).await?;
@@ -144,11 +152,12 @@ impl SharedState {
     }
 
     /// Returns true if the request is one of the extension of skills, and a server declares the extension, or was not reached
-    /// yet.
+    /// yet. In front of many servers, the extension may have been declared because of a server that has no skills, or that is gone:
+    /// the list is empty then.
     fn relays_skills(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let backends = self.backends.all();
         skills::is_method(request.method())
-            && backends.iter().any(|backend| may_have_skills(backend))
+            && (self.is_joint || backends.iter().any(|backend| may_have_skills(backend)))
     }
 
     /// Returns the server that has created the task that a request names, if the task belongs to the client.

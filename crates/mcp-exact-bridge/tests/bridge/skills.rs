@@ -178,7 +178,7 @@ async fn rules_hide_skills_and_files() {
     }
 }
 
-/// Without a server that has skills, the gateway does not declare the extension and does not know its methods.
+/// Without a server that has skills, the gateway does not declare the extension, and has no skill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateways_without_skills_declare_none() {
     for of_server in REVISIONS.map(revision) {
@@ -198,12 +198,162 @@ async fn gateways_without_skills_declare_none() {
             client.close();
             let connect = client_of(&bridge, of_client).methods(["skills/list"]);
             let client = connect.await.expect("a client");
-            match client.request("skills/list", None).await {
-                Err(ClientError::Server(error)) => assert_eq!(error.code(), Some(-32601)),
-                other => panic!("{other:?}"),
+            let listed = client.request("skills/list", None).await.expect("a list");
+            assert!(listed.text().contains(r#""skills":[]"#), "{listed}");
+            client.close();
+        }
+    }
+}
+
+/// A gateway whose configuration may change declares the extension before a server has skills: its methods answer with what
+/// the extension says about skills that are not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn declared_skills_can_be_asked_for() {
+    for of_server in REVISIONS.map(revision) {
+        let plain = Server::builder("plain", "1.0.0").revisions([of_server]);
+        let plain = plain.build().expect("a server");
+        let mut options = Options::default();
+        options.servers_may_change = true;
+        let bridge = bridge_of(&[("a", &plain), ("b", &plain)], options).await;
+        for of_client in REVISIONS.map(revision) {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client(&bridge, of_client).await;
+            let listed = client.skills().await.expect(&pair);
+            assert!(
+                listed.skills.is_empty() && listed.invalid.is_empty(),
+                "{pair}"
+            );
+            for uri in [
+                "skill://a/x/SKILL.md",
+                "skill://x/SKILL.md",
+                "file:///x/SKILL.md",
+            ] {
+                let error = client.skill(uri).await.expect_err(uri);
+                assert!(
+                    matches!(error, SkillError::Unknown { .. }),
+                    "{pair}: {error}"
+                );
+                let params = object(&format!(r#"{{"uri":"{uri}"}}"#));
+                match client
+                    .request("resources/directory/read", Some(params))
+                    .await
+                {
+                    Err(ClientError::Server(error)) => assert_eq!(error.code(), Some(-32602)),
+                    other => panic!("{pair}: {other:?}"),
+                }
             }
             client.close();
         }
+    }
+}
+
+/// A rule that denies a `SKILL.md` denies its skill with all files, at every place; natural patterns have the directories.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn denied_skills_are_denied_with_their_files() {
+    let folder = folder(&["refunds", "review"]);
+    let newest = revision(REVISIONS[1]);
+    let server = server_of(folder.path(), newest);
+    for (allow, deny) in [
+        (&[][..], &["skill://review/SKILL.md"][..]),
+        (&[], &["skill://review/**"]),
+        (&["skill://refunds/**"], &[]),
+    ] {
+        let mut rule = AccessRule::default();
+        rule.allow = allow.iter().map(ToString::to_string).collect();
+        rule.deny = deny.iter().map(ToString::to_string).collect();
+        let mut options = Options::default();
+        options.rules.access = vec![rule];
+        let joint = bridge_of(&[("a", &server)], options.clone()).await;
+        let single = Bridge::new(InMemory::new(&server), options).await;
+        let single = single.expect("a bridge");
+        for (bridge, begin) in [(&joint, "skill://a/"), (&single, "skill://")] {
+            let client = client(bridge, newest).await;
+            let rules = format!("{begin}: {allow:?} {deny:?}");
+            let skills = client.skills().await.expect(&rules).skills;
+            assert_eq!(read_all(&client, &skills).await.len(), 2, "{rules}");
+            for (directory, is_shown) in [
+                ("refunds", true),
+                ("refunds/references", true),
+                ("review", false),
+                ("review/references", false),
+            ] {
+                let params = object(&format!(r#"{{"uri":"{begin}{directory}"}}"#));
+                let read = client.request("resources/directory/read", Some(params));
+                match read.await {
+                    Ok(listed) => {
+                        assert!(is_shown, "{rules}: {directory}");
+                        assert!(listed.text().contains("/references"), "{rules}: {listed}");
+                        assert!(
+                            listed.text().contains(r#""cacheScope":"private""#),
+                            "{listed}"
+                        );
+                    }
+                    Err(error) => assert!(!is_shown, "{rules}: {directory}: {error}"),
+                }
+            }
+            for file in ["review/SKILL.md", "review/references/MORE.md"] {
+                let read = client.read(&format!("{begin}{file}")).await;
+                assert!(
+                    matches!(read, Err(ClientError::Server(_))),
+                    "{rules}: {read:?}"
+                );
+            }
+            client.close();
+        }
+    }
+}
+
+/// A skill that two servers may have is in no list: a server would give the entry, and another one the files. Answers that
+/// depend on rules are not shared between principals.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn skills_belong_to_one_server() {
+    const ENTRIES: &str = r#"[{"uri":"docs://x/SKILL.md","frontmatter":{"name":"x","description":"d"},"resources":"dynamic"},
+        {"uri":"skill://y/SKILL.md","frontmatter":{"name":"y","description":"d"},"resources":[{"uri":"docs://z"}]},
+        {"uri":"skill://z/SKILL.md","frontmatter":{"name":"z","description":"d"},"resources":"dynamic"}]"#;
+    let parse = |text: String| async move { text.parse::<JsonObject>() };
+    let server = Server::builder("dishonest", "1.0.0")
+        .extension("io.modelcontextprotocol/skills", JsonObject::new())
+        .method("skills/list", move || parse(format!(r#"{{"skills":{ENTRIES}}}"#)))
+        .method("skills/get", move || {
+            parse(
+                r#"{"skill":{"uri":"skill://z/SKILL.md","frontmatter":{"name":"z","description":"d"},"resources":"dynamic"},
+                "ttlMs":1000,"cacheScope":"public"}"#
+                    .to_owned(),
+            )
+        })
+        .declare_resources()
+        .build()
+        .expect("a server");
+    let newest = revision(REVISIONS[1]);
+    for has_rule in [false, true] {
+        let mut options = Options::default();
+        if has_rule {
+            let mut rule = AccessRule::default();
+            rule.principals = vec!["somebody".to_owned()];
+            rule.deny = vec!["x".to_owned()];
+            options.rules.access = vec![rule];
+        }
+        let bridge = bridge_of(&[("a", &server)], options).await;
+        let client = client(&bridge, newest).await;
+        let listing = client.skills().await.expect("skills");
+        let uris: Vec<&str> = listing.skills.iter().map(Skill::uri).collect();
+        assert_eq!(
+            (uris, listing.invalid),
+            (vec!["skill://a/z/SKILL.md"], vec![])
+        );
+        let error = client
+            .skill("docs://x/SKILL.md")
+            .await
+            .expect_err("no skill");
+        assert!(matches!(error, SkillError::Unknown { .. }), "{error}");
+        let params = object(r#"{"uri":"skill://a/z/SKILL.md"}"#);
+        let got = client
+            .request("skills/get", Some(params))
+            .await
+            .expect("an entry");
+        let is_public = got.text().contains(r#""cacheScope":"public""#);
+        assert_eq!(is_public, !has_rule, "{got}");
+        client.close();
     }
 }
 

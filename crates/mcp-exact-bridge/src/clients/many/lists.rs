@@ -29,6 +29,9 @@ use crate::route::uris;
 use crate::servers::errors;
 use crate::servers::tasks;
 
+/// Maximum size in bytes of the entries of all skills, whose list has one page.
+const MAX_SKILL_LIST_BYTES: usize = 8 << 20;
+
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct List {
@@ -168,6 +171,9 @@ impl SharedState {
             }
             entries.extend(of_server.entries);
             losses.extend(self.losses_of(of_server.server, of_server.losses));
+        }
+        if list.entries == Entries::Skills {
+            leave_out_last(&mut entries);
         }
         result.insert(list.member, Json::from_encode(&entries));
         Ok(Reply::Result(losses::with_losses(result, &losses).into()))
@@ -367,6 +373,7 @@ impl SharedState {
         let backend = self.backends.get(server);
         let form = self.uris_of(&backend);
         let mut uris = Vec::new();
+        let mut foreign = 0_usize;
         listed.entries.retain_mut(|entry| {
             let key = entry.view().find(list.entries.key());
             let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
@@ -376,6 +383,10 @@ impl SharedState {
             let kind = match list.entries {
                 Entries::Named(kind) => kind,
                 Entries::Tasks => return true,
+                Entries::Skills if self.is_joint && !skills::is_entry_of_one_server(entry) => {
+                    foreign += 1;
+                    return false;
+                }
                 Entries::Skills => {
                     let normal = ResourceUri::parse(&key);
                     let name = backend.listed_name();
@@ -423,6 +434,13 @@ impl SharedState {
             }
             true
         });
+        if foreign > 0 {
+            tracing::warn!(
+                server = backend.name,
+                count = foreign,
+                "skills are left out of the list, because in front of many servers all their URIs have to begin with skill://"
+            );
+        }
         self.set_uris(list, server, uris);
     }
 
@@ -469,6 +487,25 @@ fn leave_out_repeated(list: List, listed: &mut [ServerList]) {
             .entries
             .retain(|entry| key_of(entry).is_none_or(|key| !known.contains(&key)));
         known.extend(of_server.entries.iter().filter_map(key_of));
+    }
+}
+
+/// Removes the last skills of a list that is larger than [`MAX_SKILL_LIST_BYTES`]: `skills/get` still has them.
+fn leave_out_last(entries: &mut Vec<JsonObject>) {
+    let mut bytes = 0_usize;
+    let fits = entries.iter().take_while(|entry| {
+        bytes = bytes.saturating_add(entry.text().len());
+        bytes <= MAX_SKILL_LIST_BYTES
+    });
+    let (fits, all) = (fits.count(), entries.len());
+    if fits < all {
+        entries.truncate(fits);
+        let (count, max_bytes) = (all - fits, MAX_SKILL_LIST_BYTES);
+        tracing::warn!(
+            count,
+            max_bytes,
+            "the last skills are left out of the list, which would be too large"
+        );
     }
 }
 

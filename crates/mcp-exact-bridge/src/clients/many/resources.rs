@@ -18,6 +18,7 @@ use crate::around::access::Item;
 use crate::around::gate::{self, Gate};
 use crate::around::resource_uri::ResourceUri;
 use crate::around::server_uris::{is_of_one_server, split};
+use crate::around::skills;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
@@ -116,7 +117,7 @@ impl SharedState {
         let uri = target.uri();
         let normal = uri.as_deref().and_then(ResourceUri::parse);
         let item = match &uri {
-            Some(_) => Item::Uri(normal.as_ref()),
+            Some(_) => skills::item(request.method(), normal.as_ref()),
             None => Item::Name(request.method()),
         };
         let (mut claimer, mut answered) = (None, None);
