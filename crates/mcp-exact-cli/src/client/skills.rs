@@ -17,6 +17,9 @@ use crate::output::{Painter, Style, format_table, is_standard_stream, write};
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{Untrusted, text};
 
+/// Maximum number of entries whose faults are printed.
+const MAX_FAILURES: usize = 20;
+
 /// The arguments of `mcp-exact skills`.
 #[derive(Args)]
 #[command(after_help = "\
@@ -59,7 +62,8 @@ struct List {
 #[command(after_help = "\
 Example: mcp-exact skills read refunds references/POLICY.md -- node server.js
 
-Exit code: 0 the file is what the entry of the skill describes, 1 it is not, and nothing is printed, 2 wrong usage, or the server \
+Exit code: 0 the file is what the entry of the skill describes, 1 it is not, or the entry breaks the rules of the extension, and \
+nothing is printed, 2 wrong usage, or the server \
 refuses or cannot be reached.")]
 struct Read {
     /// The name of the skill, or the URI of its SKILL.md.
@@ -95,9 +99,7 @@ impl List {
             let client = connect(&self.settings, &self.server).await?;
             let listing = client.skills().await.map_err(explained)?;
             client.close();
-            for invalid in &listing.invalid {
-                print_failure(invalid);
-            }
+            print_failures(listing.invalid.iter());
             if self.json {
                 let entries = listing.skills.iter();
                 let entries = entries.map(|skill| skill.object().text().parse::<Value>());
@@ -122,7 +124,10 @@ impl Read {
     fn run(&self) -> anyhow::Result<Outcome> {
         run_with_server(&self.settings, async {
             let client = connect(&self.settings, &self.server).await?;
-            let skill = self.find(&client).await?;
+            let Some(skill) = self.find(&client).await? else {
+                client.close();
+                return Ok(Outcome::Invalid);
+            };
             let read = if self.unverified {
                 client.read_dynamic_skill(&skill, &self.file).await
             } else {
@@ -140,20 +145,35 @@ impl Read {
         })
     }
 
-    /// Finds the skill by its URI, or by its name in the list.
-    async fn find(&self, client: &Client) -> anyhow::Result<Skill> {
+    /// Finds the skill by its URI, or by its name in the list. Returns `None` if its entry cannot be used; the reason is printed.
+    async fn find(&self, client: &Client) -> anyhow::Result<Option<Skill>> {
         if self.skill.contains("://") {
-            return client.skill(&self.skill).await.map_err(explained);
+            return match client.skill(&self.skill).await {
+                Err(error @ SkillError::Entry { .. }) => {
+                    print_failure(&error);
+                    Ok(None)
+                }
+                found => Ok(Some(found.map_err(explained)?)),
+            };
         }
-        let skills = client.skills().await.map_err(explained)?.skills;
+        let listing = client.skills().await.map_err(explained)?;
+        let skills = listing.skills;
         let found: Vec<&Skill> = skills
             .iter()
             .filter(|skill| skill.name() == self.skill)
             .collect();
         match found.as_slice() {
-            [skill] => Ok((*skill).clone()),
+            [skill] => Ok(Some((*skill).clone())),
             [] => {
-                let mut problem = format!("the server lists no skill `{}`", self.skill);
+                let invalid = listing.invalid.iter();
+                if invalid.clone().any(|error| self.is_of(error)) {
+                    print_failures(invalid.filter(|error| self.is_of(error)));
+                    return Ok(None);
+                }
+                let mut problem = format!(
+                    "the server lists no skill `{}`; if it is not in the list, give the URI of its SKILL.md",
+                    self.skill
+                );
                 suggest(&mut problem, &self.skill, skills.iter().map(Skill::name));
                 Err(anyhow!(problem))
             }
@@ -167,6 +187,15 @@ impl Read {
                 )
             }
         }
+    }
+
+    /// Returns true if an entry that cannot be used is one of the skill that is looked for, by its directory.
+    fn is_of(&self, error: &SkillError) -> bool {
+        let SkillError::Entry { skill, .. } = error else {
+            return false;
+        };
+        let directory = skill.strip_suffix("/SKILL.md").unwrap_or(skill);
+        directory.rsplit('/').next() == Some(&self.skill)
     }
 
     /// Prints a file, or writes it.
@@ -230,6 +259,15 @@ fn is_verification_failure(error: &SkillError) -> bool {
         error,
         SkillError::Size { .. } | SkillError::Digest { .. } | SkillError::Frontmatter { .. }
     )
+}
+
+/// Prints what is wrong with skills: the first ones, and how many more there are.
+fn print_failures<'e>(errors: impl Iterator<Item = &'e SkillError> + Clone) {
+    errors.clone().take(MAX_FAILURES).for_each(print_failure);
+    let more = errors.skip(MAX_FAILURES).count();
+    if more > 0 {
+        print_to_stderr(&text!("and {} more", more));
+    }
 }
 
 /// Prints what is wrong with a skill.

@@ -64,6 +64,16 @@ fn skills_are_listed() {
     let expected = "error: the entry of the skill skill://bad/SKILL.md is not valid, which only its server can repair: \
                     `frontmatter` is not an object\n";
     assert_eq!(ended.err, expected);
+    // Whoever asks for it learns the reason, too.
+    let ended = skills(&["read", "bad"], r#",{\"uri\":\"skill://bad/SKILL.md\"}"#);
+    assert_eq!((ended.code, ended.out.as_str()), (1, ""));
+    assert_eq!(ended.err, expected);
+    let many: String = (0..30)
+        .map(|at| format!(r#",{{\"uri\":\"skill://b{at}/SKILL.md\"}}"#))
+        .collect();
+    let ended = skills(&["list"], &many);
+    assert_eq!((ended.code, ended.err.lines().count()), (1, 21));
+    assert!(ended.err.ends_with("\nand 10 more\n"), "{}", ended.err);
 }
 
 /// A file is printed as it is if size and digest are those of the entry, and otherwise nothing of it: the error names skill,
@@ -104,7 +114,8 @@ fn mistakes_are_explained() {
     for (arguments, expected) in [
         (
             &["read", "note"][..],
-            "the server lists no skill `note`; did you mean `notes`, `live` or `same`?",
+            "the server lists no skill `note`; if it is not in the list, give the URI of its SKILL.md; did you mean `notes`, \
+             `live` or `same`?",
         ),
         (
             &["read", "same"],
