@@ -40,6 +40,9 @@ impl ServerOptions {
                 "title" => set_option(&mut options.title, &meta),
                 "instructions" => set_option(&mut options.instructions, &meta),
                 "skills" => {
+                    if options.skills.is_some() {
+                        return Err(given_twice(&meta));
+                    }
                     options.skills = Some(meta.value()?.parse()?);
                     Ok(())
                 }
@@ -86,11 +89,16 @@ impl ServerOptions {
                 "a part has no name or version of its own; put them on the main impl block";
             return Err(Error::new(named.span(), message));
         }
+        if let (Some(_), Some(skills)) = (&options.part_name, &options.skills) {
+            let message = "a part has no skills of its own; put them on the main impl block";
+            return Err(Error::new(skills.span(), message));
+        }
         Ok(options)
     }
 }
 
 use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
 
 /// Kind of the item that a method registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -334,10 +342,15 @@ impl MethodOptions {
 /// Sets a string option of `#[server]`; a repeated option is an error.
 fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if place.is_some() {
-        return Err(meta.error("this option is given twice; remove one of the two"));
+        return Err(given_twice(meta));
     }
     *place = Some(meta.value()?.parse()?);
     Ok(())
+}
+
+/// Returns the error for an option that was given before.
+fn given_twice(meta: &ParseNestedMeta<'_>) -> Error {
+    meta.error("this option is given twice; remove one of the two")
 }
 
 /// Returns the error for an unknown option, with the allowed ones.

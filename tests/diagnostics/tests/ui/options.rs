@@ -52,4 +52,12 @@ impl Page {
     async fn users(&self) {}
 }
 
+struct Divided;
+
+#[server(part = skilled, skills = "skills")]
+impl Divided {}
+
+#[server(skills = "a", skills = "b")]
+impl Divided {}
+
 fn main() {}
