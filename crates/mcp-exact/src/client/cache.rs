@@ -151,6 +151,20 @@ mod tests {
         assert_eq!(cache.unexpired_page(TOOLS_METHOD, ""), None);
     }
 
+    /// A changed resource may be a file of a skill, whose entry has its digest; it is in no other list.
+    #[test]
+    fn changed_resources_concern_skills() {
+        let cache = PageCache::default();
+        let kept = cached_page(r#"{"ttlMs":60000}"#);
+        let asked = cache.current_generation(1);
+        for list in ["skills/list", "resources/list"] {
+            cache.insert_page(list, "", asked, 1, &kept);
+        }
+        cache.remove_changed(&ClientChange::Resource("skill://a/SKILL.md".to_owned()));
+        assert_eq!(cache.unexpired_page("skills/list", ""), None);
+        assert_eq!(cache.unexpired_page("resources/list", ""), Some(kept));
+    }
+
     /// A page replaces the cached page of the same request; a page whose `ttlMs` is 0 only removes the cached page.
     #[test]
     fn newer_pages_replace_cached_pages() {

@@ -593,3 +593,35 @@ fn media_type(name: &str, content: &FileContent) -> &'static str {
         (_, FileContent::Blob(_)) => "application/octet-stream",
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    /// A file that was exchanged for another one, a link or a FIFO since it was found is refused, and nothing waits for a writer.
+    #[test]
+    fn files_that_were_exchanged_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let (path, other) = (root.join("a.md"), root.join("other.md"));
+        fs::write(&path, "a").expect("a file");
+        let found = Trace::of(&fs::symlink_metadata(&path).expect("a file"));
+        let read = || ServedFile::read(&path, &root, Some(&found), "skill://a/a.md");
+        assert!(read().is_ok());
+        fs::write(&other, "b").expect("a file");
+        fs::rename(&other, &path).expect("exchanged");
+        let error = read().expect_err("another file");
+        assert!(error.reason.contains("changed"), "{error:?}");
+        fs::write(&other, "c").expect("a file");
+        fs::remove_file(&path).expect("removed");
+        symlink(&other, &path).expect("a link");
+        read().expect_err("a link");
+        fs::remove_file(&path).expect("removed");
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo").success());
+        read().expect_err("a FIFO");
+    }
+}

@@ -183,3 +183,29 @@ fn announce(server: &Server, before: &Snapshot, after: &Snapshot) {
         server.publish(&Change::Resource(uri.to_owned()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// While a request looks at the folder, others use the last state and no thread waits; the next look comes after the first.
+    #[test]
+    fn nobody_waits_for_a_slow_look() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let opened = SkillStore::open(folder.path().to_owned(), 1 << 20, Duration::ZERO);
+        let store = opened.expect("a store");
+        let server = Server::builder("test", "1.0.0").build().expect("a server");
+        let skill = folder.path().join("a");
+        fs::create_dir(&skill).expect("a directory");
+        let text = "---\nname: a\ndescription: b\n---\n";
+        fs::write(skill.join("SKILL.md"), text).expect("a file");
+        let reading = store.reading.lock().expect("the lock");
+        store.look(&server);
+        assert!(store.last().0.skills.is_empty() && store.state().checked.is_none());
+        drop(reading);
+        store.look(&server);
+        assert!(store.last().0.skills.len() == 1 && store.state().checked.is_some());
+    }
+}
