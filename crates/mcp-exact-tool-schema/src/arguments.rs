@@ -17,6 +17,9 @@ const HEADER: &str = "x-mcp-header";
 /// Keywords whose lists of schemas apply to the arguments themselves.
 const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
 
+/// Keywords whose schemas apply if there is an argument.
+const DEPENDENCIES: [&str; 2] = ["dependencies", "dependentSchemas"];
+
 /// Values of arguments that a call gets without its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct GivenArguments<'a> {
@@ -74,7 +77,8 @@ fn has_reference(members: &Members<'_>) -> bool {
 
 /// Changes a schema of all arguments, and those in it that apply to the same value.
 fn change(members: &mut Members<'_>, given: GivenArguments<'_>) {
-    let implied = change_dependents(members, given);
+    let mut implied = change_dependents(members, given);
+    implied.extend(change_dependencies(members, given));
     change_required(members, given, implied);
     change_counts(members, given);
     for (keyword, value) in &mut members.0 {
@@ -89,7 +93,7 @@ fn change(members: &mut Members<'_>, given: GivenArguments<'_>) {
                     }
                 }
             }
-            Value::Named(schemas) if keyword == "dependentSchemas" => {
+            Value::Named(schemas) if DEPENDENCIES.contains(&&**keyword) => {
                 schemas
                     .iter_mut()
                     .for_each(|(_, node)| change_node(node, given));
@@ -98,7 +102,10 @@ fn change(members: &mut Members<'_>, given: GivenArguments<'_>) {
                 nodes.iter_mut().for_each(|node| change_node(node, given));
             }
             Value::Schemas(nodes) if ALTERNATIVES.contains(&&**keyword) => {
-                nodes.retain(|node| !is_ruled_out(node, given.fixed));
+                // An empty list is no schema, and what accepts nothing stays as it is.
+                if !nodes.iter().all(|node| is_ruled_out(node, given.fixed)) {
+                    nodes.retain(|node| !is_ruled_out(node, given.fixed));
+                }
                 nodes.iter_mut().for_each(|node| change_node(node, given));
             }
             Value::Schema(node) if matches!(&**keyword, "then" | "else") => {
@@ -127,14 +134,63 @@ fn is_ruled_out(node: &Node<'_>, fixed: &BTreeMap<String, Json>) -> bool {
         let (Some(value), Node::Object(property)) = (fixed.get(&**name), property) else {
             return false;
         };
-        let value = canonical_text(value.text());
-        let is_other = |text: &str| canonical_text(text) != value;
+        let is_other = |text: &str| !is_same(text, value.text());
         let has_other_constant = property.data("const").is_some_and(is_other);
         let lacks_value = |list: &str| {
             kind(list) == mcp_exact_wire::Kind::Array && items(list).into_iter().all(is_other)
         };
         has_other_constant || property.data("enum").is_some_and(lacks_value)
     })
+}
+
+/// Returns true if two JSON texts are the same value. Numbers that differ by less than their precision count as the same.
+fn is_same(a: &str, b: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let are_numbers = [a, b].map(kind) == [mcp_exact_wire::Kind::Number; 2];
+    canonical_text(a) == canonical_text(b) || are_numbers && number(a) == number(b)
+}
+
+/// Removes the given arguments from `dependencies` (up to draft-07) and `dependentSchemas`: schemas that depend on them always
+/// apply. Returns the names that the given arguments require.
+fn change_dependencies(members: &mut Members<'_>, given: GivenArguments<'_>) -> Vec<String> {
+    let (mut implied, mut always) = (Vec::new(), Vec::new());
+    for (keyword, value) in &mut members.0 {
+        let Value::Named(named) = value else { continue };
+        if !DEPENDENCIES.contains(&&**keyword) {
+            continue;
+        }
+        for (name, node) in std::mem::take(named) {
+            let names = match &node {
+                Node::Other(text) => strings(text),
+                _ => None,
+            };
+            let Some(mut names) = names else {
+                match node {
+                    Node::Object(_) | Node::Boolean(_) if given.has(&name) => always.push(node),
+                    node => named.push((name, node)),
+                }
+                continue;
+            };
+            let count = names.len();
+            names.retain(|name| !given.has(name));
+            if given.has(&name) {
+                implied.extend(names);
+            } else if names.len() == count {
+                named.push((name, node));
+            } else if !names.is_empty() {
+                let names = list(names.iter().map(|name| quoted(name)));
+                let required = ("required".into(), Value::Data(names.into()));
+                named.push((name, Node::Object(Members(vec![required]))));
+            }
+        }
+    }
+    if !always.is_empty() {
+        match members.0.iter_mut().find(|(name, _)| name == "allOf") {
+            Some((_, Value::Schemas(nodes))) => nodes.extend(always),
+            _ => members.set("allOf", Value::Schemas(always)),
+        }
+    }
+    implied
 }
 
 /// Removes the given arguments from `dependentRequired`; returns the names that they require.

@@ -37,7 +37,10 @@ fn write(text: &str, depth: usize, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                out.push_str(&quoted(&name));
+                match name {
+                    Name::Text(name) => out.push_str(&quoted(&name)),
+                    Name::Spelt(name) => out.push_str(name),
+                }
                 out.push(':');
                 write(value, depth + 1, out);
             }
@@ -62,10 +65,46 @@ fn write(text: &str, depth: usize, out: &mut String) {
     }
 }
 
+/// Name of a member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Name<'a> {
+    Text(Cow<'a, str>),
+    /// Name that is no Unicode text, with its quotes and in the spelling of the definition.
+    Spelt(&'a str),
+}
+
+impl Name<'_> {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Text(name) => name,
+            Self::Spelt(name) => name,
+        }
+    }
+}
+
 /// Returns the members of an object in the order of their names; members of the same name stay in theirs.
-fn sorted_members(text: &str) -> Vec<(Cow<'_, str>, &str)> {
+fn sorted_members(text: &str) -> Vec<(Name<'_>, &str)> {
+    let mut end = 0;
     let members = ObjectRef::from_checked(text).iter();
-    let mut members: Vec<_> = members.map(|(name, value)| (name, value.text())).collect();
+    let members = members.map(|(name, value)| {
+        let value = value.text();
+        let start = value.as_ptr() as usize - text.as_ptr() as usize;
+        // What stands before a value is its name, between a comma or brace and a colon.
+        let before = &text[end..start];
+        end = start + value.len();
+        let is_blank = |letter: char| letter.is_ascii_whitespace();
+        let spelt = before.trim_start_matches(|letter| is_blank(letter) || "{,".contains(letter));
+        let spelt = spelt.trim_end_matches(|letter| is_blank(letter) || letter == ':');
+        // Elsewhere, the character stands for what is no Unicode text.
+        let is_text = !name.contains('\u{fffd}') || string(spelt).is_some();
+        let name = if is_text {
+            Name::Text(name)
+        } else {
+            Name::Spelt(spelt)
+        };
+        (name, value)
+    });
+    let mut members: Vec<_> = members.collect();
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     members
 }
@@ -168,10 +207,10 @@ fn compare(
         {
             let [old, new] = [before, after]
                 .map(|text| sorted_members(text).into_iter().collect::<BTreeMap<_, _>>());
-            let names: BTreeSet<&str> = old.keys().chain(new.keys()).map(|name| &**name).collect();
+            let names: BTreeSet<&Name<'_>> = old.keys().chain(new.keys()).collect();
             names.into_iter().all(|name| {
                 let values = (old.get(name).copied(), new.get(name).copied());
-                at(pointer, name, values)
+                at(pointer, name.as_str(), values)
             })
         }
         (Kind::Array, Kind::Array) if depth < MAX_DEPTH => {

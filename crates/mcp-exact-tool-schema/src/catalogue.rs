@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use mcp_exact_wire::{Json, JsonObject};
+use mcp_exact_wire::{Json, JsonObject, Kind};
 
 use crate::arguments::{GivenArguments, schema_of_callers};
 
@@ -83,6 +83,13 @@ pub enum CatalogueError {
         /// The name.
         name: String,
     },
+    /// An annotation has a value of another type than the specification gives it (`ToolAnnotations`).
+    InvalidAnnotation {
+        /// Key of the value.
+        key: String,
+        /// What the value has to be.
+        wanted: &'static str,
+    },
     /// An argument has both a fixed value and a default.
     FixedDefault {
         /// Keys of both values.
@@ -104,6 +111,7 @@ impl fmt::Display for CatalogueError {
                 f,
                 "{key}: {name:?} cannot be the name of a tool: use 1 to {MAX_NAME} letters, digits, `_`, `-` and `.`"
             ),
+            Self::InvalidAnnotation { key, wanted } => write!(f, "{key}: write {wanted}"),
             Self::FixedDefault {
                 keys: [fixed, default],
             } => write!(
@@ -154,7 +162,7 @@ pub enum CatalogueProblem {
         /// Key of the value.
         key: String,
     },
-    /// The name that an entry gives is that of another tool, which is not listed then.
+    /// The name that an entry gives is that of another tool, which clients neither see nor can call then.
     TakenName {
         /// Key of the name.
         key: String,
@@ -166,7 +174,7 @@ pub enum CatalogueProblem {
 }
 
 impl CatalogueProblem {
-    /// Returns true if clients could take a tool for another one.
+    /// Returns true if a tool that has no entry is not listed because of the problem.
     pub fn is_error(&self) -> bool {
         matches!(self, Self::TakenName { .. })
     }
@@ -184,7 +192,7 @@ impl fmt::Display for CatalogueProblem {
             }
             Self::TakenName { key, other, name } => write!(
                 f,
-                "{key}: {name:?} is the name of another tool of the server; choose another name, or rename or hide that tool by {other}"
+                "{key}: {name:?} is the name of another tool of the server, which is not listed; choose another name, or rename or hide that tool by {other}"
             ),
         }
     }
@@ -203,13 +211,17 @@ impl Catalogue {
         tool: &str,
         entry: ToolEntry,
     ) -> Result<(), CatalogueError> {
-        let of_server = self.0.get(server).cloned();
-        let mut of_server = of_server.unwrap_or_else(|| ServerCatalogue {
+        let mut new = ServerCatalogue {
             server: server.to_owned(),
             ..ServerCatalogue::default()
-        });
-        of_server.insert(tool, entry)?;
-        self.0.insert(server.to_owned(), of_server);
+        };
+        match self.0.get_mut(server) {
+            Some(of_server) => of_server.insert(tool, entry)?,
+            None => {
+                new.insert(tool, entry)?;
+                self.0.insert(server.to_owned(), new);
+            }
+        }
         Ok(())
     }
 
@@ -238,6 +250,20 @@ impl ServerCatalogue {
                 return Err(CatalogueError::InvalidName { key, name });
             }
         }
+        for (name, value) in &entry.annotations {
+            let (wanted, is_right) = match name.as_str() {
+                "title" => ("a text", value.kind() == Kind::String),
+                "readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint" => {
+                    let is_flag = matches!(value.text(), "true" | "false");
+                    ("true or false", is_flag)
+                }
+                _ => continue,
+            };
+            if !is_right {
+                let key = self.argument_key(tool, "annotations", name);
+                return Err(CatalogueError::InvalidAnnotation { key, wanted });
+            }
+        }
         if let Some(name) = entry
             .fixed
             .keys()
@@ -256,10 +282,16 @@ impl ServerCatalogue {
                 let name = name.to_owned();
                 return Err(CatalogueError::SameName { keys, name });
             }
-            self.listed.retain(|_, own| own != tool);
-            self.listed.insert(name.to_owned(), tool.to_owned());
-        } else {
-            self.listed.retain(|_, own| own != tool);
+        }
+        let name = name.to_owned();
+        if let Some(earlier) = self.entries.get(tool)
+            && !earlier.is_hidden
+        {
+            self.listed
+                .remove(earlier.rename.as_deref().unwrap_or(tool));
+        }
+        if !entry.is_hidden {
+            self.listed.insert(name, tool.to_owned());
         }
         self.entries.insert(tool.to_owned(), entry);
         Ok(())
@@ -375,6 +407,12 @@ impl ServerCatalogue {
     pub fn is_fixed(&self, own: &str, argument: &str) -> bool {
         let entry = self.entries.get(own);
         entry.is_some_and(|entry| entry.fixed.contains_key(argument))
+    }
+
+    /// Returns the names of the arguments of a tool that have a fixed value.
+    pub fn fixed_names<'a>(&'a self, own: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let fixed = self.entries.get(own).map(|entry| entry.fixed.keys());
+        fixed.into_iter().flatten().map(String::as_str)
     }
 
     /// Compares the catalogue with all tools of the server: entries and arguments that it does not have, and names that are taken.

@@ -19,6 +19,8 @@ const IN_ARGUMENTS: f64 = 0.5;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
+/// Maximum number of words of a query that tools are ranked by: the first ones that any tool has.
+const MAX_WANTED: usize = 64;
 /// Maximum number of words of one tool that are looked at.
 const MAX_WORDS: usize = 1_000;
 /// Maximum length of a text that is looked at, in characters.
@@ -95,9 +97,10 @@ impl ToolIndex {
     /// Returns the places of the tools that have words of a query, at most `most`, the best ones first. Tools of equal rank keep
     /// their order.
     pub fn find(&self, query: &str, most: usize) -> Vec<usize> {
-        let mut wanted: Vec<String> = words_of(query).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
+        let mut seen = HashSet::new();
+        let wanted = words_of(query)
+            .filter(|word| self.frequencies.contains_key(word) && seen.insert(word.clone()));
+        let wanted: Vec<String> = wanted.take(MAX_WANTED).collect();
         let mut found: Vec<(usize, f64)> = self
             .tools
             .iter()
@@ -248,6 +251,9 @@ mod tests {
         assert_eq!(index.find("owners", 5), [2]);
         assert_eq!(index.find("weather", 5), [0; 0]);
         assert_eq!(index.find("the of", 5), [0; 0]);
+        // Words that no tool has do not keep others from being looked at.
+        let long: String = (0..200).map(|number| format!("x{number} ")).collect();
+        assert_eq!(index.find(&format!("{long} owner"), 5), [2]);
         assert_eq!(ToolIndex::new(&[]).find("a tool", 5), [0; 0]);
     }
 }

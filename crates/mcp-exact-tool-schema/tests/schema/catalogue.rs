@@ -77,10 +77,27 @@ fn fixed_arguments_leave_the_schema() {
             r##"{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"a":{},"b":{}},"required":["a"]}}}"##,
             r#"{"type":"object","properties":{"b":{}}}"#,
         ),
+        // What depends on an argument that is always there always applies.
+        (
+            r#"{"dependencies":{"a":["b"],"b":["a","c"],"c":{"properties":{"a":{},"d":{}}}},"properties":{"a":{}}}"#,
+            r#"{"dependencies":{"b":{"required":["c"]},"c":{"properties":{"d":{}}}},"properties":{},"required":["b"]}"#,
+        ),
+        (
+            r#"{"dependentSchemas":{"a":{"required":["a","b"]}}}"#,
+            r#"{"dependentSchemas":{},"allOf":[{"required":["b"]}]}"#,
+        ),
+        // A list of alternatives is never empty.
+        (
+            r#"{"properties":{"a":{}},"anyOf":[{"properties":{"a":{"const":"y"}}}]}"#,
+            r#"{"properties":{},"anyOf":[{"properties":{}}]}"#,
+        ),
     ] {
         let found = schema_for_clients(schema, with_arguments(r#"{"a":"x"}"#, "{}"));
         assert_eq!(found, wanted);
     }
+    let one = r#"{"oneOf":[{"properties":{"a":{"const":1.0}}},{"properties":{"a":{"const":2}}}]}"#;
+    let found = schema_for_clients(one, with_arguments(r#"{"a":1}"#, "{}"));
+    assert_eq!(found, r#"{"oneOf":[{"properties":{}}]}"#);
     let untouched = r#"{ "type": "object", "properties": {"b": true} }"#;
     let found = schema_for_clients(untouched, with_arguments(r#"{"a":"x"}"#, "{}"));
     assert_eq!(found, untouched);
@@ -215,6 +232,15 @@ fn contradictions_name_their_keys() {
         renamed("no name"),
         "servers.files.tools.\"c.d\".rename: \"no name\" cannot be the name of a tool",
     );
+    let mut annotated = ToolEntry::default();
+    annotated
+        .annotations
+        .insert("readOnlyHint".to_owned(), json("\"yes\""));
+    check(
+        "c",
+        annotated,
+        "servers.files.tools.c.annotations.readOnlyHint: write true or false",
+    );
     check(
         "c",
         with_arguments(r#"{"q":1}"#, r#"{"q":2}"#),
@@ -244,7 +270,7 @@ fn problems_name_their_keys() {
         [
             "servers.files.tools.c.fixed.q: the tool has no argument of this name",
             "servers.files.tools.missing: the server has no tool of this name; tools are named as the server itself names them",
-            "servers.files.tools.a.rename: \"b\" is the name of another tool of the server; choose another name, or rename or hide that tool by servers.files.tools.b",
+            "servers.files.tools.a.rename: \"b\" is the name of another tool of the server, which is not listed; choose another name, or rename or hide that tool by servers.files.tools.b",
         ]
     );
     let errors: Vec<bool> = problems.iter().map(|problem| problem.is_error()).collect();
@@ -267,10 +293,16 @@ fn canonical_forms_ignore_spelling() {
         r#"{"a":"A/","b":[2,1],"c":{"x":null,"y":1.0}}"#,
         r#"{"a":"A/","b":[1,2],"c":{"x":null,"y":1}}"#,
         r#"{"a":"A/","b":[1,2],"c":{"x":null,"y":1.0},"c":{}}"#,
+        r#"{"a":"A/","b":[1,2],"c":{"x":null,"y":1.0},"\ud800":1}"#,
     ] {
         assert_ne!(canonical(&object(other)), canonical(&one), "{other}");
         assert_ne!(differences(&one, &object(other), 10), [], "{other}");
     }
+    // Names that are no Unicode text are told apart by their spelling.
+    let [one, other] = [r#"{"\ud800":1, "a":{}}"#, r#"{"\udfff":1,"a":{}}"#].map(object);
+    assert_ne!(canonical(&one), canonical(&other));
+    assert_eq!(canonical(&one).text(), r#"{"a":{},"\ud800":1}"#);
+    assert_eq!(differences(&one, &other, 10).len(), 2);
 }
 
 /// A definition of any depth has a canonical form, without a stack overflow.
