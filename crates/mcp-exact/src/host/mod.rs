@@ -108,6 +108,9 @@ pub enum HostError {
     /// No server is connected for the tool of this name.
     #[error("no server is connected for {0:?}; names are those of `Host::tools`")]
     UnknownServer(String),
+    /// The [catalogue](HostBuilder::catalogue) hides the tool of this name, or gives it another one.
+    #[error("there is no tool {0:?}; names are those of `Host::tools`")]
+    UnknownTool(String),
     /// The policy of the host rejects the call.
     #[error("the policy of the host does not allow {tool:?} of server {server:?}")]
     Refused {
@@ -166,6 +169,9 @@ impl fmt::Debug for HostError {
         let (name, server, detail): (_, _, (_, &dyn fmt::Debug)) = match self {
             Self::UnknownServer(name) => {
                 return f.debug_tuple("UnknownServer").field(name).finish();
+            }
+            Self::UnknownTool(name) => {
+                return f.debug_tuple("UnknownTool").field(name).finish();
             }
             Self::NotConfigured(name) => {
                 return f.debug_tuple("NotConfigured").field(name).finish();
@@ -339,18 +345,17 @@ impl Host {
     ) -> Result<ToolOutput, HostError> {
         let unknown = || HostError::UnknownServer(name.to_owned());
         let (server, client, listed) = self.resolve_tool_name(name).ok_or_else(unknown)?;
-        let tool = self.own_name(server, listed).ok_or_else(unknown)?;
+        let tool = self.own_name(server, listed);
+        let tool = tool.ok_or_else(|| HostError::UnknownTool(name.to_owned()))?;
         let failed = |error| HostError::Client {
             server: server.to_owned(),
             error,
         };
-        let arguments = crate::client::arguments_object(arguments).map_err(failed)?;
-        let given = self.given_arguments(server, tool, arguments);
-        let arguments = given.map_err(|error| HostError::Argument {
-            server: server.to_owned(),
-            tool: tool.to_owned(),
-            error,
-        })?;
+        let sent = crate::client::arguments_object(arguments).map_err(failed)?;
+        let (arguments, wrong) = match self.given_arguments(server, tool, sent.clone()) {
+            Ok(given) => (given, None),
+            Err(error) => (sent, Some(error)),
+        };
         let call = HostCall {
             server,
             tool,
@@ -360,7 +365,13 @@ impl Host {
             call,
             audit: self.audit.as_deref(),
         };
-        let result = if self.policies.is_allowed(&call) {
+        let result = if let Some(error) = wrong {
+            Err(HostError::Argument {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                error,
+            })
+        } else if self.policies.is_allowed(&call) {
             client.call_tool(tool, &arguments).await.map_err(failed)
         } else {
             Err(HostError::Refused {

@@ -284,8 +284,13 @@ async fn catalogue_describes_tools() {
     assert!(matches!(fixed, HostError::Argument { .. }), "{fixed}");
     for unknown in ["files__read_text_file", "files__remove"] {
         let error = host.call(unknown, &()).await.expect_err(unknown);
-        assert_eq!(error, HostError::UnknownServer(unknown.to_owned()));
+        assert_eq!(error, HostError::UnknownTool(unknown.to_owned()));
     }
+    let refused = audited.lock().expect("a lock").pop();
+    assert_eq!(
+        refused.as_deref(),
+        Some(r#"read_text_file {"encoding":"x"}"#)
+    );
     let found = host.find_tools("reading files", 5).await.tools;
     let found: Vec<&str> = found.iter().map(|tool| tool.name()).collect();
     assert_eq!(found, ["files__read"]);
