@@ -13,6 +13,7 @@ pub(crate) mod losses;
 pub(crate) mod metrics;
 pub(crate) mod names;
 pub(crate) mod options;
+pub(crate) mod pin_states;
 pub(crate) mod pins;
 pub(crate) mod repairs;
 pub(crate) mod resource_uri;

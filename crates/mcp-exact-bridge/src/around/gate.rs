@@ -13,7 +13,8 @@ use mcp_exact_transport::RequestContext;
 use crate::around::access::{self, Item};
 use crate::around::live::LiveRules;
 use crate::around::names::Kind;
-use crate::around::pins::PinStates;
+use crate::around::pin_states::PinStates;
+use crate::around::pins::Pins;
 use crate::around::resource_uri::ResourceUri;
 use crate::around::rules::Rules;
 use crate::around::server_uris::ServerUris;
@@ -66,23 +67,46 @@ impl Gate {
 
     /// Returns true if clients may get other tools than those that the server with this name lists.
     pub(crate) fn changes_tools(&self, server: &str) -> bool {
-        self.rules.pins.is_some()
-            || self.rules.search.is_some()
-            || self.catalogue(Some(server)).is_some()
+        let withholds = self.rules.pins.as_ref().is_some_and(Pins::withholds);
+        withholds || self.rules.search.is_some() || self.catalogue(Some(server)).is_some()
     }
 
-    /// Returns true if the definition of a tool has to be seen before it can be called.
-    pub(crate) fn has_to_see(&self, server: Option<&str>, own: &str) -> bool {
-        let pins = self.rules.pins.as_ref().zip(server);
-        pins.is_some_and(|(pins, server)| self.pins.is_unseen(pins, server, own))
+    /// Returns the number of changes of servers so far if the definition of a tool has to be seen before it can be called.
+    pub(crate) fn unseen_since(&self, server: Option<&str>, own: &str) -> Option<u64> {
+        let (pins, server) = self.rules.pins.as_ref().zip(server)?;
+        let principal = self.principal();
+        self.pins.unseen_since(pins, (server, own), principal)
+    }
+
+    /// Returns true if the definition of a tool was seen after this number of changes.
+    pub(crate) fn is_seen_since(&self, server: Option<&str>, own: &str, changes: u64) -> bool {
+        let (pins, principal) = (self.rules.pins.as_ref().zip(server), self.principal());
+        pins.is_some_and(|(pins, server)| {
+            self.pins
+                .is_seen_since(pins, (server, own), principal, changes)
+        })
+    }
+
+    /// Returns true if the principal may have tasks of a tool by the name that the server itself has.
+    pub(crate) fn shows_tasks_of(&self, server: Option<&str>, own: &str) -> bool {
+        let (pins, principal) = (self.rules.pins.as_ref().zip(server), self.principal());
+        let is_denied = pins
+            .is_some_and(|(pins, server)| self.pins.denies_tasks(pins, (server, own), principal));
+        !is_denied && !self.hides(server, own) && self.shows(server, &Item::Name(own))
     }
 
     /// Returns true if no client sees a tool of a server.
     fn leaves_out(&self, server: Option<&str>, own: &str) -> bool {
+        let (pins, principal) = (self.rules.pins.as_ref().zip(server), self.principal());
+        self.hides(server, own)
+            || pins
+                .is_some_and(|(pins, server)| !self.pins.lets_use(pins, (server, own), principal))
+    }
+
+    /// Returns true if the catalogue hides a tool of a server.
+    fn hides(&self, server: Option<&str>, own: &str) -> bool {
         let catalogue = self.catalogue(server);
-        let is_hidden = catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none());
-        let pins = self.rules.pins.as_ref().zip(server);
-        is_hidden || pins.is_some_and(|(pins, server)| !self.pins.lets_use(pins, server, own))
+        catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none())
     }
 
     /// Returns true if a rule is for the server with this name and the principal.

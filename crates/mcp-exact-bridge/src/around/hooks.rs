@@ -37,6 +37,8 @@ pub struct Call {
     pub params: Option<JsonObject>,
     /// Name that the catalogue gives to the tool, if it is another one than the server's own.
     pub listed_as: Option<String>,
+    /// Names of arguments whose values the catalogue fixes: no client knows them.
+    pub fixed: Vec<String>,
 }
 
 impl Call {
@@ -51,10 +53,11 @@ impl Call {
             method: request.method().to_owned(),
             params: request.params().cloned(),
             listed_as: None,
+            fixed: Vec::new(),
         }
     }
 
-    /// Adds the name that the catalogue of the server gives to the tool.
+    /// Adds the name that the catalogue of the server gives to the tool, and the names of the arguments that it fixes.
     pub(crate) fn listed_by(mut self, catalogue: Option<&ServerCatalogue>) -> Self {
         let Some(catalogue) = catalogue.filter(|_| self.method == "tools/call") else {
             return self;
@@ -62,6 +65,7 @@ impl Call {
         if let Some(own) = self.subject() {
             let listed = catalogue.listed_name(&own).filter(|listed| *listed != own);
             self.listed_as = listed.map(str::to_owned);
+            self.fixed = catalogue.fixed_names(&own).map(str::to_owned).collect();
         }
         self
     }

@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use crate::around::losses::{LossCounters, LossSettings, Losses};
 use crate::around::options::Options;
-use crate::around::pins::PinStates;
+use crate::around::pin_states::PinStates;
 use crate::around::repairs::RepairCounters;
 use crate::around::rules::Rules;
 use crate::around::schemas::ShapeCounters;

@@ -1,9 +1,9 @@
 //! Unique names for the tools and prompts of many servers.
 //!
 //! An assigned name does not change for the lifetime of the process, regardless of the servers that are added or
-//! removed.
+//! removed, unless a new catalogue gives it to another tool.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mcp_exact_tool_schema::{Catalogue, CatalogueError};
 use parking_lot::Mutex;
@@ -55,6 +55,8 @@ struct AssignedNames {
     by_own: HashMap<(Kind, usize, String), String>,
     /// Index of the server and the server's own name, by kind of item and name for clients.
     by_name: HashMap<(Kind, String), (usize, String)>,
+    /// Items without a name that were reported, by kind of item, index of the server and the server's own name.
+    left_out: HashSet<(Kind, usize, String)>,
 }
 
 impl Names {
@@ -74,13 +76,46 @@ impl Names {
         self.assigned.lock().servers.push(name.to_owned());
     }
 
-    /// Returns the name of a tool or prompt for clients; `None` if the item must be omitted.
-    pub(crate) fn assign(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
+    /// Forgets the names of tools that a new catalogue gives to other tools of their servers, or to none.
+    pub(crate) fn forget_moved(&self, old: &Catalogue, new: &Catalogue) {
         let mut assigned = self.assigned.lock();
-        if let Some(name) = assigned.by_own.get(&(kind, server, own.to_owned())) {
+        let AssignedNames {
+            servers,
+            by_own,
+            by_name,
+            left_out,
+        } = &mut *assigned;
+        let is_kept = |kind: Kind, server: usize, listed: &str| {
+            let [before, after] =
+                [old, new].map(|catalogue| match catalogue.server(&servers[server]) {
+                    Some(of_server) => of_server.own_name(listed),
+                    None => Some(listed),
+                });
+            kind != Kind::Tool || before == after
+        };
+        by_own.retain(|(kind, server, listed), _| is_kept(*kind, *server, listed));
+        by_name.retain(|(kind, _), (server, listed)| is_kept(*kind, *server, listed));
+        left_out.clear();
+    }
+
+    /// Returns the name of a tool or prompt for clients; `None` if the item must be omitted. A name that is reserved is that of
+    /// no item.
+    pub(crate) fn assign(
+        &self,
+        kind: Kind,
+        server: usize,
+        own: &str,
+        is_reserved: bool,
+    ) -> Option<String> {
+        let mut assigned = self.assigned.lock();
+        let known = assigned.by_own.get(&(kind, server, own.to_owned()));
+        if let Some(name) = known.filter(|name| !is_reserved || *name != own) {
             return Some(name.clone());
         }
-        let is_free = |name: &String| !assigned.by_name.contains_key(&(kind, name.clone()));
+        let is_free = |name: &String| {
+            let is_reserved = is_reserved && name == own;
+            !is_reserved && !assigned.by_name.contains_key(&(kind, name.clone()))
+        };
         let plain = Some(own.to_owned()).filter(is_free);
         let name = match self.prefix {
             Prefix::Never => plain,
@@ -90,11 +125,20 @@ impl Names {
             Prefix::Always => Some(assigned.prefixed_name(server, own)).filter(is_free),
         };
         let Some(name) = name else {
-            tracing::warn!(
-                server = assigned.servers[server],
-                own,
-                "a name is taken: it is left out"
-            );
+            let left_out = (kind, server, own.to_owned());
+            if assigned.left_out.len() < MAX_NAMES && assigned.left_out.insert(left_out) {
+                let server = assigned.servers[server].as_str();
+                match kind {
+                    Kind::Tool => tracing::warn!(
+                        server,
+                        own,
+                        "a name is taken: the tool is left out; give it another name by `rename` in the catalogue"
+                    ),
+                    Kind::Prompt => {
+                        tracing::warn!(server, own, "a name is taken: the prompt is left out");
+                    }
+                }
+            }
             return None;
         };
         if assigned.by_name.len() < MAX_NAMES {
@@ -220,7 +264,9 @@ mod tests {
     fn prefixed_names_resolve_to_servers() {
         let names = names(Prefix::Always);
         for (server, own) in [(0, "read"), (1, "read"), (2, "__x"), (1, "ü")] {
-            let name = names.assign(Kind::Tool, server, own).expect("a name");
+            let name = names
+                .assign(Kind::Tool, server, own, false)
+                .expect("a name");
             assert_eq!(
                 names.find(Kind::Tool, &name),
                 Some((server, own.to_owned()))
@@ -239,9 +285,9 @@ mod tests {
     fn long_names_are_truncated_uniquely() {
         let names = self::names(Prefix::Always);
         let long = "x".repeat(80);
-        let name = names.assign(Kind::Tool, 0, &long).expect("a name");
+        let name = names.assign(Kind::Tool, 0, &long, false).expect("a name");
         let other = names
-            .assign(Kind::Tool, 0, &format!("{long}y"))
+            .assign(Kind::Tool, 0, &format!("{long}y"), false)
             .expect("a name");
         assert_eq!(name.len(), MAX_NAME_LENGTH);
         assert_ne!(name, other);
@@ -255,12 +301,18 @@ mod tests {
     #[test]
     fn conflicts_keep_assigned_names() {
         let names = names(Prefix::OnConflict);
-        assert_eq!(names.assign(Kind::Tool, 1, "read").as_deref(), Some("read"));
-        let second = names.assign(Kind::Tool, 0, "read");
-        assert_eq!(second.as_deref(), Some("files__read"));
-        assert_eq!(names.assign(Kind::Tool, 1, "read").as_deref(), Some("read"));
         assert_eq!(
-            names.assign(Kind::Prompt, 0, "read").as_deref(),
+            names.assign(Kind::Tool, 1, "read", false).as_deref(),
+            Some("read")
+        );
+        let second = names.assign(Kind::Tool, 0, "read", false);
+        assert_eq!(second.as_deref(), Some("files__read"));
+        assert_eq!(
+            names.assign(Kind::Tool, 1, "read", false).as_deref(),
+            Some("read")
+        );
+        assert_eq!(
+            names.assign(Kind::Prompt, 0, "read", false).as_deref(),
             Some("read")
         );
         assert_eq!(
@@ -273,9 +325,43 @@ mod tests {
     #[test]
     fn duplicate_names_are_omitted() {
         let names = names(Prefix::Never);
-        assert_eq!(names.assign(Kind::Tool, 0, "read").as_deref(), Some("read"));
-        assert_eq!(names.assign(Kind::Tool, 1, "read"), None);
+        assert_eq!(
+            names.assign(Kind::Tool, 0, "read", false).as_deref(),
+            Some("read")
+        );
+        assert_eq!(names.assign(Kind::Tool, 1, "read", false), None);
         assert_eq!(names.find(Kind::Tool, "read"), Some((0, "read".to_owned())));
+    }
+
+    /// A name that a catalogue gives to another server is free for it; one that is reserved is that of no tool.
+    #[test]
+    fn names_follow_the_catalogue() {
+        let with = |server: &str, own: &str| {
+            let mut entry = mcp_exact_tool_schema::ToolEntry::default();
+            entry.rename = Some("read".to_owned());
+            let mut catalogue = Catalogue::default();
+            catalogue.insert(server, own, entry).expect("an entry");
+            catalogue
+        };
+        let names = names(Prefix::Never);
+        let assign = |server, own, is_reserved| names.assign(Kind::Tool, server, own, is_reserved);
+        assert_eq!(assign(0, "read", false).as_deref(), Some("read"));
+        assert_eq!(assign(0, "list", false).as_deref(), Some("list"));
+        assert_eq!(assign(1, "read", false), None);
+        names.forget_moved(&with("files", "x"), &with("web", "y"));
+        assert_eq!(assign(1, "read", false).as_deref(), Some("read"));
+        assert_eq!(names.find(Kind::Tool, "list"), Some((0, "list".to_owned())));
+        assert_eq!(assign(0, "call_tool", true), None);
+        let names = self::names(Prefix::OnConflict);
+        for is_reserved in [false, true] {
+            let name = names.assign(Kind::Tool, 0, "call_tool", is_reserved);
+            let wanted = if is_reserved {
+                "files__call_tool"
+            } else {
+                "call_tool"
+            };
+            assert_eq!(name.as_deref(), Some(wanted));
+        }
     }
 
     /// A server name that could make prefixed names ambiguous is refused.

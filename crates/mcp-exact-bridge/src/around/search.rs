@@ -39,6 +39,9 @@ pub(crate) struct Query {
 }
 
 impl ToolSearch {
+    /// Names of both tools that clients see; no other tool can have one of them.
+    pub const NAMES: [&str; 2] = [SEARCH, CALL];
+
     /// Returns true if clients list a tool besides the search.
     pub(crate) fn lists(&self, name: &str) -> bool {
         self.always.iter().any(|pattern| matches(pattern, name))

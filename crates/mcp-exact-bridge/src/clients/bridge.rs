@@ -127,9 +127,6 @@ impl Bridge {
         live: Arc<LiveRules>,
         mut config: ServerConfig,
     ) -> Result<Self, BridgeError> {
-        if let Some(taken) = backends.iter().find_map(|backend| backend.taken_name()) {
-            return Err(BridgeError::Settings(taken.to_string()));
-        }
         let servers = backends.iter().map(|backend| backend.name.clone());
         let prefix = match &backends[..] {
             [only] if !only.is_one_of_many => Prefix::Never,

@@ -47,7 +47,10 @@ impl SharedState {
         if self.relays_without_inspection(gate) {
             return self.relay_to(gate, 0, client, request).await;
         }
-        let request = self.called_request(gate, request)?;
+        let request = match self.called_request(gate, request) {
+            Ok(request) => request,
+            Err(answer) => return answer,
+        };
         if let Some(searched) = self.searched(gate, client, &request).await {
             return searched;
         }
@@ -78,7 +81,10 @@ impl SharedState {
             Target::Named(kind, name) => {
                 let (server, own) = self.find(gate, kind, &name, client, &request).await?;
                 let named = self.named_by_server(gate, server, kind, &own, &request);
-                let request = named.map_err(|error| self.refuse(&request, error))?;
+                let request = match named {
+                    Ok(request) => request,
+                    Err(error) => return search::mistake(&request, self.refuse(&request, error)),
+                };
                 self.relay_to(gate, server, client, request).await
             }
             Target::Missing("name") => Err(self.refuse(&request, target::missing_member("name"))),
@@ -323,12 +329,13 @@ impl SharedState {
             Some((server, own))
         };
         let mut found = find();
-        // A tool with a pin is called once its definition is known.
-        let has_to_see = |(server, own): &(usize, String)| {
+        // A tool with a pin is called once its definition is known, and again after the server has changed.
+        let named_tool = found.as_ref().filter(|_| kind == Kind::Tool);
+        let unseen = named_tool.and_then(|(server, own)| {
             let backend = self.backends.get(*server);
-            kind == Kind::Tool && gate.has_to_see(backend.listed_name(), own)
-        };
-        if found.as_ref().is_none_or(has_to_see)
+            gate.unseen_since(backend.listed_name(), own)
+        });
+        if (found.is_none() || unseen.is_some())
             && let Some(list) = LISTS
                 .iter()
                 .find(|list| list.entries == Entries::Named(kind))
@@ -343,7 +350,10 @@ impl SharedState {
             found = find();
         }
         let is_shown = |(server, own): &(usize, String)| {
-            gate.shows_named(self.backends.get(*server).listed_name(), kind, own)
+            let backend = self.backends.get(*server);
+            let server = backend.listed_name();
+            gate.shows_named(server, kind, own)
+                && unseen.is_none_or(|changes| gate.is_seen_since(server, own, changes))
         };
         found
             .filter(is_shown)

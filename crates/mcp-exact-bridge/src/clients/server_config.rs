@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::around::live::LiveRules;
 use crate::around::names::{Kind, Names};
 use crate::around::options::{BridgeError, Options};
+use crate::around::search;
 use crate::around::skills;
 use crate::route::backends::Backends;
 use crate::route::server::Server;
@@ -204,8 +205,16 @@ impl fmt::Debug for ServerToolHeaders {
 
 impl ToolHeaders for ServerToolHeaders {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
+        if is_of_search(&self.live, name) {
+            return None;
+        }
         params_of(&self.live, &self.server, &self.tools, name)
     }
+}
+
+/// Returns true if a name is that of a tool of the search, which mirrors no parameters, whatever tool of a server has it, too.
+fn is_of_search(live: &LiveRules, name: &str) -> bool {
+    search::is_own(name) && live.rules().search.is_some()
 }
 
 /// Returns the mirrored parameters of a tool of a server by the name that the catalogue gives to it. What has a fixed value is no
@@ -256,6 +265,9 @@ impl fmt::Debug for MultiServerToolHeaders {
 
 impl ToolHeaders for MultiServerToolHeaders {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
+        if is_of_search(&self.live, name) {
+            return None;
+        }
         let (server, listed) = self.names.find(Kind::Tool, name)?;
         let server = self.backends.get(server);
         params_of(&self.live, &server.name, &server.tools, &listed)

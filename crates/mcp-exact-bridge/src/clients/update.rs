@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use mcp_exact_tool_schema::Catalogue;
 use tokio::task::JoinSet;
 
 use crate::around::names::{check_names_of_catalogue, check_server_names};
@@ -40,20 +39,21 @@ impl Bridge {
     /// unless [`Options::servers_may_change`](crate::Options::servers_may_change) is set.
     ///
     /// # Errors
-    /// [`BridgeError::Settings`] if a name is invalid, the update removes all servers, or the update names servers and
-    /// the bridge was created by [`Bridge::new`]; the bridge is then unchanged.
+    /// [`BridgeError::Settings`] if a name is invalid, the catalogue gives two tools one name, the update removes all servers, or
+    /// the update names servers and the bridge was created by [`Bridge::new`]; the bridge is then unchanged.
     pub async fn update(&self, update: Update) -> Result<(), BridgeError> {
         let shared = &self.0;
         let _updating = shared.updating.lock().await;
         if let Some(servers) = &update.servers {
             self.check(servers)?;
         }
-        if let Some(rules) = &update.rules {
-            self.check_catalogue(&rules.catalogue).await?;
+        if let Some(rules) = &update.rules
+            && shared.is_joint
+        {
+            check_names_of_catalogue(&rules.catalogue, shared.options.prefix)
+                .map_err(|error| BridgeError::Settings(error.to_string()))?;
         }
-        if let Some(rules) = update.rules {
-            shared.live.set(rules);
-        }
+        let concerned = update.rules.map(|rules| self.set_rules(rules));
         let mut added = Vec::new();
         if let Some(servers) = update.servers {
             for (index, backend) in shared.backends.all().iter().enumerate() {
@@ -85,7 +85,17 @@ impl Bridge {
                 }
             }
         }
+        // Servers that are connected anew are looked at by the connection.
+        let is_kept = |backend: &Arc<Server>| {
+            let is_new = added.iter().any(|added| Arc::ptr_eq(added, backend));
+            !is_new && !backend.is_removed()
+        };
+        let mut looking = JoinSet::new();
+        for backend in concerned.into_iter().flatten().filter(is_kept) {
+            looking.spawn(async move { backend.look_again().await });
+        }
         connect_all(&added, shared.options.list_within).await;
+        looking.join_all().await;
         for session in shared.all_sessions() {
             session.replace_lost();
         }
@@ -121,36 +131,24 @@ impl Bridge {
         }
     }
 
-    /// Returns an error if a new catalogue gives a tool the name of another one. Servers that do not list their tools in time are
-    /// not looked at.
-    async fn check_catalogue(&self, catalogue: &Catalogue) -> Result<(), BridgeError> {
+    /// Replaces the rules; returns the servers whose tools have to be compared with them.
+    fn set_rules(&self, rules: Rules) -> Vec<Arc<Server>> {
         let shared = &self.0;
-        if shared.is_joint {
-            check_names_of_catalogue(catalogue, shared.options.prefix)
-                .map_err(|error| BridgeError::Settings(error.to_string()))?;
-        }
-        let rules = shared.live.rules();
-        let mut checking = JoinSet::new();
-        for backend in shared.backends.all().iter() {
-            let (old, new) = (&rules.catalogue, catalogue.server(&backend.name));
-            if new.is_none() || new == old.server(&backend.name) || backend.is_removed() {
-                continue;
-            }
-            let (backend, catalogue) = (Arc::clone(backend), catalogue.clone());
-            checking.spawn(async move {
-                let problems = backend.problems_with(&catalogue).await;
-                (backend, problems)
-            });
-        }
-        let checked = checking.join_all().await;
-        let mut problems = checked.iter().flat_map(|(_, problems)| problems);
-        if let Some(taken) = problems.find(|problem| problem.is_error()) {
-            return Err(BridgeError::Settings(taken.to_string()));
-        }
-        for (backend, problems) in checked {
-            backend.set_problems(problems);
-        }
-        Ok(())
+        let old = shared.live.rules();
+        shared.names.forget_moved(&old.catalogue, &rules.catalogue);
+        let has_other_pins = match (&old.pins, &rules.pins) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(old), Some(new)) => !old.has_definitions_of(new),
+        };
+        let backends = shared.backends.all();
+        let is_concerned = |backend: &&Arc<Server>| {
+            let [old, new] = [&old, &rules].map(|rules| rules.catalogue.server(&backend.name));
+            has_other_pins || new.is_some() && new != old
+        };
+        let concerned = backends.iter().filter(is_concerned).cloned().collect();
+        shared.live.set(rules);
+        concerned
     }
 
     /// Adds a server, and opens a session with the server for each client that has sessions.

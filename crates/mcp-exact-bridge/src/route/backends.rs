@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::around::{names, pins};
+use crate::around::{names, pin_states};
 use crate::route::server::Server;
 use crate::route::uris;
 use crate::servers::{errors, tasks, tools};
@@ -77,6 +77,6 @@ pub fn remembered_bytes(servers: usize) -> usize {
     /// Estimated memory of one name or task with its server, owner and keys.
     const ENTRY: usize = 512;
     let of_server =
-        2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS + pins::MAX_TOOLS) * ENTRY;
+        2 * uris::MAX_BYTES + (tasks::MAX_TASKS + tools::MAX_TOOLS + pin_states::MAX_TOOLS) * ENTRY;
     servers * of_server + uris::MAX_BYTES + names::MAX_NAMES * ENTRY
 }

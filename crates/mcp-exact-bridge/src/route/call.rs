@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use mcp_exact_session::{CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Reply};
+use mcp_exact_session::{
+    CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Principal, Reply,
+};
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
 use crate::around::hooks::MessageHooks;
+use crate::around::pin_states::PinnedList;
 use crate::route::relay::{self, ProgressReceiver};
 use crate::route::result_size;
 use crate::route::translate::Translation;
@@ -24,6 +27,8 @@ pub(crate) struct RelayedCall<'a> {
     pub(crate) messages: MessageHooks,
     /// The server.
     pub(crate) backend: &'a Backend,
+    /// Comparison of the list of tools that is requested with pins.
+    list: Option<PinnedList>,
 }
 
 impl<'a> RelayedCall<'a> {
@@ -34,6 +39,12 @@ impl<'a> RelayedCall<'a> {
         messages: MessageHooks,
     ) -> Self {
         let losses = backend.losses().of_server(&connection.repairs);
+        let lists_tools = request.method() == "tools/list";
+        let list = (lists_tools && backend.has_pins()).then(|| {
+            let principal = request.context().principal.as_ref();
+            let principal = principal.map(|Principal(name)| name.as_str());
+            backend.begin_list(principal, request.param("cursor").is_none())
+        });
         let translation = Translation::new(request.revision(), connection.info.revision, losses);
         Self {
             request,
@@ -41,6 +52,7 @@ impl<'a> RelayedCall<'a> {
             translation: translation.of_request(&request.context().app_data),
             messages,
             backend,
+            list,
         }
     }
 
@@ -63,7 +75,8 @@ impl<'a> RelayedCall<'a> {
         let options = CallOptions {
             progress: progress.is_some(),
             trace: relay::trace(request),
-            checks_result: self.translation.checks_result(method),
+            // Pins are compared with what the endpoint has repaired, whatever revision the client has.
+            checks_result: self.list.is_none() && self.translation.checks_result(method),
             ..options
         };
         let client = &self.connection.client;
@@ -81,7 +94,9 @@ impl<'a> RelayedCall<'a> {
                 let mut result = result;
                 if lists_tools {
                     self.backend.tools.update(result.object());
-                    result = self.backend.with_pinned_tools(result);
+                }
+                if let Some(list) = &self.list {
+                    result = self.backend.with_pinned_tools(list, result);
                 }
                 let mut result = back.result(method, result, uri.as_deref())?;
                 if lists_tools {

@@ -22,8 +22,8 @@ use crate::around::limits::Places;
 use crate::around::live::LiveRules;
 use crate::around::losses::Losses;
 use crate::around::metrics::ServerState;
-use crate::around::names::Kind;
 use crate::around::options::Options;
+use crate::around::pin_states::PinnedList;
 use crate::around::repairs::RepairReport;
 use crate::around::resource_uri::ResourceUri;
 use crate::servers::client_side::ClientSide;
@@ -182,10 +182,10 @@ impl Backend {
         Gate::new(&self.live, principal)
     }
 
-    /// Returns true if the current rules let a principal see and use a tool.
-    pub(crate) fn may_use_tool(&self, principal: Option<&Principal>, name: &str) -> bool {
+    /// Returns true if the current rules let a principal have tasks of a tool.
+    pub(crate) fn may_have_tasks_of(&self, principal: Option<&Principal>, name: &str) -> bool {
         self.gate(principal)
-            .shows_named(self.listed_name(), Kind::Tool, name)
+            .shows_tasks_of(self.listed_name(), name)
     }
 
     /// Returns true if the current rules let a principal see a resource.
@@ -290,7 +290,9 @@ impl Backend {
         };
         let (upstream, generation) = self.upstream();
         let servers = (&*upstream, &self.spares);
-        let options = (&*self.options, self.repairs());
+        let (live, name) = (Arc::clone(&self.live), self.name.clone());
+        let tools_changed = move || live.pins().set_changed(&name);
+        let options = (&*self.options, self.repairs(), tools_changed);
         let opened =
             Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
         let mut state = self.state.lock();
@@ -365,10 +367,21 @@ impl Backend {
         self.live.shapes().rewrite_list(&self.name, tools)
     }
 
+    /// Returns true if definitions of tools are compared with pins.
+    pub(crate) fn has_pins(&self) -> bool {
+        self.live.rules().pins.is_some()
+    }
+
+    /// Begins the comparison of a list of tools with pins, before the server is asked for it.
+    pub(crate) fn begin_list(&self, principal: Option<&str>, is_first: bool) -> PinnedList {
+        self.live.pins().begin(principal, is_first)
+    }
+
     /// Returns a list of the server's tools, in its own revision, without those that pins withhold.
-    pub(crate) fn with_pinned_tools(&self, tools: RawResult) -> RawResult {
+    pub(crate) fn with_pinned_tools(&self, list: &PinnedList, tools: RawResult) -> RawResult {
+        let states = self.live.pins();
         match &self.live.rules().pins {
-            Some(pins) => self.live.pins().look_at_list(pins, &self.name, tools),
+            Some(pins) => states.look_at_list(pins, &self.name, list, tools),
             None => tools,
         }
     }
@@ -421,6 +434,7 @@ impl Backend {
             std::mem::take(&mut state.connections)
         };
         drop(kept);
+        self.live.pins().set_changed(&self.name);
         for ended in self.spares.end() {
             self.drivers.add(ended);
         }

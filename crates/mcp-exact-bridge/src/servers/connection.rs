@@ -128,10 +128,15 @@ struct RoutingState {
 const MAX_EARLY_EVENTS: usize = 1_000;
 
 impl Connection {
-    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin).
+    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin). `tools_changed` is called
+    /// when the server may have other tools than before.
     pub(crate) async fn open(
         (upstream, spares): (&dyn Upstream, &Spares),
-        (options, repairs): (&Options, RepairReport),
+        (options, repairs, tools_changed): (
+            &Options,
+            RepairReport,
+            impl Fn() + Send + Sync + 'static,
+        ),
         drivers: &Drivers,
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
@@ -143,7 +148,12 @@ impl Connection {
             ClientEvent::Repaired(repaired) => {
                 reported.report(&repaired.method, &repaired.repairs);
             }
-            event => handler.receive(client, event),
+            event => {
+                if may_change_tools(&event) {
+                    tools_changed();
+                }
+                handler.receive(client, event);
+            }
         };
         let handler: Arc<dyn ClientHandler> = Arc::new(handler);
         let connected = match upstream.users() {
@@ -441,6 +451,18 @@ impl Routes {
 
 /// Requests of servers to which clients of 2026-07-28 respond (`basic/patterns/mrtr`).
 const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
+
+/// Returns true if a server may have other tools after an event: it says so, or it has started a session.
+fn may_change_tools(event: &ClientEvent) -> bool {
+    matches!(
+        event,
+        ClientEvent::Negotiated(..)
+            | ClientEvent::Changed {
+                change: Change::Tools,
+                ..
+            }
+    )
+}
 
 /// Change events of all lists.
 pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];

@@ -65,7 +65,8 @@ pub(crate) async fn definitions(
 ) -> Option<Vec<JsonObject>> {
     let mut all = Vec::new();
     let add = |page: &JsonObject| {
-        let room = MAX_TOOLS - all.len();
+        // One more shows that there are too many.
+        let room = MAX_TOOLS + 1 - all.len();
         all.extend(definitions_of(page).into_iter().take(room));
     };
     let is_complete = read_pages(connection, max_pages, add).await;
@@ -75,8 +76,9 @@ pub(crate) async fn definitions(
 /// Returns the definitions in a result of `tools/list`.
 pub(crate) fn definitions_of(result: &JsonObject) -> Vec<JsonObject> {
     let tools = result.view().find("tools");
-    let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
-    tools.unwrap_or_default()
+    let tools = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok());
+    let tools = tools.unwrap_or_default().into_iter();
+    tools.filter_map(|tool| tool.try_into().ok()).collect()
 }
 
 /// Requests the pages of the server's list of tools, at most `max_pages`; returns true if the list was read to its end.

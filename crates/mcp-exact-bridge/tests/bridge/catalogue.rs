@@ -121,12 +121,14 @@ async fn use_catalogue(client: &ClientHandle, of_client: Revision, prefix: &str,
     );
     let got = call(client, &read, r#"{"head":1e0}"#).await.expect(pair);
     assert_eq!(got, r#"{"head":1e0,"encoding":"utf-8"}"#, "{pair}");
-    let refused = call(client, &read, r#"{"encoding":"x"}"#)
-        .await
-        .expect_err(pair);
+    let refused = call(client, &read, r#"{"encoding":"x"}"#).await;
+    // From 2025-11-25 on the model reads what is wrong.
+    let is_read = of_client.as_str() >= "2025-11-25";
+    assert_eq!(refused.is_ok(), is_read, "{pair}");
+    let refused = refused.unwrap_or_else(|error| error.message().to_owned());
     let words =
         r#"the argument "encoding" has a fixed value here and cannot be sent; leave it out"#;
-    assert_eq!(refused.message(), words, "{pair}");
+    assert_eq!(refused, words, "{pair}");
     for own in ["read_text_file", "remove"] {
         let name = format!("{prefix}{own}");
         let unknown = call(client, &name, "{}").await.expect_err(pair);
@@ -232,8 +234,7 @@ async fn rules_and_observers_know_own_names() {
     );
 }
 
-/// A changed catalogue applies to connected clients at once; one that gives a tool the name of another is refused, and changes
-/// nothing.
+/// A changed catalogue applies to connected clients at once; a tool without an entry whose name it gives to another tool is hidden.
 #[tokio::test]
 async fn catalogue_changes_apply_immediately() {
     for of_client in REVISIONS.map(revision) {
@@ -256,10 +257,10 @@ async fn catalogue_changes_apply_immediately() {
         let mut entry = ToolEntry::default();
         entry.rename = Some("list".to_owned());
         taken.insert("a", "remove", entry).expect("an entry");
-        let refused = update(taken).await.expect_err("a name that is taken");
-        let words = "servers.a.tools.remove.rename: \"list\" is the name of another tool of the server; choose another name, or rename or hide that tool by servers.a.tools.list";
-        assert_eq!(refused.to_string(), words);
-        use_catalogue(&client, of_client, "a__", of_client.as_str()).await;
+        update(taken).await.expect("an update");
+        let tools = tools_of(&client).await;
+        let names: Vec<String> = tools.iter().map(|tool| text_of(tool, "name")).collect();
+        assert_eq!(names, ["a__read_text_file", "a__list"], "{of_client}");
         update(Catalogue::default()).await.expect("an update");
         call(&client, "a__read_text_file", "{}")
             .await
@@ -268,9 +269,10 @@ async fn catalogue_changes_apply_immediately() {
     }
 }
 
-/// A name that two tools would have is an error at the start that names both keys, of one server and of two.
+/// A name that two entries give is an error at the start that names both keys; a tool of a server that has such a name without an
+/// entry is hidden, and keeps nobody from starting.
 #[tokio::test]
-async fn taken_names_end_the_start() {
+async fn taken_names_are_those_of_entries() {
     let newest = revision("2026-07-28");
     let renamed = |server: &str, tool: &str, name: &str, catalogue: &mut Catalogue| {
         let mut entry = ToolEntry::default();
@@ -292,9 +294,7 @@ async fn taken_names_end_the_start() {
     };
     let mut taken = Catalogue::default();
     renamed("b", "remove", "list", &mut taken);
-    let words = start(taken, Prefix::Always).await.expect("an error");
-    assert!(words.contains("servers.b.tools.remove.rename"), "{words}");
-    assert!(words.contains("servers.b.tools.list"), "{words}");
+    assert_eq!(start(taken, Prefix::Always).await, None);
     let mut same = Catalogue::default();
     renamed("a", "list", "x", &mut same);
     renamed("b", "remove", "x", &mut same);

@@ -7,7 +7,7 @@ use mcp_exact::{Revision, Server, revisions};
 use mcp_exact_bridge::{
     Bridge, Catalogue, Options, PinObserver, PinPolicy, Pins, Rules, ToolEntry, Update, Upstream,
 };
-use mcp_exact_session::JsonObject;
+use mcp_exact_session::{JsonObject, Tolerance};
 
 use crate::common::{Intercepted, handle_of, object};
 use crate::own_uris::{REVISIONS, named, revision, send};
@@ -26,6 +26,13 @@ type Tools = Arc<Mutex<Vec<&'static str>>>;
 
 /// Returns a server of a revision that lists these tools, and answers every call.
 fn server_with(of_server: Revision, tools: &Tools) -> Arc<dyn Upstream> {
+    Arc::new(intercepted(of_server, tools))
+}
+
+fn intercepted(
+    of_server: Revision,
+    tools: &Tools,
+) -> Intercepted<impl Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> {
     let is_new = of_server.as_str() >= "2026";
     let (kind, cached) = if is_new {
         (
@@ -49,10 +56,10 @@ fn server_with(of_server: Revision, tools: &Tools) -> Arc<dyn Upstream> {
         .tool("echo", || async { "" })
         .build()
         .expect("a server");
-    Arc::new(Intercepted {
+    Intercepted {
         server,
         answer: Arc::new(answer),
-    })
+    }
 }
 
 fn pins(policy: PinPolicy) -> Pins {
@@ -132,6 +139,119 @@ async fn definitions_are_seen_before_calls() {
         assert!(!is_called(&client, "a__add").await);
         client.close();
     }
+}
+
+/// What a server spells in a way that is repaired is compared as repaired, for clients of its revision and of others, so that an
+/// unchanged definition stays the pinned one.
+#[tokio::test]
+async fn repaired_definitions_are_compared() {
+    const SPELT: &str = r#"{"name":"add","title":null,"inputSchema":{"type":"object"}}"#;
+    for of_server in REVISIONS.map(revision) {
+        let tools = Tools::default();
+        *tools.lock().expect("a lock") = vec![SPELT];
+        let all = || named(vec![("a", server_with(of_server, &tools))]);
+        let bridge = Bridge::many(all(), Options::default()).await;
+        let definitions = bridge.expect("a bridge").tool_definitions().await;
+        let mut pins = Pins::new(PinPolicy::Withhold);
+        for definition in definitions[0].1.as_ref().expect("definitions") {
+            pins.insert("a", "add", definition);
+        }
+        let mut options = Options::default();
+        options.rules.pins = Some(pins);
+        let bridge = Bridge::many(all(), options).await.expect("a bridge");
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = handle_of(&bridge, of_client).await;
+            assert_eq!(names(&client).await, ["a__add"], "{pair}");
+            assert!(is_called(&client, "a__add").await, "{pair}");
+            client.close();
+        }
+    }
+}
+
+/// An entry that is no definition keeps none of the others from being compared.
+#[tokio::test]
+async fn lists_with_other_entries_are_compared() {
+    for tolerance in [Tolerance::Lenient, Tolerance::Strict] {
+        for policy in [PinPolicy::Report, PinPolicy::Withhold] {
+            for of_client in revisions() {
+                let tools = Tools::default();
+                *tools.lock().expect("a lock") = vec![APPROVED];
+                let mut options = Options::default();
+                options.tolerance = tolerance;
+                options.rules.pins = Some(pins(policy));
+                let all = vec![("a", server_with(of_client, &tools))];
+                let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+                let client = handle_of(&bridge, of_client).await;
+                names(&client).await;
+                *tools.lock().expect("a lock") = vec!["null", POISONED];
+                let listed = names(&client).await;
+                if policy == PinPolicy::Withhold {
+                    assert_eq!(listed, [""; 0], "{of_client}");
+                }
+                let metrics = bridge.metrics().to_string();
+                let line = r#"mcp_bridge_unpinned_tools_total{server="a",change="changed"} 1"#;
+                assert!(metrics.contains(line), "{of_client}: {metrics}");
+                client.close();
+            }
+        }
+    }
+}
+
+/// A definition is seen again before a call after the server was connected to anew, because it may have been replaced.
+#[tokio::test]
+async fn definitions_are_seen_again_after_a_connection() {
+    let tools = Tools::default();
+    *tools.lock().expect("a lock") = vec![APPROVED];
+    let mut options = Options::default();
+    options.rules.pins = Some(pins(PinPolicy::Withhold));
+    let with_sessions = revision("2025-11-25");
+    let all = vec![("a", server_with(with_sessions, &tools))];
+    let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+    let client = handle_of(&bridge, with_sessions).await;
+    assert_eq!(names(&client).await, ["a__add"]);
+    *tools.lock().expect("a lock") = vec![POISONED];
+    let other = handle_of(&bridge, with_sessions).await;
+    send(&other, "ping", "").await.expect("a connection");
+    assert!(!is_called(&client, "a__add").await);
+    *tools.lock().expect("a lock") = vec![APPROVED];
+    assert_eq!(names(&other).await, ["a__add"]);
+    assert!(is_called(&client, "a__add").await);
+    client.close();
+    other.close();
+}
+
+/// Definitions that are only reported change nothing about what is relayed: lists of one server keep their pages.
+#[tokio::test]
+async fn reports_change_no_lists() {
+    for (policy, is_relayed) in [(PinPolicy::Report, true), (PinPolicy::Withhold, false)] {
+        let tools = Tools::default();
+        *tools.lock().expect("a lock") = vec![POISONED];
+        let mut options = Options::default();
+        options.rules.pins = Some(pins(policy));
+        let newest = revision("2026-07-28");
+        let bridge = Bridge::new(intercepted(newest, &tools), options).await;
+        let client = handle_of(&bridge.expect("a bridge"), newest).await;
+        let page = send(&client, "tools/list", r#"{"cursor":"2"}"#).await;
+        assert_eq!(page.is_ok(), is_relayed, "{page:?}");
+        client.close();
+    }
+}
+
+/// What cannot be told apart cannot be pinned.
+#[tokio::test]
+async fn tools_of_one_name_are_not_pinned() {
+    let tools = Tools::default();
+    *tools.lock().expect("a lock") = vec![APPROVED, POISONED];
+    let newest = revision("2026-07-28");
+    let all = vec![("a", server_with(newest, &tools))];
+    let bridge = Bridge::many(named(all), Options::default()).await;
+    let definitions = bridge.expect("a bridge").tool_definitions().await;
+    let error = definitions[0].1.as_ref().expect_err("two of one name");
+    assert!(
+        error.message().contains(r#"two tools named "add""#),
+        "{error:?}"
+    );
 }
 
 /// What differs is reported once while it stays the same, with the difference, and is counted; clients use it, under the name that

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use mcp_exact::revisions;
 use mcp_exact::transport::ClientHandle;
+use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact_bridge::{
-    AccessRule, Bridge, CallObserver, Catalogue, LossPolicy, Options, ToolEntry, ToolSearch,
-    Upstream,
+    AccessRule, Bridge, CallObserver, Catalogue, LossPolicy, Options, Prefix, ToolEntry,
+    ToolSearch, Upstream,
 };
 use mcp_exact_session::JsonObject;
 
@@ -46,12 +47,16 @@ async fn call(client: &ClientHandle, name: &str, arguments: &str) -> Result<Stri
     let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
     let result = send(client, "tools/call", &params).await;
     let result = result.map_err(|error| error.message().to_owned())?;
+    let is_error = result
+        .get("isError")
+        .is_some_and(|flag| flag.text() == "true");
     let contents: Vec<JsonObject> = result
         .get("content")
         .expect("content")
         .decode_as()
         .expect("an array");
-    Ok(text_of(&contents[0], "text"))
+    let text = text_of(&contents[0], "text");
+    if is_error { Err(text) } else { Ok(text) }
 }
 
 /// Returns the tools that a search finds.
@@ -142,6 +147,59 @@ async fn wrong_calls_are_explained() {
         );
         let one = call(&client, "search_tools", r#"{"query":"file","limit":1}"#).await;
         assert_eq!(one.expect("an answer").matches("inputSchema").count(), 1);
+        client.close();
+    }
+}
+
+/// A search that some servers have not answered says so, whether it finds something or not.
+#[tokio::test]
+async fn missing_servers_are_said() {
+    for of_client in REVISIONS.map(revision) {
+        let missing = HttpEndpoint::new("http://127.0.0.1:1/mcp").expect("a URL");
+        let all: Vec<(&str, Arc<dyn Upstream>)> = vec![
+            ("a", Arc::new(server_with(of_client, &TOOLS))),
+            ("b", Arc::new(missing)),
+        ];
+        let bridge = Bridge::many(named(all), with_search(&[])).await;
+        let client = handle_of(&bridge.expect("a bridge"), of_client).await;
+        let none = call(&client, "search_tools", r#"{"query":"xyzzy"}"#).await;
+        let none = none.expect("an answer");
+        assert!(none.contains("some servers have not answered"), "{none}");
+        let params = r#"{"name":"search_tools","arguments":{"query":"weather"}}"#;
+        let some = send(&client, "tools/call", params)
+            .await
+            .expect("an answer");
+        assert!(
+            some.text().contains("Some servers have not answered"),
+            "{}",
+            some.text()
+        );
+        client.close();
+    }
+}
+
+/// A tool of a server that has the name of a tool of the search gets a prefix, or is left out; the name is that of the search.
+#[tokio::test]
+async fn names_of_the_search_are_reserved() {
+    let tools = [("call_tool", TOOLS[0].1), ("weather", TOOLS[2].1)];
+    let newest = revision("2026-07-28");
+    for (prefix, of_server) in [
+        (Prefix::OnConflict, Some("a__call_tool")),
+        (Prefix::Never, None),
+    ] {
+        let mut options = with_search(&["*"]);
+        options.prefix = prefix;
+        let all: Vec<(&str, Arc<dyn Upstream>)> =
+            vec![("a", Arc::new(server_with(newest, &tools)))];
+        let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+        let client = handle_of(&bridge, newest).await;
+        let own = ["search_tools", "call_tool"].into_iter();
+        let wanted: Vec<&str> = own.chain(of_server).chain(["weather"]).collect();
+        assert_eq!(names(&client).await, wanted);
+        if let Some(name) = of_server {
+            let called = call(&client, "call_tool", &format!(r#"{{"name":"{name}"}}"#)).await;
+            called.expect("called");
+        }
         client.close();
     }
 }

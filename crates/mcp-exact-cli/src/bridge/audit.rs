@@ -36,6 +36,9 @@ pub enum Arguments {
 /// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What stands in the place of an argument that the catalogue fixes, in lines with complete arguments.
+const FIXED: &str = "(fixed)";
+
 /// Observers that add a line to the log each.
 pub struct Observers {
     pub calls: CallObserver,
@@ -172,7 +175,13 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
                 add("arguments_sha256", text(&sha256(&spelled)));
             }
             Arguments::Full => {
-                let value = serde_json::from_str(&spelled).unwrap_or_else(|_| text(&spelled));
+                let mut value = serde_json::from_str(&spelled).unwrap_or_else(|_| text(&spelled));
+                // A fixed value may be a key that no reader of the log should know.
+                for name in &call.fixed {
+                    if let Some(value) = value.get_mut(name) {
+                        *value = text(FIXED);
+                    }
+                }
                 add("arguments", value);
             }
             Arguments::None => {}

@@ -15,7 +15,7 @@ use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits,
 use serde::Deserialize;
 
 pub use self::tools::{Pinned, Search};
-use self::tools::{Tool, add_tools};
+use self::tools::{Tool, add_tools, check_names_of_search};
 pub use self::upstreams::ConfiguredServer;
 #[cfg(not(feature = "oauth"))]
 use self::upstreams::ServerOAuth;
@@ -468,6 +468,9 @@ impl Config {
             .is_some_and(|search| search.results == Some(0))
         {
             bail!("[search] results: write a number above 0, such as `results = 5`");
+        }
+        if self.search.is_some() {
+            check_names_of_search(&self.catalogue)?;
         }
         if limits.burst > 0 && limits.per_second.is_none() {
             bail!("[limits] burst is for requests per second: add `per-second = 10`");

@@ -78,9 +78,13 @@ impl LockFile {
             let mut builder = tempfile::Builder::new();
             // The gateway may run as another user; what tools offer is no secret.
             #[cfg(unix)]
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
             let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            if let Ok(earlier) = std::fs::metadata(path) {
+                file.as_file().set_permissions(earlier.permissions())?;
+            }
             file.write_all(self.to_text().as_bytes())?;
+            file.as_file().sync_all()?;
             file.persist(path)?;
             anyhow::Ok(())
         };

@@ -80,6 +80,8 @@ impl OfFile {
                 self.config.display()
             );
         };
+        // What clients see of the tools is no part of what is pinned.
+        config.catalogue = <_>::default();
         let mut setup = Setup::new(&gateway, config, servers)?;
         setup.is_serving = false;
         let bridge = setup.connect(std::future::ready(None)).await?;

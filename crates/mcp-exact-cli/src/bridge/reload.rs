@@ -28,7 +28,7 @@ pub struct ConfigReloader {
     pub config: Config,
     /// Servers that the bridge currently uses.
     pub servers: Vec<ConfiguredServer>,
-    /// Path of the lock file, if the configuration has one.
+    /// Path of the lock file that the file names, if it names one.
     pub lock: Option<PathBuf>,
     /// True if what is remembered of silent servers is ignored.
     pub probes: bool,
@@ -60,27 +60,24 @@ impl ConfigReloader {
                 () = hangup.received() => known = self.read_text(),
             }
             let lock = self.lock.clone();
-            let words = match self.reload().await {
-                Ok(words) => {
-                    // Another lock file is no change of the text.
-                    if lock != self.lock {
-                        known = self.read_text();
-                    }
-                    words
-                }
-                Err(error) => {
-                    format!("the configuration was not reloaded, nothing has changed: {error:#}")
-                }
-            };
+            let words = self.reload().await.unwrap_or_else(|error| {
+                format!("the configuration was not reloaded, nothing has changed: {error:#}")
+            });
+            if lock != self.lock {
+                // Another lock file is no change of the text, and is watched even if it could not be read.
+                known = self.read_text();
+                before.clone_from(&known);
+            }
             self.stderr.line(&text!("{}", Untrusted(&words)));
         }
     }
 
-    /// Reads the text of the file and of its lock file; `None` if one of them cannot be read.
+    /// Reads the text of the file and of its lock file; `None` if the file cannot be read.
     fn read_text(&self) -> Option<String> {
         let mut text = std::fs::read_to_string(&self.path).ok()?;
-        if let Some(lock) = &self.lock {
-            text.push_str(&std::fs::read_to_string(lock).ok()?);
+        // A lock file that is missing is told by the reload, and read once it is there.
+        if let Some(Ok(lock)) = self.lock.as_ref().map(std::fs::read_to_string) {
+            text.push_str(&lock);
         }
         Some(text)
     }
@@ -88,6 +85,7 @@ impl ConfigReloader {
     /// Reads the file and updates the bridge; returns a message for the user.
     async fn reload(&mut self) -> anyhow::Result<String> {
         let (config, servers) = Config::read(&self.path)?;
+        self.lock = config.pins.as_ref().map(|pins| pins.file.clone());
         let restart = config.needs_restart(&self.config);
         let changes = servers.iter().map(|server| {
             let known = self.servers.iter().find(|known| known.name == server.name);
@@ -102,7 +100,6 @@ impl ConfigReloader {
         update.rules = Some((self.rules)(&config)?);
         self.bridge.update(update).await?;
         self.servers = servers;
-        self.lock = config.pins.map(|pins| pins.file);
         let mut words = format!(
             "the configuration was reloaded, {}",
             super::format_servers(&self.bridge)

@@ -128,7 +128,7 @@ impl BridgeProcess {
     }
 
     /// Waits for a line of standard error that contains `words`, and returns the line.
-    fn wait_for_line(&mut self, words: &str) -> String {
+    pub fn wait_for_line(&mut self, words: &str) -> String {
         let line = self
             .errors
             .find(|line| matches!(line, Ok(line) if line.contains(words)));

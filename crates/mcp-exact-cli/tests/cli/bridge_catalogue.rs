@@ -23,6 +23,7 @@ done
 /// File of the gateway.
 const FILE: &str = r#"
 audit = "audit.jsonl"
+audit-arguments = "full"
 [servers.files]
 command = "sh"
 args = ["server.sh"]
@@ -78,6 +79,7 @@ fn catalogue_of_the_file_is_applied() {
         .expect("a call");
     assert!(line.contains(r#""subject":"read_text_file""#), "{line}");
     assert!(line.contains(r#""listed_as":"read""#), "{line}");
+    assert!(line.contains(r#""key":"(fixed)""#), "{line}");
 }
 
 /// What is wrong in a catalogue is said by its keys.
@@ -100,8 +102,12 @@ fn mistakes_in_the_catalogue_name_their_keys() {
             "servers.files.tools.a: fixed.when: JSON has no dates; write a string, such as \"2026-01-01\"",
         ),
         (
-            "[servers.files.tools.read_text_file]\nrename = \"remove\"\n",
-            "servers.files.tools.read_text_file.rename: \"remove\" is the name of another tool of the server",
+            "[search]\n[servers.files.tools.a]\nrename = \"call_tool\"\n",
+            "servers.files.tools.a.rename: \"call_tool\" is the name of a tool of [search]; choose another name",
+        ),
+        (
+            "[servers.files.tools.a]\nannotations = { readOnlyHint = \"yes\" }\n",
+            "servers.files.tools.a.annotations.readOnlyHint: write true or false",
         ),
         ("[servers.files.tools.a]\nrenam = \"x\"\n", "renam"),
     ] {
@@ -109,8 +115,19 @@ fn mistakes_in_the_catalogue_name_their_keys() {
         assert_eq!(ended.code, 2, "{tools}: {}", ended.err);
         assert!(ended.err.contains(words), "{tools}: {}", ended.err);
     }
-    let ended = bridge("[servers.files.tools.missing]\nhide = true\n");
-    assert_eq!(ended.code, 0, "{}", ended.err);
-    let warning = "servers.files.tools.missing: the server has no tool of this name";
-    assert_eq!(ended.err.matches(warning).count(), 1, "{}", ended.err);
+    // What follows from the tools of a server keeps no other server from being used.
+    for (tools, warning) in [
+        (
+            "[servers.files.tools.missing]\nhide = true\n",
+            "servers.files.tools.missing: the server has no tool of this name",
+        ),
+        (
+            "[servers.files.tools.read_text_file]\nrename = \"remove\"\n",
+            "servers.files.tools.read_text_file.rename: \"remove\" is the name of another tool of the server, which is not listed",
+        ),
+    ] {
+        let ended = bridge(tools);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        assert_eq!(ended.err.matches(warning).count(), 1, "{}", ended.err);
+    }
 }

@@ -1,9 +1,10 @@
 //! `mcp-exact bridge pin` and `diff`, and a gateway with pinned definitions.
 #![cfg(unix)]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::bridge::folder_with;
+use crate::bridge::{BridgeProcess, folder_with};
 use crate::program::{ProgramOutput, run};
 
 /// Shell script of a server whose tools are in the file `tools`.
@@ -119,6 +120,37 @@ fn changed_tools_are_withheld_until_they_are_pinned() {
 
     assert_eq!(bridge(folder, "pin").code, 0);
     assert_eq!(call(folder).code, 0);
+}
+
+/// Pins that are added to a running gateway apply once their lock file is there, whose changes are read as those of the file.
+#[test]
+fn added_pins_wait_for_their_lock_file() {
+    let plain =
+        "listen = \"127.0.0.1:0\"\n[servers.files]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
+    let folder = folder_with(&[
+        ("server.sh", SERVER),
+        ("bridge.toml", plain),
+        ("tools", READ),
+    ]);
+    let folder = folder.path();
+    let mut gateway = BridgeProcess::start(folder, &["--config", "bridge.toml"]);
+    let pinned = format!("{plain}[pins]\nfile = \"bridge.lock\"\npolicy = \"withhold\"\n");
+    std::fs::write(folder.join("bridge.toml"), pinned).expect("written");
+    let told = gateway.wait_for_line("nothing has changed");
+    assert!(told.contains("`mcp-exact bridge pin` writes it"), "{told}");
+    assert_eq!(bridge(folder, "pin").code, 0);
+    gateway.wait_for_line("was reloaded");
+    assert_eq!(gateway.call(folder, "files__read").code, 0);
+    let mode = |path: &Path| {
+        let metadata = std::fs::metadata(path).expect("a file");
+        metadata.permissions().mode() & 0o777
+    };
+    let lock = folder.join("bridge.lock");
+    assert_eq!(mode(&lock) & 0o022, 0);
+    let closed = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&lock, closed).expect("a mode");
+    assert_eq!(bridge(folder, "pin").code, 0);
+    assert_eq!(mode(&lock), 0o600);
 }
 
 /// Without `[pins]`, or a server that answers, nothing is written.

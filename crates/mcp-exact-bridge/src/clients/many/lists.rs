@@ -417,17 +417,11 @@ impl SharedState {
                 *entry = changed;
                 key = catalogue.listed_name(&key).unwrap_or(&key).to_owned();
             }
-            let Some(name) = self.names.assign(kind, server, &key) else {
+            let has_search = kind == Kind::Tool && gate.rules().search.is_some();
+            let is_reserved = has_search && search::is_own(&key);
+            let Some(name) = self.names.assign(kind, server, &key, is_reserved) else {
                 return false;
             };
-            if kind == Kind::Tool && gate.rules().search.is_some() && search::is_own(&name) {
-                tracing::warn!(
-                    server = backend.name,
-                    name,
-                    "the search has the name of a tool: it is left out"
-                );
-                return false;
-            }
             *entry = form.object(std::mem::take(entry));
             if name != key {
                 entry.insert("name", Json::string(&name));

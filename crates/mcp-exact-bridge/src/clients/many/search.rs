@@ -16,17 +16,21 @@ use crate::clients::shared_state::SharedState;
 impl SharedState {
     /// Returns the call that a call of `call_tool` makes, which is relayed as if the client had sent it; every other request as it
     /// is.
+    ///
+    /// # Errors
+    /// The answer to wrong arguments.
     pub(super) fn called_request(
         &self,
         gate: &Gate,
         request: IncomingRequest<RequestContext>,
-    ) -> Result<IncomingRequest<RequestContext>, PeerError> {
-        let params = request.params().filter(|_| calls(&request, search::CALL));
-        let (Some(params), Some(_)) = (params, &gate.rules().search) else {
+    ) -> Result<IncomingRequest<RequestContext>, Result<Reply, PeerError>> {
+        let has_search = gate.rules().search.is_some();
+        let is_call = has_search && calls(&request, search::CALL);
+        let Some(params) = request.params().filter(|_| is_call) else {
             return Ok(request);
         };
         let called = search::called_params(params);
-        let params = called.map_err(|error| self.refuse(&request, error))?;
+        let params = called.map_err(|error| mistake(&request, self.refuse(&request, error)))?;
         Ok(request.with_call(request.method(), Some(params)))
     }
 
@@ -58,10 +62,13 @@ impl SharedState {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let query = search.query(request.params())?;
+        let query = match search.query(request.params()) {
+            Ok(query) => query,
+            Err(error) => return mistake(request, error),
+        };
         let within = self.options.list_within;
         let read = self.entries_of(gate, |_| true, TOOLS, client, request, within);
-        let (listed, _) = read.await;
+        let (listed, is_complete) = read.await;
         let tools: Vec<JsonObject> = listed.into_iter().flat_map(|list| list.entries).collect();
         let count = tools.len();
         // Servers with thousands of tools would keep others from their turn.
@@ -74,7 +81,11 @@ impl SharedState {
         });
         let found = finding.await;
         let found = found.map_err(|_| PeerError::internal("the search was not finished"))?;
-        let answer = if found.is_empty() {
+        let answer = if found.is_empty() && !is_complete {
+            format!(
+                "No tool has these words among the {count} tools so far: some servers have not answered. Search again."
+            )
+        } else if found.is_empty() {
             format!("No tool has these words; there are {count} tools. Try other words.")
         } else {
             JsonObject::from_iter([("tools", Json::from_encode(&found))])
@@ -85,14 +96,43 @@ impl SharedState {
             ("type", Json::string("text")),
             ("text", Json::string(&answer)),
         ];
-        let content = vec![JsonObject::from_iter(content)];
+        let mut content = vec![JsonObject::from_iter(content)];
+        if !found.is_empty() && !is_complete {
+            let note = "Some servers have not answered: there may be more. Search again.";
+            content.push(JsonObject::from_iter([
+                ("type", Json::string("text")),
+                ("text", Json::string(note)),
+            ]));
+        }
         let result = JsonObject::from_iter([("content", Json::from_encode(&content))]);
         Ok(Reply::Result(converted(request, result)?.into()))
     }
 }
 
+/// Returns the answer to arguments that are wrong: a result that models can read, where the revision has it so (2025-11-25,
+/// `server/tools`, "Error Handling"), and the error before.
+pub(super) fn mistake(
+    request: &IncomingRequest<RequestContext>,
+    error: PeerError,
+) -> Result<Reply, PeerError> {
+    if request.revision().as_str() < "2025-11-25" {
+        return Err(error);
+    }
+    let content = [
+        ("type", Json::string("text")),
+        ("text", Json::string(error.message())),
+    ];
+    let content = vec![JsonObject::from_iter(content)];
+    let mut result = JsonObject::from_iter([("content", Json::from_encode(&content))]);
+    result.insert("isError", true);
+    Ok(Reply::Result(converted(request, result)?.into()))
+}
+
 /// Returns true if a request calls the tool with this name.
 fn calls(request: &IncomingRequest<RequestContext>, tool: &str) -> bool {
+    if request.method() != "tools/call" {
+        return false;
+    }
     let name = request.param("name").and_then(|name| name.as_str());
-    request.method() == "tools/call" && name.is_some_and(|name| name == tool)
+    name.is_some_and(|name| name == tool)
 }

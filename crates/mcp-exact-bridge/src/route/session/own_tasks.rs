@@ -59,7 +59,7 @@ impl Session {
     /// Returns true if a task belongs to the client, and the rules show the tool of the task to the client.
     fn is_own_task(&self, principal: Option<&Principal>, id: &str) -> bool {
         let tool = self.backend.tasks.tool_of(&self.task_owner(principal), id);
-        tool.is_some_and(|tool| self.backend.may_use_tool(principal, &tool))
+        tool.is_some_and(|tool| self.backend.may_have_tasks_of(principal, &tool))
     }
 
     /// Returns the server's id of a task; `None` if the task cannot belong to the server.

@@ -34,7 +34,7 @@ impl Stateless {
         let name = principal.map(|Principal(name)| name.as_str());
         let binding = self.binding(name).ok()?;
         let OpenedTask { id, tool } = binding.unbind_task(id)?;
-        let is_shown = |tool: String| self.backend.may_use_tool(principal, &tool);
+        let is_shown = |tool: String| self.backend.may_have_tasks_of(principal, &tool);
         tool.is_none_or(is_shown).then_some(id)
     }
 

@@ -96,6 +96,20 @@ pub(super) fn add_tools(
     Ok(())
 }
 
+/// Returns an error if the catalogue gives a tool a name that the search has.
+pub(super) fn check_names_of_search(catalogue: &Catalogue) -> anyhow::Result<()> {
+    for (_, of_server) in catalogue.servers() {
+        let mut names = of_server.listed_names();
+        let taken =
+            |(listed, own): &(&str, &str)| listed != own && ToolSearch::NAMES.contains(listed);
+        if let Some((listed, own)) = names.find(taken) {
+            let key = of_server.key(own, "rename");
+            bail!("{key}: {listed:?} is the name of a tool of [search]; choose another name");
+        }
+    }
+    Ok(())
+}
+
 impl Tool {
     /// Returns the entry in the type of the library.
     fn entry(self) -> anyhow::Result<ToolEntry> {
