@@ -62,15 +62,16 @@
 //! A [`Catalogue`] ([`Rules::catalogue`]) gives tools other names, titles, descriptions and annotations, hides them, and gives their
 //! calls arguments: those with a fixed value are no part of the schema for clients, who cannot send them, and defaults are for calls
 //! that lack them. A call is mapped before it is admitted: access rules, hooks and the audit log know the tool by the name that its
-//! server has; [`Call::listed_as`] is the other one. A name that two tools would have is an error at the start; an entry for a tool
-//! that its server does not have is a warning.
+//! server has; [`Call::listed_as`] is the other one. A name that two entries would have is an error; a tool without an entry is
+//! hidden if an entry has its name. This is a warning, as an entry for a tool that its server does not have is.
 //!
 //! # Pinned definitions
 //!
 //! [`Pins`] ([`Rules::pins`]) are the definitions of tools that somebody has approved. A definition that differs from its pin, in
 //! more than the order of its members and whitespace, and a tool without a pin are reported once: by a tracing event with the
 //! difference, in [`Metrics::unpinned_tools`], and to [`Options::on_unpinned_tool`]. With [`PinPolicy::Withhold`] clients neither see
-//! such a tool nor can call it. [`Bridge::tool_definitions`] reads what can be pinned.
+//! such a tool nor can call it, and a tool is listed before it is called if the server may have changed since.
+//! [`Bridge::tool_definitions`] reads what can be pinned.
 //!
 //! # Search
 //!

@@ -15,6 +15,8 @@ use crate::around::pins::{PinChange, PinCounts, PinObserver, Pins, UnpinnedTool}
 
 /// Maximum number of tools of a server that are remembered.
 pub(crate) const MAX_TOOLS: usize = 10_000;
+/// Maximum number of states of the tools of a server, for all principals, with about 100 bytes each.
+const MAX_STATES: usize = 5 * MAX_TOOLS;
 /// Maximum number of differences of one tool in a report.
 const MAX_DIFFERENCES: usize = 20;
 /// Maximum length of a JSON pointer in a report, in characters.
@@ -202,7 +204,7 @@ impl PinStates {
         let others = of_server.lists.iter();
         let others = others.filter(|(principal, _)| **principal != of.principal);
         let count: usize = others.map(|(_, states)| states.tools.len() + 1).sum();
-        if count + is_pinned.len() > MAX_TOOLS {
+        if count + is_pinned.len() > MAX_STATES {
             // Whoever calls a tool that is forgotten has it listed again.
             of_server
                 .lists
@@ -212,7 +214,8 @@ impl PinStates {
         states.list += u64::from(of.is_first);
         for (tool, is_pinned) in is_pinned {
             // A tool without a state cannot be called where definitions are withheld.
-            if tool.len() > MAX_NAME
+            if pins.definition(server, &tool).is_none()
+                || tool.len() > MAX_NAME
                 || states.tools.len() >= MAX_TOOLS && !states.tools.contains_key(&tool)
             {
                 continue;
@@ -519,6 +522,24 @@ mod tests {
         states.look_at(&others, "a", &begun, vec![]);
         assert!(states.unseen_since(&others, ADD, None).is_some());
         assert!(!states.denies_tasks(&others, ADD, None));
+    }
+
+    /// The names in a definition, which a server chooses, make no report long.
+    #[test]
+    fn pointers_are_cut() {
+        let pointers = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::clone(&pointers);
+        let states = PinStates::new(Some(PinObserver::new(move |report| {
+            let pointers = report.differences.iter();
+            let pointers = pointers.map(|found| found.pointer.chars().count());
+            reported.lock().extend(pointers);
+        })));
+        let long = format!(
+            r#"{{"name":"add","description":"Adds.","{}":1}}"#,
+            "ü".repeat(1000)
+        );
+        list(&states, true, None, &long);
+        assert_eq!(*pointers.lock(), [MAX_POINTER + 1]);
     }
 
     /// A server with endless new tools hides neither its own changed ones nor those of other servers.
