@@ -8,7 +8,7 @@ use std::io::BufRead as _;
 use std::time::Duration;
 
 use mcp_exact::types::ContentBlock;
-use mcp_exact::{Form, FormAnswer, Host, HostTool, Reconnect, Result, ToolOutput};
+use mcp_exact::{Form, FormAnswer, Host, HostTool, HostTools, Reconnect, Result, ToolOutput};
 use serde_json::{Value, json};
 
 /// Maximum number of rounds between the model and its tools.
@@ -87,12 +87,13 @@ pub(crate) async fn chat(host: &Host, model: &impl ChatModel, question: String) 
     let mut conversation = vec![Message::User(question)];
     for _ in 0..MAX_ROUNDS {
         // Lists are cached as long as the servers allow; a server that is back may have other tools.
-        let tools: Vec<Value> = host.tools().await.for_model().map(describe).collect();
-        match model.turn(&conversation, &tools).await? {
+        let tools = host.tools().await;
+        let described: Vec<Value> = tools.for_model().map(describe).collect();
+        match model.turn(&conversation, &described).await? {
             Turn::Say(text) => return Ok(text),
             Turn::Call(calls) => {
                 for call in calls {
-                    let result = run(host, &call).await;
+                    let result = run(host, &tools, &call).await;
                     conversation.push(Message::Tool(call, result));
                 }
             }
@@ -112,9 +113,13 @@ fn describe(tool: &HostTool) -> Value {
     })
 }
 
-/// Calls a tool. An error is a result for the model too: it may try something else, or tell the user.
-async fn run(host: &Host, call: &ToolCall) -> String {
-    let called = tokio::time::timeout(CALL_LIMIT, host.call(&call.name, &call.arguments)).await;
+/// Calls a tool that the model may call. An error is a result for the model too: it may try something else, or tell the user.
+async fn run(host: &Host, tools: &HostTools, call: &ToolCall) -> String {
+    let tool = match tools.for_model_call(&call.name) {
+        Ok(tool) => tool.name(),
+        Err(error) => return format!("error: {error}"),
+    };
+    let called = tokio::time::timeout(CALL_LIMIT, host.call(tool, &call.arguments)).await;
     let text = match called {
         Ok(Ok(output)) => result_text(&output),
         Ok(Err(error)) => format!("error: {error}"),

@@ -291,10 +291,10 @@ impl Tool {
     }
 
     /// Names the page that hosts show for the results of the tool: a resource of the server whose URI begins with `ui://`
-    /// ([MCP Apps](crate::apps); from 2025-06-18 on). Hosts without pages show the result as they show all others, so give it a
-    /// text too.
+    /// ([MCP Apps](crate::apps)). Hosts without pages show the result as they show all others, so give it a text too.
     ///
-    /// A server whose tool names a page that it does not have is refused when it is [built](crate::ServerBuilder::build).
+    /// A server whose tool names a page that it does not have is refused when it is [built](crate::ServerBuilder::build), unless
+    /// it [declares](crate::ServerBuilder::declare_resources) that its resources come later.
     #[must_use]
     pub fn ui(self, uri: impl Into<String>) -> Self {
         self.set_ui("resourceUri", Json::string(&uri.into()))
@@ -322,9 +322,11 @@ impl Tool {
 
     /// Returns the URI of the tool's page.
     pub(crate) fn page(&self) -> Option<String> {
-        let ui = self.common.meta.view().find("ui")?.object()?;
-        let uri = ui.find("resourceUri")?.as_str()?;
-        Some(uri.into_owned())
+        let meta = self.common.meta.view();
+        let ui = meta.find("ui").and_then(|ui| ui.object());
+        let uri = ui.and_then(|ui| ui.find("resourceUri")?.as_str());
+        let uri = uri.or_else(|| meta.find(apps::DEPRECATED_URI)?.as_str());
+        uri.map(|uri| uri.into_owned())
     }
 
     /// Lets the handler continue after its request is cancelled, so that the handler can clean up;
@@ -707,9 +709,31 @@ impl AdvertisedDefinition {
             tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
         };
         let form = form.inspect_err(omitted);
+        let form = form.map(|form| self.with_ui(form));
         let form: Option<Arc<str>> = form.ok().map(|form| form.text().into());
         forms.push((revision, form.clone()));
         form
+    }
+
+    /// Puts the page and the visibility of a tool into its form in a revision whose tools have no `_meta`. Tools may have
+    /// further members there, and a host that lost the visibility would give a tool for pages to its model.
+    fn with_ui(&self, form: Json) -> Json {
+        let meta = self.home_definition.view().find("_meta");
+        let meta = meta.and_then(|meta| meta.object());
+        let Some(meta) = meta.filter(|_| self.kind == "Tool") else {
+            return form;
+        };
+        let names = ["ui", apps::DEPRECATED_URI].into_iter();
+        let kept = names.filter_map(|name| Some((name, meta.find(name)?.to_json())));
+        let kept: JsonObject = kept.collect();
+        match JsonObject::try_from(form) {
+            Ok(mut tool) if !kept.is_empty() && tool.get("_meta").is_none() => {
+                tool.insert("_meta", kept);
+                tool.into()
+            }
+            Ok(tool) => tool.into(),
+            Err(other) => other,
+        }
     }
 }
 

@@ -28,12 +28,14 @@
 //! # }
 //! ```
 //!
-//! The messages between a page and its host are the types of the crate `mcp-ext-apps`.
+//! The messages between a page and its host are the types of the crate `mcp-ext-apps` in the repository. It is a draft and not
+//! published, because the official schema has members that revision 2026-01-26 of the specification does not have.
 //!
 //! # What a host does
 //!
 //! [`Connect::apps`](crate::Connect::apps) declares that pages are shown, [`HostTools::for_model`](crate::HostTools::for_model)
-//! leaves out the tools that are for pages alone, [`HostTools::for_page`](crate::HostTools::for_page) admits the calls of a page,
+//! leaves out the tools that are for pages alone, [`HostTools::for_model_call`](crate::HostTools::for_model_call) admits the calls of a
+//! model and [`HostTools::for_page`](crate::HostTools::for_page) those of a page,
 //! and [`Client::read_app`](crate::Client::read_app) reads a page with what it may load and use. A page is text of a stranger:
 //! show it in a sandbox of another origin only, with the [policy](PageSettings::policy) of its settings.
 
@@ -45,7 +47,7 @@ mod source;
 mod tool;
 
 #[cfg(feature = "client")]
-pub(crate) use page::ui_of;
+pub(crate) use page::PageUi;
 #[cfg(feature = "client")]
 pub use page::{AppError, AppPage, MAX_PAGE_BYTES, RefusedSetting};
 pub use served::App;
@@ -61,6 +63,9 @@ pub const EXTENSION: &str = "io.modelcontextprotocol/ui";
 /// Media type of pages.
 pub const MIME_TYPE: &str = "text/html;profile=mcp-app";
 
+/// Deprecated member of a tool's `_meta` that names its page.
+pub(crate) const DEPRECATED_URI: &str = "ui/resourceUri";
+
 /// Begin of the URIs of pages.
 pub(crate) const SCHEME: &str = "ui://";
 
@@ -69,8 +74,8 @@ pub(crate) fn is_page_uri(uri: &str) -> bool {
     uri.len() > SCHEME.len() && uri.starts_with(SCHEME)
 }
 
-/// Returns true if a media type is that of pages. Names compare without case, and spaces beside the semicolon mean nothing.
-pub(crate) fn is_page_type(mime_type: &str) -> bool {
+/// Returns true if a client means the media type of pages. Servers write it as [`MIME_TYPE`], which hosts compare exactly. Names compare without case, and spaces beside the semicolon mean nothing.
+pub(crate) fn means_page_type(mime_type: &str) -> bool {
     let parts = |text: &str| -> Vec<String> {
         let parts = text.split(';').map(str::trim);
         parts.map(str::to_ascii_lowercase).collect()
@@ -90,7 +95,7 @@ pub(crate) fn is_supported_by(capabilities: &JsonObject) -> bool {
     let types = settings.and_then(|settings| settings.get("mimeTypes"));
     let types = types.and_then(|types| types.decode_as::<Vec<Json>>().ok());
     let mut types = types.into_iter().flatten();
-    types.any(|one| one.view().as_str().is_some_and(|one| is_page_type(&one)))
+    types.any(|one| one.view().as_str().is_some_and(|one| means_page_type(&one)))
 }
 
 #[cfg(test)]

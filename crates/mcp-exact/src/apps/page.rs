@@ -7,9 +7,9 @@ use std::fmt;
 use thiserror::Error;
 
 use super::settings::{Csp, PageSettings, Permission};
-use super::source::{CspSource, is_host};
-use super::tool::object_in;
-use super::{MIME_TYPE, is_page_type};
+use super::source::{CspSource, NO_DOMAIN, is_domain};
+use super::tool::ui_in;
+use super::{MIME_TYPE, means_page_type};
 use crate::client::ClientError;
 use crate::content::decode_base64;
 use crate::link::{Json, JsonObject};
@@ -19,6 +19,10 @@ pub const MAX_PAGE_BYTES: usize = 8 << 20;
 
 /// Number of sources of a page that are taken, of all four lists together.
 const MAX_SOURCES: usize = 256;
+
+/// Size of the sources of a page that are taken, of all four lists together: a policy names the resources up to five times, and
+/// servers and browsers limit the size of a header.
+const MAX_SOURCE_BYTES: usize = 4096;
 
 /// Number of refused settings that are listed.
 const MAX_REFUSED: usize = 32;
@@ -47,7 +51,7 @@ pub struct AppPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedSetting {
-    /// JSON pointer of the setting, from `_meta.ui` on, such as `/csp/connectDomains/0`.
+    /// JSON pointer of the setting, from `_meta.ui` on, such as `/csp/connectDomains/0`; empty for all settings.
     pub pointer: String,
     /// The refused value, shortened: text of the server.
     pub value: String,
@@ -59,13 +63,13 @@ impl fmt::Display for RefusedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} of the page {}: {}",
+            "{:?} of the page {}: {:?}",
             self.pointer, self.reason, self.value
         )
     }
 }
 
-/// Reason why a page was not read, or may not call a tool.
+/// Reason why a page was not read, or why a page or a model may not call a tool.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AppError {
@@ -98,6 +102,9 @@ pub enum AppError {
         /// What is wrong, by which rule of the extension.
         reason: String,
     },
+    /// There is no such tool, or none that a model may call ([`HostTools::for_model_call`](crate::HostTools::for_model_call)).
+    #[error("there is no tool {0:?} for a model; its tools are those of its list")]
+    NotForModel(String),
     /// The server has no such tool, or none that its pages may call
     /// ([`HostTools::for_page`](crate::HostTools::for_page)).
     #[error("pages of server {server:?} may not call {tool:?}")]
@@ -122,12 +129,12 @@ pub enum AppError {
 }
 
 impl AppPage {
-    /// Makes a page of the contents of a resource. `listed` is `_meta.ui` of the resource in the list of the server, which
-    /// applies if the contents have none.
+    /// Makes a page of the contents of a resource. `listed` are the settings of the resource in the list of the server, which
+    /// apply if the contents have none.
     pub(crate) fn of_contents(
         uri: &str,
         items: &[JsonObject],
-        listed: Option<&JsonObject>,
+        listed: &PageUi,
         limit: usize,
     ) -> Result<Self, AppError> {
         let fail = |reason: String| AppError::Page {
@@ -140,8 +147,15 @@ impl AppPage {
                 "the server gave {count} contents; a page is one"
             )));
         };
+        let found = text_in(item, "uri").unwrap_or_default();
+        if found != uri {
+            let found = shortened(&found);
+            return Err(fail(format!(
+                "the server gave contents with the URI {found:?}; they must have the URI that is read"
+            )));
+        }
         let mime_type = text_in(item, "mimeType").unwrap_or_default();
-        if !is_page_type(&mime_type) {
+        if !means_page_type(&mime_type) {
             let found = shortened(&mime_type);
             return Err(fail(format!(
                 "its media type is {found:?}; pages are {MIME_TYPE}"
@@ -152,6 +166,13 @@ impl AppPage {
             bytes,
             limit,
         };
+        for name in ["text", "blob"] {
+            let is_given = item.view().find(name).is_some();
+            if is_given && text_in(item, name).is_none() {
+                let reason = "is no string, or is one with half a surrogate pair";
+                return Err(fail(format!("`{name}` {reason}")));
+            }
+        }
         let html = match (text_in(item, "text"), text_in(item, "blob")) {
             (Some(text), None) => text,
             (None, Some(blob)) if blob.len() / 4 * 3 > limit.saturating_add(2) => {
@@ -170,11 +191,9 @@ impl AppPage {
         if html.len() > limit {
             return Err(too_large(html.len()));
         }
-        let own = ui_of(item);
-        let (settings, refused) = match own.as_ref().or(listed) {
-            Some(ui) => SettingsReader::read(ui),
-            None => Default::default(),
-        };
+        let own = PageUi::of(item);
+        let ui = if own.is_given() { &own } else { listed };
+        let (settings, refused) = SettingsReader::read(ui);
         Ok(Self {
             uri: uri.to_owned(),
             html,
@@ -184,9 +203,20 @@ impl AppPage {
     }
 }
 
-/// Returns `_meta.ui` of contents or of a resource.
-pub(crate) fn ui_of(object: &JsonObject) -> Option<JsonObject> {
-    object_in(&object_in(object, "_meta")?, "ui")
+/// `_meta.ui` of contents or of a resource; the error is what stands in its place.
+#[derive(Debug, Default)]
+pub(crate) struct PageUi(Option<Result<JsonObject, Json>>);
+
+impl PageUi {
+    /// Reads `_meta.ui`.
+    pub(crate) fn of(object: &JsonObject) -> Self {
+        Self(ui_in(object).transpose())
+    }
+
+    /// Returns true if there is one, well-formed or not.
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// Returns a member that is a string.
@@ -211,12 +241,22 @@ struct SettingsReader {
     refused: Vec<RefusedSetting>,
     /// Number of sources that were taken.
     sources: usize,
+    /// Size of the sources that were taken, in bytes.
+    source_bytes: usize,
 }
 
 impl SettingsReader {
     /// Reads `_meta.ui`. Members that the specification does not define are no settings.
-    fn read(ui: &JsonObject) -> (PageSettings, Vec<RefusedSetting>) {
+    fn read(ui: &PageUi) -> (PageSettings, Vec<RefusedSetting>) {
         let mut reader = Self::default();
+        let ui = match &ui.0 {
+            None => return Default::default(),
+            Some(Err(other)) => {
+                reader.refuse(String::new(), other.text(), "is no object");
+                return (reader.settings, reader.refused);
+            }
+            Some(Ok(ui)) => ui,
+        };
         for (name, value) in ui.view().iter() {
             let value = value.to_json();
             match &*name {
@@ -275,6 +315,7 @@ impl SettingsReader {
             self.refuse(pointer, value.text(), "is not a list");
             return Vec::new();
         };
+        let permits_schemes = matches!(name, "connectDomains" | "resourceDomains");
         let mut sources = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let pointer = format!("{pointer}/{at}");
@@ -284,8 +325,16 @@ impl SettingsReader {
                 break;
             }
             let text = item.view().as_str();
-            match text.as_deref().map(str::parse::<CspSource>) {
+            let text = text.as_deref();
+            match text.map(|text| CspSource::parse_for(text, permits_schemes)) {
                 Some(Ok(source)) => {
+                    let bytes = self.source_bytes + source.as_str().len();
+                    if bytes > MAX_SOURCE_BYTES {
+                        let reason = format!("is behind {MAX_SOURCE_BYTES} bytes of hosts");
+                        self.refuse(pointer, item.text(), reason);
+                        break;
+                    }
+                    self.source_bytes = bytes;
                     self.sources += 1;
                     sources.push(source);
                 }
@@ -303,7 +352,9 @@ impl SettingsReader {
         };
         for (name, value) in permissions.view().iter() {
             let known = Permission::ALL.into_iter().find(|one| one.name() == name);
-            let pointer = format!("/permissions/{name}");
+            // As RFC 6901 writes a name.
+            let escaped = name.replace('~', "~0").replace('/', "~1");
+            let pointer = format!("/permissions/{escaped}");
             match known {
                 Some(permission) if value.object().is_some() => {
                     self.settings.permissions.insert(permission);
@@ -318,12 +369,8 @@ impl SettingsReader {
     fn read_domain(&mut self, value: &Json) {
         let text = value.view().as_str();
         match text.as_deref() {
-            Some(domain) if is_host(domain) => self.settings.domain = Some(domain.to_owned()),
-            _ => self.refuse(
-                "/domain".to_owned(),
-                value.text(),
-                "is not a name of a host",
-            ),
+            Some(domain) if is_domain(domain) => self.settings.domain = Some(domain.to_owned()),
+            _ => self.refuse("/domain".to_owned(), value.text(), NO_DOMAIN),
         }
     }
 }
@@ -339,35 +386,51 @@ mod tests {
             .expect("JSON")
             .decode_as()
             .expect("objects");
-        AppPage::of_contents("ui://a", &items, None, 40).map_err(|error| error.to_string())
+        let listed = PageUi::default();
+        AppPage::of_contents("ui://a", &items, &listed, 40).map_err(|error| error.to_string())
     }
 
     /// "mimeType MUST be `text/html;profile=mcp-app`", "Content MUST be provided via either `text` (string) or `blob`
     /// (base64-encoded)" (Content Requirements).
     #[test]
     fn contents_are_one_page() {
-        let html = r#""mimeType":"text/html;profile=mcp-app""#;
-        let text = page(&format!(r#"[{{"uri":"ui://a",{html},"text":"<p>é"}}]"#));
+        let html = r#""uri":"ui://a","mimeType":"text/html;profile=mcp-app""#;
+        let text = page(&format!(r#"[{{{html},"text":"<p>é"}}]"#));
         assert_eq!(text.expect("a page").html, "<p>é");
-        let blob = page(&format!(r#"[{{"uri":"ui://a",{html},"blob":"PHA+w6k="}}]"#));
+        let blob = page(&format!(r#"[{{{html},"blob":"PHA+w6k="}}]"#));
         assert_eq!(blob.expect("a page").html, "<p>é");
         let long = "x".repeat(41);
         let blob_of_long = "eHh4".repeat(20);
         for (contents, problem) in [
             ("[]".to_owned(), "the server gave 0 contents"),
             ("[{},{}]".to_owned(), "the server gave 2 contents"),
-            (r#"[{"text":"<p>"}]"#.to_owned(), r#"its media type is """#),
             (
-                r#"[{"mimeType":"text/html","text":"<p>"}]"#.to_owned(),
+                r#"[{"text":"<p>"}]"#.to_owned(),
+                r#"contents with the URI """#,
+            ),
+            (
+                format!(
+                    "[{{{},\"text\":\"<p>\"}}]",
+                    html.replace("ui://a", "ui://b")
+                ),
+                r#"contents with the URI "ui://b"; they must have the URI that is read"#,
+            ),
+            (
+                r#"[{"uri":"ui://a","text":"<p>"}]"#.to_owned(),
+                r#"its media type is """#,
+            ),
+            (
+                r#"[{"uri":"ui://a","mimeType":"text/html","text":"<p>"}]"#.to_owned(),
                 r#"its media type is "text/html"; pages are text/html;profile=mcp-app"#,
             ),
             (format!("[{{{html}}}]"), "it has neither `text` nor `blob`"),
             (format!(r#"[{{{html},"text":"","blob":""}}]"#), "or both"),
-            (format!(r#"[{{{html},"text":5}}]"#), "it has neither"),
+            (format!(r#"[{{{html},"text":5}}]"#), "`text` is no string"),
             (
-                format!(r#"[{{{html},"blob":"?"}}]"#),
-                "`blob` is not a base64",
+                format!(r#"[{{{html},"text":"<p>\ud800"}}]"#),
+                "or is one with half a surrogate pair",
             ),
+            (format!(r#"[{{{html},"blob":"?"}}]"#), "`blob` is no base64"),
             (
                 format!(r#"[{{{html},"blob":"/w=="}}]"#),
                 "it is not in UTF-8",
@@ -393,17 +456,24 @@ mod tests {
             "csp": {
                 "connectDomains": ["https://a.example.com", "https://b.example.com; script-src *", 7],
                 "resourceDomains": "https://c.example.com",
-                "frameDomains": null,
+                "frameDomains": ["data:"],
+                "baseUriDomains": null,
                 "workerDomains": ["https://d.example.com"]
             },
-            "permissions": {"camera": {}, "microphone": true, "usb": {}},
-            "domain": "a/b",
+            "permissions": {"camera": {}, "microphone": true, "u/s~b": {}},
+            "domain": "a\nb",
             "prefersBorder": 1,
             "later": {"anything": []}
         }"#
         .parse()
         .expect("an object");
-        let (settings, refused) = SettingsReader::read(&ui);
+        let (settings, refused) = SettingsReader::read(&PageUi(Some(Ok(ui))));
+        let shown = refused[0].to_string();
+        assert_eq!(
+            shown.split(' ').next(),
+            Some(r#""/csp/connectDomains/1""#),
+            "{shown}"
+        );
         assert_eq!(
             settings.object().text(),
             r#"{"csp":{"connectDomains":["https://a.example.com"]},"permissions":{"camera":{}}}"#
@@ -415,9 +485,10 @@ mod tests {
                 "/csp/connectDomains/1",
                 "/csp/connectDomains/2",
                 "/csp/resourceDomains",
-                "/csp/frameDomains",
+                "/csp/frameDomains/0",
+                "/csp/baseUriDomains",
                 "/permissions/microphone",
-                "/permissions/usb",
+                "/permissions/u~1s~0b",
                 "/domain",
                 "/prefersBorder"
             ]
@@ -427,30 +498,62 @@ mod tests {
     /// A hostile list is cut, and so are the reports about it.
     #[test]
     fn lists_of_hosts_are_bounded() {
-        let hosts: Vec<String> = (0..5000).map(|at| format!("h{at}.example.com")).collect();
+        let hosts: Vec<String> = (0..5000).map(|at| format!("h{at}.de")).collect();
         let bad = vec!["*".repeat(10_000); 5000];
         let csp = JsonObject::from_iter([
             ("connectDomains", Json::from_encode(&hosts)),
             ("frameDomains", Json::from_encode(&bad)),
         ]);
         let ui = JsonObject::from_iter([("csp", csp)]);
-        let (settings, refused) = SettingsReader::read(&ui);
+        let (settings, refused) = SettingsReader::read(&PageUi(Some(Ok(ui))));
         assert_eq!(settings.csp.connect.len(), MAX_SOURCES);
         assert!(refused.len() <= MAX_REFUSED);
         assert!(refused.iter().all(|one| one.value.len() < 100));
         let reason = "is behind the first 256 hosts of the page";
         assert_eq!(refused[0].reason, reason);
+        let hosts: Vec<String> = (0..50)
+            .map(|at| format!("h{at}.{}", "a.".repeat(60) + "de"))
+            .collect();
+        let csp = JsonObject::from_iter([("resourceDomains", Json::from_encode(&hosts))]);
+        let ui = PageUi(Some(Ok(JsonObject::from_iter([("csp", csp)]))));
+        let (settings, refused) = SettingsReader::read(&ui);
+        let bytes = settings.csp.resources.iter();
+        let bytes: usize = bytes.map(|source| source.as_str().len()).sum();
+        assert!((4000..=MAX_SOURCE_BYTES).contains(&bytes), "{bytes}");
+        assert_eq!(refused[0].reason, "is behind 4096 bytes of hosts");
+    }
+
+    /// "Format and validation rules are determined by each host" (UI Resource Format, `domain`).
+    #[test]
+    fn domains_are_for_the_host_to_check() {
+        for domain in [
+            "https://my-app.example.com",
+            "a904794854a047f6.claudemcpcontent.com",
+            "my-app",
+        ] {
+            let ui = JsonObject::from_iter([("domain", Json::string(domain))]);
+            let (settings, refused) = SettingsReader::read(&PageUi(Some(Ok(ui))));
+            assert_eq!(settings.domain.as_deref(), Some(domain));
+            assert_eq!(refused, []);
+        }
     }
 
     /// "Hosts read it from the `resources/read` content item (with `resources/list` entry as fallback)" (`McpUiToolMeta`).
     #[test]
     fn contents_precede_the_list() {
-        let listed: JsonObject = r#"{"prefersBorder":true}"#.parse().expect("an object");
+        let listed = r#"{"_meta":{"ui":{"prefersBorder":true}}}"#;
+        let listed = PageUi::of(&listed.parse().expect("an object"));
+        let refusals = std::cell::RefCell::new(Vec::<String>::new());
         let border = |meta: &str| {
-            let item = format!(r#"{{"mimeType":"text/html;profile=mcp-app","text":"<p>"{meta}}}"#);
+            let item = format!(
+                r#"{{"uri":"ui://a","mimeType":"text/html;profile=mcp-app","text":"<p>"{meta}}}"#
+            );
             let items = [item.parse().expect("an item")];
-            let page = AppPage::of_contents("ui://a", &items, Some(&listed), 40);
-            page.expect("a page").settings.prefers_border
+            let page = AppPage::of_contents("ui://a", &items, &listed, 40);
+            let page = page.expect("a page");
+            let refused = page.refused.iter().map(ToString::to_string).collect();
+            *refusals.borrow_mut() = refused;
+            page.settings.prefers_border
         };
         assert_eq!(border(""), Some(true));
         assert_eq!(border(r#","_meta":{"other":1}"#), Some(true));
@@ -458,6 +561,13 @@ mod tests {
         assert_eq!(
             border(r#","_meta":{"ui":{"prefersBorder":false}}"#),
             Some(false)
+        );
+        assert!(refusals.borrow().is_empty());
+        // Settings that are not understood are none, whatever the list says.
+        assert_eq!(border(r#","_meta":{"ui":"x"}"#), None);
+        assert_eq!(
+            *refusals.borrow(),
+            [r#""" of the page is no object: "\"x\"""#]
         );
     }
 }

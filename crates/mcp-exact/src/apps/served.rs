@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::settings::{PageSettings, Permission};
-use super::source::CspSource;
+use super::source::{CspSource, NO_DOMAIN, is_domain};
 use super::{MIME_TYPE, is_page_uri};
 use crate::error::{Error, Problem};
 use crate::reply::{Contents, IntoReply};
@@ -13,6 +13,9 @@ use crate::reply::{Contents, IntoReply};
 ///
 /// Everything that the page does not declare is forbidden to it, including its own scripts from another host. A page that
 /// consists of one document needs no declaration.
+///
+/// [`ServerBuilder::build`](crate::ServerBuilder::build) checks the declarations of a page that `app` registers. Those of a page that a
+/// handler returns are known when it is read: reading it then fails with an error that names what to correct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
     /// The document.
@@ -24,12 +27,12 @@ pub struct App {
 
 /// Defines the setters of the lists of hosts.
 macro_rules! domain_setters {
-    ($($(#[doc = $docs:literal])* $setter:ident $list:ident;)*) => {
+    ($($(#[doc = $docs:literal])* $setter:ident $list:ident $schemes:literal;)*) => {
         $(
             $(#[doc = $docs])*
             #[must_use]
             pub fn $setter(mut self, host: impl AsRef<str>) -> Self {
-                match Self::source(stringify!($setter), host.as_ref()) {
+                match Self::source(stringify!($setter), host.as_ref(), $schemes) {
                     Ok(source) => self.settings.csp.$list.push(source),
                     Err(problem) => self.problems.push(problem),
                 }
@@ -63,13 +66,14 @@ impl App {
     domain_setters! {
         /// Adds a [host](CspSource) to which the page may connect by `fetch`, `XMLHttpRequest` and `WebSocket`
         /// (`connectDomains`).
-        connect_domain connect;
-        /// Adds a [host](CspSource) of images, scripts, styles, fonts and media (`resourceDomains`).
-        resource_domain resources;
+        connect_domain connect true;
+        /// Adds a [host](CspSource) of images, scripts, styles, fonts and media (`resourceDomains`); `data:` and `blob:` are for
+        /// images, fonts and media alone.
+        resource_domain resources true;
         /// Adds a [host](CspSource) of nested frames (`frameDomains`).
-        frame_domain frames;
+        frame_domain frames false;
         /// Adds a [host](CspSource) of base URIs of the document (`baseUriDomains`).
-        base_uri_domain base_uris;
+        base_uri_domain base_uris false;
     }
 
     /// Asks for a feature of the browser. The host may refuse it; the page must detect what is there.
@@ -79,10 +83,17 @@ impl App {
         self
     }
 
-    /// Asks for an origin of its own, in the form that the host documents.
+    /// Asks for an origin of its own, in the form that the host documents: each host has rules of its own, so it is not checked
+    /// here beyond 255 bytes without control characters.
     #[must_use]
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
-        self.settings.domain = Some(domain.into());
+        let domain = domain.into();
+        if !is_domain(&domain) {
+            self.problems.push(format!(
+                "{domain:?} {NO_DOMAIN}; correct the argument of `domain`"
+            ));
+        }
+        self.settings.domain = Some(domain);
         self
     }
 
@@ -117,10 +128,10 @@ impl App {
             .collect()
     }
 
-    /// Parses a host; `setter` is the method that was called.
-    fn source(setter: &str, host: &str) -> Result<CspSource, String> {
-        host.parse()
-            .map_err(|error| format!("{host:?} {error}; correct the argument of `{setter}`"))
+    /// Parses a host; `setter` is the method that was called, which may permit schemes.
+    fn source(setter: &str, host: &str, permits_schemes: bool) -> Result<CspSource, String> {
+        let source = CspSource::parse_for(host, permits_schemes);
+        source.map_err(|error| format!("{host:?} {error}; correct the argument of `{setter}`"))
     }
 }
 

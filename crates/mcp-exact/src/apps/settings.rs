@@ -13,7 +13,8 @@ pub struct PageSettings {
     pub csp: Csp,
     /// Features of the browser that the page asks for. A host may refuse each of them.
     pub permissions: BTreeSet<Permission>,
-    /// Origin that the page asks for, in a form that its host defines.
+    /// Origin that the page asks for, in a form that its host defines and checks; here it is a text of at most 255 bytes without
+    /// control characters.
     pub domain: Option<String>,
     /// True if the page asks for a visible border and background, false if it asks for none; `None` to leave it to the host.
     pub prefers_border: Option<bool>,
@@ -88,11 +89,19 @@ impl Permission {
 
 impl PageSettings {
     /// Returns the value of the header `Content-Security-Policy` with which a host serves the page, by the section
-    /// "Content Security Policy Enforcement". Connections are forbidden unless the page declares a host.
+    /// "Content Security Policy Enforcement". Connections, fonts and nested frames are forbidden unless the page declares a host,
+    /// and forms are in every case.
+    ///
+    /// The policy of a page does not keep it from navigating its own frame to another address, which receives what the page puts in
+    /// there. The policy of the document around the frame does: give that one a `frame-src` with the origin of the sandbox alone.
     pub fn policy(&self) -> String {
         let joined = |before: &str, sources: &[CspSource]| {
-            let sources = sources.iter().map(CspSource::as_str);
-            let words: Vec<&str> = before.split_whitespace().chain(sources).collect();
+            let mut words: Vec<&str> = before.split_whitespace().collect();
+            for source in sources {
+                if !words.contains(&source.as_str()) {
+                    words.push(source.as_str());
+                }
+            }
             words.join(" ")
         };
         let or = |sources: &[CspSource], with: &str, without: &str| match sources {
@@ -100,17 +109,24 @@ impl PageSettings {
             sources => joined(with, sources),
         };
         let csp = &self.csp;
+        // A page that is scripted by `data:` is scripted by whatever it receives.
+        let hosts = |sources: &[CspSource]| -> Vec<CspSource> {
+            let sources = sources.iter().filter(|source| !source.is_scheme());
+            sources.cloned().collect()
+        };
+        let code = hosts(&csp.resources);
         let directives = [
             "default-src 'none'".to_owned(),
-            joined("script-src 'self' 'unsafe-inline'", &csp.resources),
-            joined("style-src 'self' 'unsafe-inline'", &csp.resources),
+            joined("script-src 'self' 'unsafe-inline'", &code),
+            joined("style-src 'self' 'unsafe-inline'", &code),
             joined("img-src 'self' data:", &csp.resources),
-            joined("font-src 'self'", &csp.resources),
+            or(&csp.resources, "font-src 'self'", "font-src 'none'"),
             joined("media-src 'self' data:", &csp.resources),
             or(&csp.connect, "connect-src 'self'", "connect-src 'none'"),
-            or(&csp.frames, "frame-src", "frame-src 'none'"),
+            or(&hosts(&csp.frames), "frame-src", "frame-src 'none'"),
             "object-src 'none'".to_owned(),
-            or(&csp.base_uris, "base-uri", "base-uri 'self'"),
+            or(&hosts(&csp.base_uris), "base-uri", "base-uri 'self'"),
+            "form-action 'none'".to_owned(),
         ];
         directives.join("; ")
     }
@@ -163,7 +179,8 @@ mod tests {
         assert_eq!(
             PageSettings::default().policy(),
             "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-             font-src 'self'; media-src 'self' data:; connect-src 'none'; frame-src 'none'; object-src 'none'; base-uri 'self'"
+             font-src 'none'; media-src 'self' data:; connect-src 'none'; frame-src 'none'; object-src 'none'; base-uri 'self'; \
+             form-action 'none'"
         );
         assert_eq!(PageSettings::default().allow_attribute(), "");
         assert!(PageSettings::default().object().is_empty());
@@ -190,9 +207,30 @@ mod tests {
              style-src 'self' 'unsafe-inline' https://*.b.example.com; img-src 'self' data: https://*.b.example.com; \
              font-src 'self' https://*.b.example.com; media-src 'self' data: https://*.b.example.com; \
              connect-src 'self' wss://a.example.com; frame-src https://c.example.com; object-src 'none'; \
-             base-uri https://d.example.com"
+             base-uri https://d.example.com; form-action 'none'"
         );
         let allowed = "camera; microphone; geolocation; clipboard-write";
         assert_eq!(settings.allow_attribute(), allowed);
+    }
+
+    /// `data:` and `blob:` are no hosts: what they hold is not of the server, so no script and no frame is taken from them.
+    #[test]
+    fn schemes_grant_no_scripts_and_no_frames() {
+        let schemes = ["data:", "blob:"].map(|text| text.parse().expect("a source"));
+        let settings = PageSettings {
+            csp: Csp {
+                connect: schemes.to_vec(),
+                resources: schemes.to_vec(),
+                frames: schemes.to_vec(),
+                base_uris: schemes.to_vec(),
+            },
+            ..PageSettings::default()
+        };
+        assert_eq!(
+            settings.policy(),
+            "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
+             img-src 'self' data: blob:; font-src 'self' data: blob:; media-src 'self' data: blob:; \
+             connect-src 'self' data: blob:; frame-src 'none'; object-src 'none'; base-uri 'self'; form-action 'none'"
+        );
     }
 }

@@ -10,7 +10,8 @@ const MAX_BYTES: usize = 255;
 
 /// Host from which a page may load, or to which it may connect, in the form of a source of a Content Security Policy:
 /// `https://api.example.com`, `wss://live.example.com:8443`, `https://*.example.com`, `cdn.example.com`, `http://localhost:5173`,
-/// or one of the schemes `blob:` and `data:`.
+/// or one of the schemes `blob:` and `data:`, which stand for images, fonts, media and requests alone: a script, a style, a nested
+/// frame and a base URI need a host.
 ///
 /// Nothing else is a source: no path, no keyword such as `'unsafe-eval'`, no wildcard for a whole top-level domain, no scheme that
 /// stands for every host. A value of this type therefore never ends the directive in which it is written.
@@ -26,6 +27,20 @@ impl CspSource {
     /// Returns the source in lower case.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Parses a source for a list of hosts that may permit schemes.
+    pub(super) fn parse_for(text: &str, permits_schemes: bool) -> Result<Self, InvalidSource> {
+        let source: Self = text.parse()?;
+        if source.is_scheme() && !permits_schemes {
+            return Err(InvalidSource("is a scheme, and this list has hosts alone"));
+        }
+        Ok(source)
+    }
+
+    /// Returns true if the source is the scheme `blob:` or `data:`.
+    pub fn is_scheme(&self) -> bool {
+        self.0.ends_with(':')
     }
 }
 
@@ -85,8 +100,18 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
+/// What is wrong with the origin of a page that is none of [`is_domain`].
+pub(super) const NO_DOMAIN: &str =
+    "is no text of 1 to 255 bytes without control characters, as an origin is";
+
+/// Returns true if a text can be the origin that a page asks for: "Format and validation rules are determined by each host" (UI
+/// Resource Format).
+pub(super) fn is_domain(text: &str) -> bool {
+    (1..=MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// Returns true if a text is the name of a host: labels of letters, digits, hyphens and underscores, separated by dots.
-pub(super) fn is_host(text: &str) -> bool {
+fn is_host(text: &str) -> bool {
     let is_label = |label: &str| {
         let bytes = label.as_bytes();
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::is_page_uri;
+use super::{DEPRECATED_URI, is_page_uri};
 use crate::link::{Json, JsonObject};
 
 /// Who may call a tool (section "Resource Discovery", "Visibility"). A tool that says nothing is for both.
@@ -35,17 +35,21 @@ pub struct ToolUi {
 
 impl ToolUi {
     /// Reads `_meta.ui` of a tool, and the page of the deprecated member `ui/resourceUri`. A visibility that is no list of
-    /// strings permits no call, because what the server meant is not known.
+    /// strings permits no call, because what the server meant is not known; nor does a `_meta` or `ui` that is no object.
     pub fn of_tool(definition: &JsonObject) -> Self {
-        let meta = object_in(definition, "_meta");
-        let ui = meta.as_ref().and_then(|meta| object_in(meta, "ui"));
+        let (Ok(meta), Ok(ui)) = (object_in(definition, "_meta"), ui_in(definition)) else {
+            return Self {
+                resource_uri: None,
+                visibility: BTreeSet::new(),
+            };
+        };
         let text = |object: &Option<JsonObject>, name: &str| {
             let value = object.as_ref()?.get(name)?;
             value.view().as_str().map(|text| text.into_owned())
         };
         let visibility = ui.as_ref().and_then(|ui| ui.get("visibility"));
         Self {
-            resource_uri: text(&ui, "resourceUri").or_else(|| text(&meta, "ui/resourceUri")),
+            resource_uri: text(&ui, "resourceUri").or_else(|| text(&meta, DEPRECATED_URI)),
             visibility: match visibility {
                 None => [Visibility::Model, Visibility::App].into(),
                 Some(visibility) => read_visibility(&visibility),
@@ -77,9 +81,17 @@ fn read_visibility(value: &Json) -> BTreeSet<Visibility> {
         .collect()
 }
 
-/// Returns a member that is an object.
-pub(super) fn object_in(object: &JsonObject, name: &str) -> Option<JsonObject> {
-    JsonObject::try_from(object.get(name)?).ok()
+/// Returns `_meta.ui` of a definition or of contents; the error is a `_meta` or `ui` that is no object.
+pub(super) fn ui_in(object: &JsonObject) -> Result<Option<JsonObject>, Json> {
+    match object_in(object, "_meta")? {
+        Some(meta) => object_in(&meta, "ui"),
+        None => Ok(None),
+    }
+}
+
+/// Returns a member; the error is one that is no object.
+fn object_in(object: &JsonObject, name: &str) -> Result<Option<JsonObject>, Json> {
+    object.get(name).map(JsonObject::try_from).transpose()
 }
 
 #[cfg(test)]
@@ -107,6 +119,11 @@ mod tests {
         ] {
             let meta = format!(r#","_meta":{{"ui":{{"visibility":{list}}}}}"#);
             assert_eq!(visibility(&meta), expected, "{list}");
+        }
+        // What the server meant is not known.
+        for meta in [r#"{"ui":"app"}"#, r#"{"ui":null}"#, r#"["ui"]"#, "null"] {
+            let member = format!(r#","_meta":{meta}"#);
+            assert_eq!(visibility(&member), (false, false), "{meta}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::list::Definition;
 use super::{Client, ClientError, Connect};
-use crate::apps::{self, AppError, AppPage, MAX_PAGE_BYTES, ToolUi};
+use crate::apps::{self, AppError, AppPage, MAX_PAGE_BYTES, PageUi, ToolUi};
 use crate::link::{JsonObject, METHOD_NOT_FOUND, extension};
 
 impl Connect {
@@ -27,7 +27,8 @@ impl Connect {
 }
 
 impl Definition {
-    /// Returns the page of a tool, and who may call the tool; for a definition of another kind, that of a tool without a page.
+    /// Returns the page of a tool, and who may call the tool. Definitions of another kind have no such settings; what is returned
+    /// of them means nothing.
     pub fn ui(&self) -> ToolUi {
         ToolUi::of_tool(self.object())
     }
@@ -86,27 +87,27 @@ impl Client {
             error: Box::new(error),
         };
         let output = self.read(uri).await.map_err(failed)?;
-        let has_own = |item: &JsonObject| apps::ui_of(item).is_some();
+        let has_own = |item: &JsonObject| PageUi::of(item).is_given();
         let listed = if output.items().iter().any(has_own) {
-            None
+            PageUi::default()
         } else {
             self.listed_ui(uri).await.map_err(failed)?
         };
-        AppPage::of_contents(uri, output.items(), listed.as_ref(), limit)
+        AppPage::of_contents(uri, output.items(), &listed, limit)
     }
 
-    /// Returns `_meta.ui` of a resource in the list of the server; `None` if the server does not list it, which it need not.
-    async fn listed_ui(&self, uri: &str) -> Result<Option<JsonObject>, ClientError> {
+    /// Returns `_meta.ui` of a resource in the list of the server; none if the server does not list it, which it need not.
+    async fn listed_ui(&self, uri: &str) -> Result<PageUi, ClientError> {
         let mut list = self.resources();
         loop {
             match list.try_next().await {
                 Ok(Some(resource)) if resource.uri().as_deref() == Some(uri) => {
-                    return Ok(apps::ui_of(resource.object()));
+                    return Ok(PageUi::of(resource.object()));
                 }
                 Ok(Some(_)) => {}
-                Ok(None) => return Ok(None),
+                Ok(None) => return Ok(PageUi::default()),
                 Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => {
-                    return Ok(None);
+                    return Ok(PageUi::default());
                 }
                 Err(error) => return Err(error),
             }

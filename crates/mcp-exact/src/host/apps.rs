@@ -19,9 +19,22 @@ impl HostTools {
         tools.filter(|tool| tool.definition.ui().is_for_model())
     }
 
+    /// Returns the tool that a model calls by its [name](HostTool::name). A model can name tools that it was not given, such as one
+    /// that it has read in a result: check each of its calls with this before [`Host::call`].
+    ///
+    /// # Errors
+    /// [`AppError::NotForModel`] if there is no such tool or it is for pages alone; the model gets the same answer in both cases.
+    pub fn for_model_call(&self, name: &str) -> Result<&HostTool, AppError> {
+        let found = self.for_model().find(|tool| tool.name() == name);
+        found.ok_or_else(|| AppError::NotForModel(name.to_owned()))
+    }
+
     /// Returns the tool that a page of a server calls by the name of the server's own list: "Host MUST reject `tools/call` requests
     /// from apps for tools that don't include "app" in visibility", and a page calls tools of its server alone (MCP Apps,
     /// "Visibility").
+    ///
+    /// `server` is the server of the page in this host. If that is the joint endpoint of a gateway, all servers behind it are one
+    /// server here, and their pages may call tools of each other; give such a host the endpoint of each server.
     ///
     /// # Errors
     /// [`AppError::NotForPages`] if the server has no such tool or it is for the model alone; the page gets the same answer in both

@@ -334,7 +334,8 @@ impl Host {
         all
     }
 
-    /// Calls a tool by its [name](HostTool::name), if the [policy](HostBuilder::policy) allows the call.
+    /// Calls a tool by its [name](HostTool::name), if the [policy](HostBuilder::policy) allows it. The host does not know who asks for the call: check what
+    /// a model asks for with [`HostTools::for_model_call`], and what a page asks for with [`HostTools::for_page`].
     ///
     /// # Errors
     /// [`HostError`]; a result with `isError` is not an error.

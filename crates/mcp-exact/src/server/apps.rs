@@ -2,7 +2,7 @@
 
 use super::builder::ServerBuilder;
 use super::catalogue::Catalogue;
-use crate::apps::{self, App, is_page_type, is_page_uri};
+use crate::apps::{self, App, is_page_uri};
 use crate::definition::{Resource, Tool};
 use crate::error::Problem;
 
@@ -11,7 +11,8 @@ impl ServerBuilder {
     /// [`Tool::ui`](crate::Tool::ui). A page that a handler makes is a [resource](Self::resource) whose handler returns an
     /// [`App`].
     ///
-    /// The server declares the extension `io.modelcontextprotocol/ui`.
+    /// The server declares the extension `io.modelcontextprotocol/ui`. One whose pages and tools are all inserted while it runs
+    /// declares it by [`extension`](Self::extension), with [`apps::EXTENSION`] and no settings.
     pub fn app(mut self, resource: impl Into<Resource>, app: App) -> Self {
         let resource = resource.into();
         self.problems.extend(app.problems(resource.uri()));
@@ -33,28 +34,31 @@ impl Catalogue {
             || tools.any(|entry| entry.tool.page().is_some())
     }
 
-    /// Returns a problem for each tool whose page the server does not have.
-    pub(super) fn missing_pages(&self) -> impl Iterator<Item = Problem> {
+    /// Returns a problem for each tool whose page the server does not have. `may_come_later` is true if resources are inserted
+    /// while the server runs.
+    pub(super) fn missing_pages(&self, may_come_later: bool) -> impl Iterator<Item = Problem> {
         let tools = self.tools.iter();
-        tools.filter_map(|entry| self.check_page(&entry.tool).err())
+        tools.filter_map(move |entry| self.check_page(&entry.tool, may_come_later).err())
     }
 
     /// Checks that the server has the page of a tool: "Resource MUST exist on the server" (MCP Apps, "Resource Discovery").
-    pub(super) fn check_page(&self, tool: &Tool) -> Result<(), Problem> {
+    pub(super) fn check_page(&self, tool: &Tool, may_come_later: bool) -> Result<(), Problem> {
         let Some(uri) = tool.page() else {
             return Ok(());
         };
         let reason = if !is_page_uri(&uri) {
             "its URI does not begin with `ui://`; change it here and in the resource".to_owned()
         } else if let Some(entry) = self.resource(&uri) {
-            match entry.resource.media_type() {
-                Some(mime_type) if !is_page_type(mime_type) => format!(
-                    "the media type of the resource is {mime_type:?}, and hosts show {} alone; leave `mime_type` out",
-                    apps::MIME_TYPE
-                ),
-                _ => return Ok(()),
+            match wrong_type("resource", entry.resource.media_type()) {
+                Some(reason) => reason,
+                None => return Ok(()),
             }
-        } else if self.matching_templates(&uri).next().is_some()
+        } else if let Some((entry, _)) = self.matching_templates(&uri).next() {
+            match wrong_type("resource template", entry.template.media_type()) {
+                Some(reason) => reason,
+                None => return Ok(()),
+            }
+        } else if may_come_later
             || self
                 .registered_method("resources/read", Some(&uri))
                 .is_some()
@@ -69,4 +73,13 @@ impl Catalogue {
             reason,
         })
     }
+}
+
+/// Returns what is wrong with the media type of a page; hosts compare it exactly.
+fn wrong_type(kind: &str, mime_type: Option<&str>) -> Option<String> {
+    let mime_type = mime_type.filter(|mime_type| *mime_type != apps::MIME_TYPE)?;
+    Some(format!(
+        "the media type of the {kind} is {mime_type:?}, and hosts show {} alone; leave `mime_type` out",
+        apps::MIME_TYPE
+    ))
 }

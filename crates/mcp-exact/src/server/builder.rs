@@ -657,7 +657,8 @@ impl ServerBuilder {
         }
         problems.extend(catalogue.unregistered_completion_targets());
         problems.extend(catalogue.lists_without_template());
-        problems.extend(catalogue.missing_pages());
+        let may_come_later = self.declared_lists.contains(&"resources");
+        problems.extend(catalogue.missing_pages(may_come_later));
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be

@@ -43,7 +43,7 @@ impl Tools {
             let name = entry.tool.name().to_owned();
             return Err(Problem::NoTasks { name });
         }
-        self.0.catalogue().check_page(&entry.tool)?;
+        self.0.catalogue().check_page(&entry.tool, false)?;
         self.0
             .change_catalogue("tools", &Change::Tools, |catalogue| {
                 catalogue.wrap_in_layers(&mut entry);

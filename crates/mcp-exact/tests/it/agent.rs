@@ -6,7 +6,8 @@ mod example;
 
 use std::sync::Mutex;
 
-use mcp_exact::{Client, Error, Host, Server};
+use mcp_exact::apps::Visibility;
+use mcp_exact::{Client, Error, Host, Server, Tool};
 use serde_json::{Value, json};
 
 use example::{ChatModel, Message, ToolCall, Turn, chat};
@@ -42,7 +43,10 @@ impl ChatModel for Scripted {
 async fn agents_use_tools_of_several_servers() {
     let notes = Server::builder("notes", "1").tool("find", || async { "a note" });
     let faulty = Server::builder("faulty", "1")
-        .tool("work", || async { Err::<String, _>(Error::msg("no disk")) });
+        .tool("work", || async { Err::<String, _>(Error::msg("no disk")) })
+        .tool(Tool::new("press").visibility([Visibility::App]), || async {
+            "pressed"
+        });
     let connect =
         |builder: mcp_exact::ServerBuilder| Client::in_memory(&builder.build().expect("a server"));
     let host = Host::builder()
@@ -51,7 +55,12 @@ async fn agents_use_tools_of_several_servers() {
         .start()
         .await;
     let model = Scripted {
-        script: Mutex::new(vec!["missing__tool", "faulty__work", "notes__find"]),
+        script: Mutex::new(vec![
+            "faulty__press",
+            "missing__tool",
+            "faulty__work",
+            "notes__find",
+        ]),
         offered: Mutex::default(),
     };
     let text = chat(&host, &model, "Find it.".to_owned()).await;
@@ -60,6 +69,10 @@ async fn agents_use_tools_of_several_servers() {
     assert_eq!(lines[..2], ["Find it.", "notes__find: a note"], "{text}");
     assert_eq!(lines[2], "faulty__work: the tool failed: no disk");
     assert!(lines[3].starts_with("missing__tool: error: "), "{text}");
+    assert!(
+        lines[4].starts_with("faulty__press: error: there is no tool"),
+        "{text}"
+    );
     let offered = model.offered.lock().expect("no panic").clone();
     assert_eq!(offered, [r#""faulty__work""#, r#""notes__find""#]);
 }

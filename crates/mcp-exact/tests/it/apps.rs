@@ -1,11 +1,11 @@
 //! MCP Apps: pages of tools, from the server to the host that shows them (specification 2026-01-26 of the extension
 //! `io.modelcontextprotocol/ui`).
 
-use mcp_exact::apps::{App, AppError, EXTENSION, MIME_TYPE, Permission, Visibility};
+use mcp_exact::apps::{App, AppError, EXTENSION, MIME_TYPE, PageSettings, Permission, Visibility};
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Client, Contents, Cx, Host, IntoServer, JsonObject, RawJson, Resource, Server, ServerBuilder,
-    Tool, revisions, server,
+    Client, Contents, Cx, Host, IntoServer, JsonObject, RawJson, Resource, ResourceTemplate,
+    Server, ServerBuilder, Tool, revisions, server,
 };
 
 use crate::common::object;
@@ -68,7 +68,7 @@ async fn servers_know_who_shows_pages() {
 }
 
 /// "Host MUST use `resources/read` to fetch the referenced resource URI" (Resource Discovery): the document, and what it may load
-/// and use, in every revision whose tools have `_meta`.
+/// and use, in every revision.
 #[tokio::test]
 async fn pages_are_read_with_their_settings() {
     let server = clock().build().expect("a server");
@@ -77,15 +77,15 @@ async fn pages_are_read_with_their_settings() {
         |client| async move {
             let tools = client.tools().all().await.expect("the tools");
             let time = tools.iter().find(|tool| tool.name() == "time").expect("it");
-            if client.revision().as_str() < "2025-06-18" {
-                let error = client.read_app(time).await.expect_err("no `_meta`");
-                assert_eq!(error, AppError::NoPage("time".to_owned()));
-                return;
-            }
             assert_eq!(time.ui().page_uri(), Some(PAGE));
             let page = client.read_app(time).await.expect("a page");
             assert_eq!((&*page.uri, &*page.html), (PAGE, HTML));
             assert_eq!(page.refused, []);
+            if client.revision().as_str() < "2025-06-18" {
+                // Resources have no `_meta` there, and the page gets nothing that it asks for.
+                assert_eq!(page.settings, PageSettings::default());
+                return;
+            }
             assert_eq!(page.settings.allow_attribute(), "clipboard-write");
             assert_eq!(page.settings.prefers_border, Some(false));
             let policy = page.settings.policy();
@@ -135,7 +135,31 @@ fn tools_need_their_pages() {
         .tool(Tool::new("good").ui("ui://good"), || async { "" })
         .template("ui://of/{name}", || async { HTML })
         .tool(Tool::new("of").ui("ui://of/a"), || async { "" })
-        .app("file:///page.html", App::new("page.html").frame_domain("*"));
+        .template(
+            ResourceTemplate::new("ui://text/{name}").mime_type("text/plain"),
+            || async { HTML },
+        )
+        .tool(Tool::new("text").ui("ui://text/a"), || async { "" })
+        .resource(
+            Resource::new("ui://spaced").mime_type("text/html; profile=mcp-app"),
+            || async { HTML },
+        )
+        .tool(Tool::new("spaced").ui("ui://spaced"), || async { "" })
+        .tool(
+            Tool::new("old").meta("ui/resourceUri", RawJson::string("ui://old")),
+            || async { "" },
+        )
+        .app(
+            "file:///page.html",
+            App::new("page.html")
+                .frame_domain("*")
+                .frame_domain("data:")
+                .domain("a\nb"),
+        )
+        .app(
+            "ui://app",
+            App::new(HTML).domain("https://my-app.example.com"),
+        );
     let error = builder.build().expect_err("problems");
     let problems: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -145,11 +169,20 @@ fn tools_need_their_pages() {
             "resource \"file:///page.html\" cannot be advertised: the page is not an HTML document; give its text, such as by `include_str!`",
             "resource \"file:///page.html\" cannot be advertised: \"*\" is not the origin of a host, such as https://api.example.com; \
              correct the argument of `frame_domain`",
+            "resource \"file:///page.html\" cannot be advertised: \"data:\" is a scheme, and this list has hosts alone; correct the argument of \
+             `frame_domain`",
+            "resource \"file:///page.html\" cannot be advertised: \"a\\nb\" is no text of 1 to 255 bytes without control characters, as an \
+             origin is; correct the argument of `domain`",
             "the page \"ui://none\" of tool \"none\" cannot be shown: the server has no resource with this URI; register it, such as by `app`",
             "the page \"https://example.com/page\" of tool \"web\" cannot be shown: its URI does not begin with `ui://`; change it here and in \
              the resource",
             "the page \"ui://plain\" of tool \"plain\" cannot be shown: the media type of the resource is \"text/html\", and hosts show \
              text/html;profile=mcp-app alone; leave `mime_type` out",
+            "the page \"ui://text/a\" of tool \"text\" cannot be shown: the media type of the resource template is \"text/plain\", and hosts \
+             show text/html;profile=mcp-app alone; leave `mime_type` out",
+            "the page \"ui://spaced\" of tool \"spaced\" cannot be shown: the media type of the resource is \"text/html; profile=mcp-app\", \
+             and hosts show text/html;profile=mcp-app alone; leave `mime_type` out",
+            "the page \"ui://old\" of tool \"old\" cannot be shown: the server has no resource with this URI; register it, such as by `app`",
         ]
     );
 }
@@ -175,6 +208,49 @@ fn late_tools_need_their_pages() {
         .insert("ui://late", page)
         .expect("a resource");
     insert("ui://late").expect("the page is there");
+}
+
+/// A server whose resources are inserted while it runs is built without its pages, and shows them then.
+#[tokio::test]
+async fn late_pages_are_declared() {
+    let late = || Server::builder("late", "1.0.0").tool(Tool::new("t").ui(PAGE), || async { "" });
+    late().build().expect_err("no page");
+    let server = late().declare_resources().build().expect("a server");
+    let client = Client::in_memory(&server).apps().await.expect("a client");
+    assert!(client.server_extension(EXTENSION).is_some());
+    let page = || async { App::new(HTML) };
+    server.resources().insert(PAGE, page).expect("a resource");
+    let tools = client.tools().all().await.expect("the tools");
+    let page = client.read_app(&tools[0]).await.expect("a page");
+    assert_eq!(page.html, HTML);
+}
+
+/// "Host MUST NOT include tools in the agent's tool list when their visibility does not include "model"" (Visibility), in every
+/// revision: a tool has no `_meta` before 2025-06-18, and its page and visibility are there all the same.
+#[tokio::test]
+async fn models_get_no_tools_of_pages_in_any_revision() {
+    let server = clock().build().expect("a server");
+    let mut builder = Host::builder();
+    for revision in revisions() {
+        let client = Client::in_memory(&server).revision(revision);
+        builder = builder.server(revision.as_str(), client);
+    }
+    let host = builder.apps().start().await;
+    let tools = host.tools().await;
+    for revision in revisions() {
+        let name = |tool: &str| format!("{revision}__{tool}");
+        let of_revision = tools
+            .for_model()
+            .filter(|tool| tool.server == revision.as_str());
+        let for_model: Vec<&str> = of_revision.map(|tool| tool.name()).collect();
+        assert_eq!(for_model, [name("time"), name("alarm")]);
+        tools.for_page(revision.as_str(), "adjust").expect("a tool");
+        tools.for_model_call(&name("alarm")).expect("a tool");
+        for tool in ["adjust", "no"] {
+            let error = tools.for_model_call(&name(tool));
+            assert_eq!(error, Err(AppError::NotForModel(name(tool))));
+        }
+    }
 }
 
 /// "`"app"`: Tool callable by the app from the same server connection only" (Visibility).
