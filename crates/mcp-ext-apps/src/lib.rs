@@ -9,6 +9,8 @@
 //!
 //! No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of
 //! every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.
+//!
+//! This extension is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.
 #[rustfmt::skip]
 #[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]
 mod generated;

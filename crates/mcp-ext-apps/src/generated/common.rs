@@ -7,6 +7,7 @@ use super::*;
 ///
 /// Schema: `/$defs/McpUiDownloadFileRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiDownloadFileRequest {
     /// See [`McpUiDownloadFileRequestParams`].
     pub params: McpUiDownloadFileRequestParams,
@@ -28,6 +29,7 @@ impl McpUiDownloadFileRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiDownloadFileRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiDownloadFileRequestParams {
     /// Resource contents to download — embedded (inline data) or linked (host fetches). Uses standard MCP resource types.
     pub contents: Vec<McpUiDownloadFileRequestParamsContents>,
@@ -49,6 +51,7 @@ impl McpUiDownloadFileRequestParams {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiDownloadFileRequest/properties/params/properties/contents/items`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum McpUiDownloadFileRequestParamsContents {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
@@ -84,6 +87,7 @@ impl McpUiDownloadFileRequestParamsContents {
 ///
 /// Schema: `/$defs/McpUiDownloadFileResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiDownloadFileResult {
     /// True if the download failed (e.g., user cancelled or host denied).
     pub is_error: Option<bool>,
@@ -112,6 +116,7 @@ impl Default for McpUiDownloadFileResult {
 ///
 /// Schema: `/$defs/McpUiHostContext`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContext {
     /// Display modes the host supports.
     pub available_display_modes: Option<Vec<McpUiDisplayMode>>,
@@ -173,6 +178,7 @@ impl Default for McpUiHostContext {
 ///
 /// Schema: `/$defs/McpUiHostContextChangedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContextChangedNotification {
     /// Partial context update containing only changed fields.
     pub params: McpUiHostContext,
@@ -194,6 +200,7 @@ impl McpUiHostContextChangedNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostContext/properties/containerDimensions`, `/$defs/McpUiHostContextChangedNotification/properties/params/properties/containerDimensions`, `/$defs/McpUiInitializeResult/properties/hostContext/properties/containerDimensions`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContextContainerDimensions {
     /// Fixed container height in pixels.
     pub height: Option<Number>,
@@ -231,6 +238,7 @@ impl Default for McpUiHostContextContainerDimensions {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostContext/properties/platform`, `/$defs/McpUiHostContextChangedNotification/properties/params/properties/platform`, `/$defs/McpUiInitializeResult/properties/hostContext/properties/platform`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum McpUiHostContextPlatform {
     /// `web`
     Web,
@@ -259,6 +267,7 @@ impl McpUiHostContextPlatform {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostContext/properties/safeAreaInsets`, `/$defs/McpUiHostContextChangedNotification/properties/params/properties/safeAreaInsets`, `/$defs/McpUiInitializeResult/properties/hostContext/properties/safeAreaInsets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContextSafeAreaInsets {
     /// Bottom safe area inset in pixels.
     pub bottom: Number,
@@ -294,6 +303,7 @@ impl McpUiHostContextSafeAreaInsets {
 ///
 /// Schema: `/$defs/McpUiHostCss`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCss {
     pub fonts: Option<String>,
     /// Members that this revision does not define, in order of arrival.
@@ -321,6 +331,7 @@ impl Default for McpUiHostCss {
 ///
 /// Schema: `/$defs/McpUiHostStyles`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostStyles {
     /// CSS blocks that apps can inject.
     pub css: Option<McpUiHostCss>,
@@ -352,6 +363,7 @@ impl Default for McpUiHostStyles {
 ///
 /// Schema: `/$defs/McpUiInitializeRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiInitializeRequest {
     /// See [`McpUiInitializeRequestParams`].
     pub params: McpUiInitializeRequestParams,
@@ -373,6 +385,7 @@ impl McpUiInitializeRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiInitializeRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiInitializeRequestParams {
     /// Features and capabilities this app provides.
     pub app_capabilities: McpUiAppCapabilities,
@@ -404,6 +417,7 @@ impl McpUiInitializeRequestParams {
 ///
 /// Schema: `/$defs/McpUiInitializeResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiInitializeResult {
     /// Features and capabilities provided by the host.
     pub host_capabilities: McpUiHostCapabilities,
@@ -439,6 +453,7 @@ impl McpUiInitializeResult {
 ///
 /// Schema: `/$defs/McpUiInitializedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiInitializedNotification {
     pub params: Option<JsonObject>,
     /// Members that this revision does not define, in order of arrival.
@@ -466,6 +481,7 @@ impl Default for McpUiInitializedNotification {
 ///
 /// Schema: `/$defs/McpUiMessageRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiMessageRequest {
     /// See [`McpUiMessageRequestParams`].
     pub params: McpUiMessageRequestParams,
@@ -487,6 +503,7 @@ impl McpUiMessageRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiMessageRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiMessageRequestParams {
     /// Message content blocks (text, image, etc.).
     pub content: Vec<ContentBlock>,
@@ -508,6 +525,7 @@ impl McpUiMessageRequestParams {
 ///
 /// Schema: `/$defs/McpUiMessageResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiMessageResult {
     /// True if the host rejected or failed to deliver the message.
     pub is_error: Option<bool>,
@@ -536,6 +554,7 @@ impl Default for McpUiMessageResult {
 ///
 /// Schema: `/$defs/McpUiOpenLinkRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiOpenLinkRequest {
     /// See [`McpUiOpenLinkRequestParams`].
     pub params: McpUiOpenLinkRequestParams,
@@ -557,6 +576,7 @@ impl McpUiOpenLinkRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiOpenLinkRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiOpenLinkRequestParams {
     /// URL to open in the host's browser
     pub url: String,
@@ -578,6 +598,7 @@ impl McpUiOpenLinkRequestParams {
 ///
 /// Schema: `/$defs/McpUiOpenLinkResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiOpenLinkResult {
     /// True if the host failed to open the URL (e.g., due to security policy).
     pub is_error: Option<bool>,
@@ -606,6 +627,7 @@ impl Default for McpUiOpenLinkResult {
 ///
 /// Schema: `/$defs/McpUiRequestDisplayModeRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiRequestDisplayModeRequest {
     /// See [`McpUiRequestDisplayModeRequestParams`].
     pub params: McpUiRequestDisplayModeRequestParams,
@@ -627,6 +649,7 @@ impl McpUiRequestDisplayModeRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiRequestDisplayModeRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiRequestDisplayModeRequestParams {
     /// The display mode being requested.
     pub mode: McpUiDisplayMode,
@@ -648,6 +671,7 @@ impl McpUiRequestDisplayModeRequestParams {
 ///
 /// Schema: `/$defs/McpUiRequestDisplayModeResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiRequestDisplayModeResult {
     /// The display mode that was actually set. May differ from requested if not supported.
     pub mode: McpUiDisplayMode,
@@ -669,6 +693,7 @@ impl McpUiRequestDisplayModeResult {
 ///
 /// Schema: `/$defs/McpUiRequestTeardownNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiRequestTeardownNotification {
     pub params: Option<JsonObject>,
     /// Members that this revision does not define, in order of arrival.
@@ -696,6 +721,7 @@ impl Default for McpUiRequestTeardownNotification {
 ///
 /// Schema: `/$defs/McpUiSandboxProxyReadyNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSandboxProxyReadyNotification {
     pub params: JsonObject,
     /// Members that this revision does not define, in order of arrival.
@@ -716,6 +742,7 @@ impl McpUiSandboxProxyReadyNotification {
 ///
 /// Schema: `/$defs/McpUiSizeChangedNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSizeChangedNotification {
     /// See [`McpUiSizeChangedNotificationParams`].
     pub params: McpUiSizeChangedNotificationParams,
@@ -737,6 +764,7 @@ impl McpUiSizeChangedNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiSizeChangedNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSizeChangedNotificationParams {
     /// New height in pixels.
     pub height: Option<Number>,
@@ -768,6 +796,7 @@ impl Default for McpUiSizeChangedNotificationParams {
 ///
 /// Schema: `/$defs/McpUiStyleVariableKey`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum McpUiStyleVariableKey {
     /// `--color-background-primary`
     ColorBackgroundPrimary,
@@ -1026,6 +1055,7 @@ pub type McpUiStyles = Map<String>;
 ///
 /// Schema: `/$defs/McpUiTheme`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum McpUiTheme {
     /// `light`
     Light,
@@ -1051,6 +1081,7 @@ impl McpUiTheme {
 ///
 /// Schema: `/$defs/McpUiUpdateModelContextRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiUpdateModelContextRequest {
     /// See [`McpUiUpdateModelContextRequestParams`].
     pub params: McpUiUpdateModelContextRequestParams,
@@ -1072,6 +1103,7 @@ impl McpUiUpdateModelContextRequest {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiUpdateModelContextRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiUpdateModelContextRequestParams {
     /// Context content blocks (text, image, etc.).
     pub content: Option<Vec<ContentBlock>>,

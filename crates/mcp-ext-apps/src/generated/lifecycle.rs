@@ -7,6 +7,7 @@ use super::*;
 ///
 /// Schema: `/$defs/McpUiAppCapabilities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiAppCapabilities {
     /// Display modes the app supports.
     pub available_display_modes: Option<Vec<McpUiDisplayMode>>,
@@ -41,6 +42,7 @@ impl Default for McpUiAppCapabilities {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiAppCapabilities/properties/tools`, `/$defs/McpUiInitializeRequest/properties/params/properties/appCapabilities/properties/tools`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiAppCapabilitiesTools {
     /// App supports tools/list_changed notifications.
     pub list_changed: Option<bool>,
@@ -69,6 +71,7 @@ impl Default for McpUiAppCapabilitiesTools {
 ///
 /// Schema: `/$defs/McpUiClientCapabilities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiClientCapabilities {
     /// Array of supported MIME types for UI resources.
     /// Must include `"text/html;profile=mcp-app"` for MCP Apps support.
@@ -98,6 +101,7 @@ impl Default for McpUiClientCapabilities {
 ///
 /// Schema: `/$defs/McpUiDisplayMode`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum McpUiDisplayMode {
     /// `inline`
     Inline,
@@ -126,6 +130,7 @@ impl McpUiDisplayMode {
 ///
 /// Schema: `/$defs/McpUiHostCapabilities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCapabilities {
     /// Host supports file downloads via ui/download-file.
     pub download_file: Option<JsonObject>,
@@ -183,6 +188,7 @@ impl Default for McpUiHostCapabilities {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostCapabilities/properties/sampling`, `/$defs/McpUiInitializeResult/properties/hostCapabilities/properties/sampling`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCapabilitiesSampling {
     /// Host supports tool use via `tools` and `toolChoice` parameters.
     pub tools: Option<JsonObject>,
@@ -211,6 +217,7 @@ impl Default for McpUiHostCapabilitiesSampling {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostCapabilities/properties/sandbox`, `/$defs/McpUiInitializeResult/properties/hostCapabilities/properties/sandbox`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCapabilitiesSandbox {
     /// CSP domains approved by the host.
     pub csp: Option<McpUiResourceCsp>,
@@ -242,6 +249,7 @@ impl Default for McpUiHostCapabilitiesSandbox {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostCapabilities/properties/serverResources`, `/$defs/McpUiInitializeResult/properties/hostCapabilities/properties/serverResources`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCapabilitiesServerResources {
     /// Host supports resources/list_changed notifications.
     pub list_changed: Option<bool>,
@@ -270,6 +278,7 @@ impl Default for McpUiHostCapabilitiesServerResources {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostCapabilities/properties/serverTools`, `/$defs/McpUiInitializeResult/properties/hostCapabilities/properties/serverTools`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostCapabilitiesServerTools {
     /// Host supports tools/list_changed notifications.
     pub list_changed: Option<bool>,
@@ -298,6 +307,7 @@ impl Default for McpUiHostCapabilitiesServerTools {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostContext/properties/deviceCapabilities`, `/$defs/McpUiHostContextChangedNotification/properties/params/properties/deviceCapabilities`, `/$defs/McpUiInitializeResult/properties/hostContext/properties/deviceCapabilities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContextDeviceCapabilities {
     /// Whether the device supports hover interactions.
     pub hover: Option<bool>,
@@ -329,6 +339,7 @@ impl Default for McpUiHostContextDeviceCapabilities {
 ///
 /// Schema: `/$defs/McpUiSupportedContentBlockModalities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSupportedContentBlockModalities {
     /// Host supports audio content blocks.
     pub audio: Option<JsonObject>,

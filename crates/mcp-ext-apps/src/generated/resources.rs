@@ -7,6 +7,7 @@ use super::*;
 ///
 /// Schema: `/$defs/McpUiResourceCsp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiResourceCsp {
     /// Allowed base URIs for the document.
     ///
@@ -57,6 +58,7 @@ impl Default for McpUiResourceCsp {
 ///
 /// Schema: `/$defs/McpUiResourceMeta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiResourceMeta {
     /// Content Security Policy configuration for UI resources.
     pub csp: Option<McpUiResourceCsp>,
@@ -108,6 +110,7 @@ impl Default for McpUiResourceMeta {
 ///
 /// Schema: `/$defs/McpUiResourcePermissions`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiResourcePermissions {
     /// Request camera access.
     ///
@@ -153,6 +156,7 @@ impl Default for McpUiResourcePermissions {
 ///
 /// Schema: `/$defs/McpUiResourceTeardownRequest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiResourceTeardownRequest {
     pub params: JsonObject,
     /// Members that this revision does not define, in order of arrival.
@@ -178,6 +182,7 @@ pub type McpUiResourceTeardownResult = JsonObject;
 ///
 /// Schema: `/$defs/McpUiSandboxResourceReadyNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSandboxResourceReadyNotification {
     /// See [`McpUiSandboxResourceReadyNotificationParams`].
     pub params: McpUiSandboxResourceReadyNotificationParams,
@@ -199,6 +204,7 @@ impl McpUiSandboxResourceReadyNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiSandboxResourceReadyNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiSandboxResourceReadyNotificationParams {
     /// CSP configuration from resource metadata.
     pub csp: Option<McpUiResourceCsp>,

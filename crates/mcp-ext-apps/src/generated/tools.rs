@@ -7,6 +7,7 @@ use super::*;
 ///
 /// Anonymous in the schema, at `/$defs/McpUiHostContext/properties/toolInfo`, `/$defs/McpUiHostContextChangedNotification/properties/params/properties/toolInfo`, `/$defs/McpUiInitializeResult/properties/hostContext/properties/toolInfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiHostContextToolInfo {
     /// See [`RequestId`].
     pub id: Option<RequestId>,
@@ -31,6 +32,7 @@ impl McpUiHostContextToolInfo {
 ///
 /// Schema: `/$defs/McpUiToolCancelledNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolCancelledNotification {
     /// See [`McpUiToolCancelledNotificationParams`].
     pub params: McpUiToolCancelledNotificationParams,
@@ -52,6 +54,7 @@ impl McpUiToolCancelledNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiToolCancelledNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolCancelledNotificationParams {
     /// Optional reason for the cancellation (e.g., "user action", "timeout").
     pub reason: Option<String>,
@@ -80,6 +83,7 @@ impl Default for McpUiToolCancelledNotificationParams {
 ///
 /// Schema: `/$defs/McpUiToolInputNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolInputNotification {
     /// See [`McpUiToolInputNotificationParams`].
     pub params: McpUiToolInputNotificationParams,
@@ -101,6 +105,7 @@ impl McpUiToolInputNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiToolInputNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolInputNotificationParams {
     /// Complete tool call arguments as key-value pairs.
     pub arguments: Option<JsonObject>,
@@ -129,6 +134,7 @@ impl Default for McpUiToolInputNotificationParams {
 ///
 /// Schema: `/$defs/McpUiToolInputPartialNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolInputPartialNotification {
     /// See [`McpUiToolInputPartialNotificationParams`].
     pub params: McpUiToolInputPartialNotificationParams,
@@ -150,6 +156,7 @@ impl McpUiToolInputPartialNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiToolInputPartialNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolInputPartialNotificationParams {
     /// Partial tool call arguments (incomplete, may change).
     pub arguments: Option<JsonObject>,
@@ -178,6 +185,7 @@ impl Default for McpUiToolInputPartialNotificationParams {
 ///
 /// Schema: `/$defs/McpUiToolMeta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolMeta {
     /// `resourceUri` in JSON.
     pub resource_uri: Option<String>,
@@ -211,6 +219,7 @@ impl Default for McpUiToolMeta {
 ///
 /// Schema: `/$defs/McpUiToolResultNotification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolResultNotification {
     /// Standard MCP tool execution result.
     pub params: McpUiToolResultNotificationParams,
@@ -232,6 +241,7 @@ impl McpUiToolResultNotification {
 ///
 /// Anonymous in the schema, at `/$defs/McpUiToolResultNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpUiToolResultNotificationParams {
     /// See [`ResultMetaObject`].
     pub meta: Option<ResultMetaObject>,
@@ -262,6 +272,7 @@ impl McpUiToolResultNotificationParams {
 ///
 /// Schema: `/$defs/McpUiToolVisibility`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum McpUiToolVisibility {
     /// `model`
     Model,
