@@ -196,7 +196,8 @@ fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
 fn read_npm_package(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     command_output(
         Command::new("npm")
-            .args(["pack", "--silent", "--ignore-scripts", "--pack-destination"])
+            .args(["pack", "--loglevel", "error", "--ignore-scripts"])
+            .arg("--pack-destination")
             .arg(scratch)
             .arg(format!("{}@{}", source.package, source.version))
             .current_dir(scratch),
