@@ -45,8 +45,8 @@ async fn answer(client: &Client, model: &str, host: &Host, question: &str) -> Re
     let mut request = ChatRequest::new(vec![ChatMessage::user(question)]);
     for _ in 0..MAX_ROUNDS {
         // Lists are cached as long as the servers allow; a server that is back may have other tools.
-        let tools = host.tools().await.tools;
-        request.tools = Some(tools.iter().map(describe).collect());
+        let listed = host.tools().await;
+        request.tools = Some(listed.for_model().map(describe).collect());
         let response = client.exec_chat(model, request.clone(), None).await?;
         let calls: Vec<ToolCall> = response.tool_calls().into_iter().cloned().collect();
         let Some(turn) = response.clone().into_assistant_message_for_tool_use() else {
@@ -54,8 +54,12 @@ async fn answer(client: &Client, model: &str, host: &Host, question: &str) -> Re
         };
         request = request.append_message(turn);
         for call in &calls {
-            let result = ToolResponse::from_tool_call(call, run(host, call).await);
-            request = request.append_message(result);
+            // A model can name tools that it was not given.
+            let text = match listed.for_model_call(&call.fn_name) {
+                Ok(_) => run(host, call).await,
+                Err(error) => format!("error: {error}"),
+            };
+            request = request.append_message(ToolResponse::from_tool_call(call, text));
         }
     }
     Ok(format!("no answer after {MAX_ROUNDS} rounds"))

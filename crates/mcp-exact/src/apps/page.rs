@@ -169,7 +169,7 @@ impl AppPage {
         for name in ["text", "blob"] {
             let is_given = item.view().find(name).is_some();
             if is_given && text_in(item, name).is_none() {
-                let reason = "is no string, or is one with half a surrogate pair";
+                let reason = "is not a string, or is one with half a surrogate pair";
                 return Err(fail(format!("`{name}` {reason}")));
             }
         }
@@ -180,7 +180,7 @@ impl AppPage {
             }
             (None, Some(blob)) => {
                 let bytes = decode_base64(&blob);
-                let bytes = bytes.ok_or_else(|| fail("`blob` is not a base64".to_owned()))?;
+                let bytes = bytes.ok_or_else(|| fail("`blob` is not base64".to_owned()))?;
                 String::from_utf8(bytes).map_err(|_| fail("it is not in UTF-8".to_owned()))?
             }
             _ => {
@@ -252,7 +252,7 @@ impl SettingsReader {
         let ui = match &ui.0 {
             None => return Default::default(),
             Some(Err(other)) => {
-                reader.refuse(String::new(), other.text(), "is no object");
+                reader.refuse(String::new(), other.text(), "is not an object");
                 return (reader.settings, reader.refused);
             }
             Some(Ok(ui)) => ui,
@@ -425,12 +425,18 @@ mod tests {
             ),
             (format!("[{{{html}}}]"), "it has neither `text` nor `blob`"),
             (format!(r#"[{{{html},"text":"","blob":""}}]"#), "or both"),
-            (format!(r#"[{{{html},"text":5}}]"#), "`text` is no string"),
+            (
+                format!(r#"[{{{html},"text":5}}]"#),
+                "`text` is not a string",
+            ),
             (
                 format!(r#"[{{{html},"text":"<p>\ud800"}}]"#),
                 "or is one with half a surrogate pair",
             ),
-            (format!(r#"[{{{html},"blob":"?"}}]"#), "`blob` is no base64"),
+            (
+                format!(r#"[{{{html},"blob":"?"}}]"#),
+                "`blob` is not base64",
+            ),
             (
                 format!(r#"[{{{html},"blob":"/w=="}}]"#),
                 "it is not in UTF-8",
@@ -567,7 +573,7 @@ mod tests {
         assert_eq!(border(r#","_meta":{"ui":"x"}"#), None);
         assert_eq!(
             *refusals.borrow(),
-            [r#""" of the page is no object: "\"x\"""#]
+            [r#""" of the page is not an object: "\"x\"""#]
         );
     }
 }

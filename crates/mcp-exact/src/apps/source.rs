@@ -102,7 +102,7 @@ fn is_port(text: &str) -> bool {
 
 /// What is wrong with the origin of a page that is none of [`is_domain`].
 pub(super) const NO_DOMAIN: &str =
-    "is no text of 1 to 255 bytes without control characters, as an origin is";
+    "is not text of 1 to 255 bytes without control characters, as an origin is";
 
 /// Returns true if a text can be the origin that a page asks for: "Format and validation rules are determined by each host" (UI
 /// Resource Format).

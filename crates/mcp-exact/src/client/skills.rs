@@ -281,7 +281,7 @@ fn file_of(contents: &ResourceOutput, uri: &str) -> Result<SkillFile, String> {
     }
     let bytes = match (string_member(item, "text"), string_member(item, "blob")) {
         (Some(text), None) => text.into_bytes(),
-        (None, Some(blob)) => decode_base64(&blob).ok_or("`blob` is not a base64")?,
+        (None, Some(blob)) => decode_base64(&blob).ok_or("`blob` is not base64")?,
         _ => return Err("it has neither `text` nor `blob`, or both".to_owned()),
     };
     Ok(SkillFile {

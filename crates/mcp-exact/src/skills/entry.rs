@@ -63,7 +63,7 @@ impl Skill {
         let frontmatter = value["frontmatter"].as_object();
         let frontmatter = frontmatter.ok_or("`frontmatter` is not an object")?.clone();
         let name = frontmatter.get("name").and_then(Value::as_str);
-        let name = name.ok_or("`frontmatter.name` is no text")?;
+        let name = name.ok_or("`frontmatter.name` is not text")?;
         if !is_skill_name(name) {
             return Err(format!(
                 "`frontmatter.name` is `{}`, and not 1 to 64 lowercase letters, digits and single hyphens",
@@ -229,7 +229,7 @@ fn read_resources(uri: &str, root: &str, items: &[Value]) -> Result<Vec<SkillRes
         let digest = item["digest"].as_str().unwrap_or_default();
         let shown = cut(file);
         let size = item["size"].as_u64();
-        let size = size.ok_or_else(|| format!("`size` of {shown} is no number of bytes"))?;
+        let size = size.ok_or_else(|| format!("`size` of {shown} is not a number of bytes"))?;
         if !is_digest(digest) {
             return Err(format!(
                 "`digest` of {shown} is not `sha256:` with 64 lowercase hexadecimal characters"

@@ -171,7 +171,7 @@ fn tools_need_their_pages() {
              correct the argument of `frame_domain`",
             "resource \"file:///page.html\" cannot be advertised: \"data:\" is a scheme, and this list has hosts alone; correct the argument of \
              `frame_domain`",
-            "resource \"file:///page.html\" cannot be advertised: \"a\\nb\" is no text of 1 to 255 bytes without control characters, as an \
+            "resource \"file:///page.html\" cannot be advertised: \"a\\nb\" is not text of 1 to 255 bytes without control characters, as an \
              origin is; correct the argument of `domain`",
             "the page \"ui://none\" of tool \"none\" cannot be shown: the server has no resource with this URI; register it, such as by `app`",
             "the page \"https://example.com/page\" of tool \"web\" cannot be shown: its URI does not begin with `ui://`; change it here and in \
