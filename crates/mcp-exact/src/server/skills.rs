@@ -3,6 +3,7 @@
 //!
 //! Rules of visibility decide about a skill by its resource `SKILL.md`: whoever does not see it sees none of its files.
 
+mod file;
 mod folder;
 mod store;
 
@@ -29,7 +30,8 @@ use crate::listing::{PageRequest, ResourcePage};
 use crate::params::string_member;
 use crate::reply::Contents;
 use crate::skills::{DIRECTORY_READ, EXTENSION, GET, LIST, READ_DIRECTORY};
-use folder::{FileContent, Snapshot};
+use file::FileContent;
+use folder::Snapshot;
 use store::SkillStore;
 
 /// Template of the URIs of all files of skills.
