@@ -193,13 +193,13 @@ macro_rules! for_each_unions {
 macro_rules! for_each_extension_unions {
     ($callback:ident) => {
         $callback! {
+            "ext-apps" mcp_ext_apps {
+                AnyResourceContents ContentBlock McpUiDownloadFileRequestParamsContents
+            }
             "ext-tasks" mcp_ext_tasks {
                 AnyResourceContents ContentBlock DetailedTask ElicitRequestParams ElicitResultContentValue GetTaskResult
                 InputRequest InputResponse PrimitiveSchemaDefinition SamplingMessageContent SamplingMessageContentBlock
                 TaskStatusNotificationParams
-            }
-            "ext-apps" mcp_ext_apps {
-                AnyResourceContents ContentBlock McpUiDownloadFileRequestParamsContents
             }
         }
     };
