@@ -1,6 +1,6 @@
 // Opens a host with the official library in headless Chromium, and prints what holds there, a line for each check.
 // `host.mjs NPM_FOLDER PICTURE CASES` needs the folder of the installed packages, the file of the screenshot, and the cases as JSON:
-// name, url of the server, revision, and what is used. Ends with 1 if a check fails.
+// name, url of the server, revision, policy of the page, and what is used. Ends with 1 if a check fails.
 
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
@@ -59,27 +59,15 @@ function relay(request, response, url) {
     request.pipe(upstream);
 }
 
-/** The policy of a page, by what it declares (MCP Apps, "Content Security Policy Enforcement"). */
-function policy({ connectDomains = [], resourceDomains = [], frameDomains = [], baseUriDomains = [] }) {
-    const all = [connectDomains, resourceDomains, frameDomains, baseUriDomains].flat();
-    if (all.some(domain => /[;,'"\s]/.test(domain))) throw new Error("a domain is not a source");
-    const resources = resourceDomains.join(" ");
-    return [
-        "default-src 'none'", `script-src 'self' 'unsafe-inline' ${resources}`, `style-src 'self' 'unsafe-inline' ${resources}`,
-        `img-src 'self' data: ${resources}`, `font-src 'self' ${resources}`, `media-src 'self' data: ${resources}`,
-        connectDomains.length ? `connect-src 'self' ${connectDomains.join(" ")}` : "connect-src 'none'",
-        "frame-src 'self'", "object-src 'none'", `base-uri ${baseUriDomains.join(" ") || "'self'"}`,
-    ].join("; ");
-}
-
 const elsewhere = await listen(async (_, response) => send(response, "text/plain", "elsewhere"));
 const sandbox = await listen(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url, "http://sandbox");
     if (pathname !== "/sandbox.html") throw new Error("no such file");
-    const csp = JSON.parse(searchParams.get("csp"));
-    send(response, "text/html", await readFile(path.join(here, "sandbox.html")), { "Content-Security-Policy": policy(csp) });
+    // The policy that our host has made of the settings of the page.
+    const { policy } = targets[Number(searchParams.get("case"))];
+    send(response, "text/html", await readFile(path.join(here, "sandbox.html")), { "Content-Security-Policy": policy });
 });
-const cases = targets.map(({ url: _, ...one }, at) => ({ ...one, path: `/server/${at}` }));
+const cases = targets.map(({ url: _, ...one }, at) => ({ ...one, at, path: `/server/${at}` }));
 let finish;
 const finished = new Promise(resolve => { finish = resolve; });
 const host = await listen(async (request, response) => {

@@ -54,16 +54,16 @@ async function connect({ path, revision }) {
 }
 
 /** Shows the page of a tool; returns its frame, the bridge, and what the page has asked of the host. */
-async function show(section, client, tool, given, sandbox, check) {
+async function show(section, client, tool, { arguments: given, at }, sandbox, check) {
     const uri = getToolUiResourceUri(tool);
     const { contents } = await client.readResource({ uri });
     check("the page is one resource with the media type of pages", contents.length === 1 && contents[0].mimeType === RESOURCE_MIME_TYPE);
     const [{ text, _meta }] = contents;
-    const { csp, permissions } = _meta?.ui ?? {};
+    const { permissions } = _meta?.ui ?? {};
     const frame = section.appendChild(document.createElement("iframe"));
     frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-forms");
     const ready = next(frame, SANDBOX_READY);
-    frame.src = `${sandbox}/sandbox.html?csp=${encodeURIComponent(JSON.stringify(csp ?? {}))}`;
+    frame.src = `${sandbox}/sandbox.html?case=${at}`;
     await within("sandbox", ready);
 
     const seen = { context: [], sizes: [] };
@@ -105,7 +105,7 @@ async function use(one, sandbox, elsewhere) {
         const hidden = tools.filter(isToolVisibilityAppOnly).map(({ name }) => name);
         check("tools for pages are known", String(hidden) === String(one.hidden), hidden);
         check("no tool is for the model alone", !tools.some(isToolVisibilityModelOnly));
-        const { frame, bridge, seen, result } = await show(section, client, tool, one.arguments, sandbox, check);
+        const { frame, bridge, seen, result } = await show(section, client, tool, one, sandbox, check);
         if (one.says) {
             const [{ text }] = result.content;
             check("the server knows that the host shows pages", text.startsWith(one.says), text);

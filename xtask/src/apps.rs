@@ -59,8 +59,8 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         gateway: &gateway.origin,
         direct: &direct.origin,
     };
-    read_pages(&host, &theirs, &servers, &target)?;
-    show_pages(&source, &servers, &target)?;
+    let policies = read_pages(&host, &theirs, &servers, &target)?;
+    show_pages(&source, &servers, &policies, &target)?;
     if let Some(picture) = &arguments.picture {
         fs::copy(target.join("pages.png"), picture)
             .with_context(|| format!("cannot write {}", picture.display()))?;
@@ -124,13 +124,14 @@ fn start_gateway(
     )
 }
 
-/// Lets our host read the pages of all servers, and compares what it prints with what is expected.
+/// Lets our host read the pages of all servers, and compares what it prints with what is expected. Returns the policy of each page
+/// by the name of its server.
 fn read_pages(
     host: &Path,
     theirs: &Path,
     servers: &Servers<'_>,
     target: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<BTreeMap<String, String>> {
     let their_command = json!({ "command": "node", "args": [theirs, "--stdio"] });
     let mut configured = serde_json::Map::new();
     configured.insert("theirs".to_owned(), their_command);
@@ -178,7 +179,17 @@ fn read_pages(
     );
     let pages = expected.iter().filter(|line| line.starts_with("page "));
     println!("ok our host reads {} pages", pages.count());
-    Ok(())
+    Ok(policies(&lines))
+}
+
+/// Returns the policies in the output of our host, each in the line after its page, by the name of the server.
+fn policies(lines: &[&str]) -> BTreeMap<String, String> {
+    let policy = |pair: &[&str]| {
+        let (_, server) = pair[0].strip_prefix("page ")?.split_once(" of ")?;
+        let (server, _) = server.split_once(':')?;
+        Some((server.to_owned(), pair[1].trim_start().to_owned()))
+    };
+    lines.windows(2).filter_map(policy).collect()
 }
 
 /// Returns what the browser uses of our server.
@@ -203,17 +214,32 @@ fn clock_case(name: &str, url: &str, revision: &str) -> Value {
 }
 
 /// Shows the pages in Chromium, and prints what holds there.
-fn show_pages(source: &Path, servers: &Servers<'_>, target: &Path) -> anyhow::Result<()> {
+fn show_pages(
+    source: &Path,
+    servers: &Servers<'_>,
+    policies: &BTreeMap<String, String>,
+    target: &Path,
+) -> anyhow::Result<()> {
     let poll = format!("{}/mcp/poll", servers.gateway);
     let clock = format!("{}/mcp/clock", servers.gateway);
     let cases: Vec<Value> = REVISIONS
         .into_iter()
         .flat_map(|revision| {
             [
-                poll_case("our server", servers.direct, revision),
-                poll_case("our server, through the gateway", &poll, revision),
-                clock_case("their server, through the gateway", &clock, revision),
+                ("direct", poll_case("our server", servers.direct, revision)),
+                (
+                    "poll",
+                    poll_case("our server, through the gateway", &poll, revision),
+                ),
+                (
+                    "clock",
+                    clock_case("their server, through the gateway", &clock, revision),
+                ),
             ]
+            .map(|(server, mut case)| {
+                case["policy"] = json!(policies.get(&format!("{server}-{revision}")));
+                case
+            })
         })
         .collect();
     let profile = target.join("profile");
@@ -240,6 +266,20 @@ fn show_pages(source: &Path, servers: &Servers<'_>, target: &Path) -> anyhow::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The policy of a page is in the line after it.
+    #[test]
+    fn policies_follow_their_pages() {
+        let lines = [
+            "for the model: a__b",
+            "page ui://a of direct-2025-11-25: 5 bytes",
+            "  default-src 'none'; form-action 'none'",
+            "page ui://b of poll: the page has no policy",
+        ];
+        let found = policies(&lines);
+        let expected = "default-src 'none'; form-action 'none'".to_owned();
+        assert_eq!(found, [("direct-2025-11-25".to_owned(), expected)].into());
+    }
 
     /// The pins contain no URLs, so that npm can use any registry.
     #[test]
