@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +13,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::pkce::random_string;
-use super::store::{StoreFuture, StoreLock, TokenStore};
+use super::store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
 
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; values are not encrypted.
@@ -20,13 +21,19 @@ use crate::secret::Secret;
 pub struct FileStore {
     /// Path of the folder with the files.
     folder: PathBuf,
+    /// Locks of this process: one task for each key waits for the lock of the file, which other processes also use.
+    locks: MemoryStore,
 }
+
+/// Shortest and longest time between attempts to lock a file that another process has locked.
+const LOCK_DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
 impl FileStore {
     /// Creates a store in a folder. The first write creates the folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
+            locks: MemoryStore::default(),
         }
     }
 
@@ -113,8 +120,9 @@ fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Acquires a lock that the operating system releases when the process ends.
-fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
+/// Tries to acquire a lock that the operating system releases when the process ends; `None` if another process has it. It does not
+/// wait: threads that wait for a lock would be missing to its holder.
+fn try_lock(folder: &Path, path: &Path) -> Result<Option<File>, String> {
     create_folder(folder)?;
     let mut options = OpenOptions::new();
     let file = options
@@ -125,9 +133,10 @@ fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
         .open(path)
         .map_err(|error| describe_error(path, &error))?;
     loop {
-        match flock(&file, FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(Box::new(file)),
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
             Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(describe_error(path, &error.into())),
         }
     }
@@ -160,6 +169,18 @@ impl TokenStore for FileStore {
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "lock"));
-        Box::pin(run_blocking(move || lock(&folder, &path)))
+        Box::pin(async move {
+            let of_process = self.locks.lock(key).await?;
+            let (mut delay, longest) = LOCK_DELAYS;
+            loop {
+                let (folder, path) = (folder.clone(), path.clone());
+                if let Some(file) = run_blocking(move || try_lock(&folder, &path)).await? {
+                    // The file is unlocked before the next task of this process tries.
+                    return Ok(Box::new((file, of_process)) as StoreLock);
+                }
+                tokio::time::sleep(delay).await;
+                delay = longest.min(delay * 2);
+            }
+        })
     }
 }

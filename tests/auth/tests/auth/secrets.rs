@@ -120,6 +120,39 @@ async fn stores_pass_the_suite() {
     assert_eq!(sealed.read("a").await, Ok(Some(secret)));
 }
 
+/// "If several processes share a store, `lock` must be exclusive" (`TokenStore`): tasks that wait for a lock take no thread from its
+/// holder, however many they are, in this process or another one.
+#[test]
+fn waiting_for_locks_blocks_no_thread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let store = FileStore::new(folder.path().join("tokens"));
+        // The locks of another store in the folder are those of another process.
+        let other = FileStore::new(folder.path().join("tokens"));
+        let held = store.lock("k").await.expect("a lock");
+        let mut waiting = tokio::task::JoinSet::new();
+        for number in 0..16 {
+            let store = [&store, &other][number % 2].clone();
+            waiting.spawn(async move { store.lock("k").await.map(drop) });
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        store.write("k", &"one".into()).await.expect("written");
+        assert_eq!(store.read("k").await, Ok(Some("one".into())));
+        assert!(waiting.try_join_next().is_none(), "the lock is held");
+        drop(held);
+        for ended in waiting.join_all().await {
+            assert_eq!(ended, Ok(()));
+        }
+    });
+}
+
 /// Other users can neither read nor replace the files of the store.
 #[tokio::test]
 async fn stored_secrets_are_private() {
