@@ -107,6 +107,33 @@ impl Names {
         own: &str,
         is_reserved: bool,
     ) -> Option<String> {
+        self.assign_by(self.prefix, kind, server, own, is_reserved)
+    }
+
+    /// As [`assign`](Self::assign), for a server whose names depend on the user: a name without a prefix could be that of another
+    /// server for the next user.
+    pub(crate) fn assign_of_user(
+        &self,
+        kind: Kind,
+        server: usize,
+        own: &str,
+        is_reserved: bool,
+    ) -> Option<String> {
+        let prefix = match self.prefix {
+            Prefix::OnConflict => Prefix::Always,
+            prefix => prefix,
+        };
+        self.assign_by(prefix, kind, server, own, is_reserved)
+    }
+
+    fn assign_by(
+        &self,
+        prefix: Prefix,
+        kind: Kind,
+        server: usize,
+        own: &str,
+        is_reserved: bool,
+    ) -> Option<String> {
         let mut assigned = self.assigned.lock();
         let known = assigned.by_own.get(&(kind, server, own.to_owned()));
         if let Some(name) = known.filter(|name| !is_reserved || *name != own) {
@@ -117,7 +144,7 @@ impl Names {
             !is_reserved && !assigned.by_name.contains_key(&(kind, name.clone()))
         };
         let plain = Some(own.to_owned()).filter(is_free);
-        let name = match self.prefix {
+        let name = match prefix {
             Prefix::Never => plain,
             Prefix::OnConflict => {
                 plain.or_else(|| Some(assigned.prefixed_name(server, own)).filter(is_free))

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::around::backoff::Backoff;
 use crate::around::gate::Gate;
 use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
@@ -139,7 +140,7 @@ impl SharedState {
             let is_its = is_of_one_server(uri) || {
                 let servers = self.present_servers();
                 let servers = servers.filter(|server| may_listen(*server, &own));
-                let of = self.uris.listed_by(&own, servers);
+                let of = self.uris.listed_by(gate.principal(), &own, servers);
                 of.is_none_or(|of| of == server)
             };
             *uri = own;
@@ -169,7 +170,9 @@ async fn listen_to(
     established: OnEstablished,
 ) -> Result<(), PeerError> {
     let mut begin = Arc::clone(&established);
+    let mut backoff = Backoff::of_subscriptions();
     loop {
+        let began = Instant::now();
         let ended = backend
             .listen(request, filter, principal.clone(), begin)
             .await;
@@ -182,7 +185,15 @@ async fn listen_to(
         }
         // An unreachable server does not delay the changes of the other servers.
         established(None);
-        tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
+        if began.elapsed() > STABLE_SUBSCRIPTION {
+            backoff.reset();
+        }
+        // A server with credentials per user has no failure that all users share, and so no delay of its own.
+        let delay = match backend.users() {
+            Some(_) => backoff.next(),
+            None => SUBSCRIPTION_RETRY_DELAY,
+        };
+        tokio::time::sleep(delay).await;
         backend.wait_until_retry().await;
         let client = request.client.clone();
         begin = Arc::new(move |_| {
@@ -191,6 +202,9 @@ async fn listen_to(
         });
     }
 }
+
+/// Time after which a subscription that ends is renewed without a longer delay.
+const STABLE_SUBSCRIPTION: Duration = Duration::from_secs(60);
 
 /// Delay before a subscription to one of many servers is renewed.
 const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);

@@ -93,7 +93,10 @@ impl<'a> RelayedCall<'a> {
                 let lists_tools = method == "tools/list";
                 let mut result = result;
                 if lists_tools {
-                    self.backend.tools.update(result.object());
+                    // The tools of a server with credentials per user may depend on the user.
+                    if self.backend.users().is_none() {
+                        self.backend.tools.update(result.object());
+                    }
                 }
                 if let Some(list) = &self.list {
                     result = self.backend.with_pinned_tools(list, result);

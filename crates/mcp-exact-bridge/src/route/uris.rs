@@ -3,7 +3,8 @@
 //!
 //! Several servers can claim a URI: the first server of the configuration has precedence, whoever lists it first. A complete
 //! list replaces the earlier URIs of its server, so that a resource can move to another server. The lists contain all
-//! entries of a server, including the entries that rules hide from a principal. The size of the table is limited.
+//! entries of a server, including the entries that rules hide from a principal. The lists of a server that each user reaches with
+//! credentials of their own are those of one principal, and affect the requests of this one alone. The size of the table is limited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -16,6 +17,12 @@ use crate::around::resource_uri::ResourceUri;
 /// Maximum size of stored URIs, in bytes: of the resources of one server, of the templates of one server, and of all
 /// read URIs together.
 pub(crate) const MAX_BYTES: usize = 8 << 20;
+
+/// Maximum size of stored URIs of one list for one principal, in bytes.
+const MAX_OWN_BYTES: usize = 1 << 20;
+
+/// Maximum size of all stored URIs for principals, in bytes.
+const MAX_USERS_BYTES: usize = 64 << 20;
 
 /// Maximum length of a URI that is remembered, in bytes.
 const MAX_URI_BYTES: usize = 2 << 10;
@@ -35,8 +42,46 @@ pub(crate) struct KnownUris(Mutex<State>);
 struct State {
     /// Listed URIs, by the index of the server.
     servers: BTreeMap<usize, ListedUris>,
+    /// URIs that servers with credentials per user have listed for a principal, by principal and the index of the server.
+    users: HashMap<String, BTreeMap<usize, ListedUris>>,
+    /// Estimated memory of the URIs for principals, in bytes.
+    users_bytes: usize,
     /// Servers that have answered read requests.
     answered: AnsweredUris,
+}
+
+/// Estimated memory of URIs.
+fn size<'u>(uris: impl IntoIterator<Item = &'u String>) -> usize {
+    let uris = uris.into_iter();
+    OVERHEAD + uris.map(|uri| uri.len() + OVERHEAD).sum::<usize>()
+}
+
+impl State {
+    /// Returns the URIs of a server for the requests of a principal.
+    fn of(&self, reader: Option<&str>, server: usize) -> Option<&ListedUris> {
+        let of_users = || self.users.get(reader?)?.get(&server);
+        self.servers.get(&server).or_else(of_users)
+    }
+
+    /// Returns the URIs of a server that a list is stored in: those of a principal, or of all.
+    fn entry(&mut self, owner: Option<&str>, server: usize) -> &mut ListedUris {
+        let of_owner = match owner {
+            Some(owner) => self.users.entry(owner.to_owned()).or_default(),
+            None => &mut self.servers,
+        };
+        of_owner.entry(server).or_default()
+    }
+
+    /// Counts the memory of a list before it is stored. If there is too much for principals, that of all is forgotten: their lists
+    /// are read again.
+    fn count(&mut self, owner: Option<&str>, bytes: usize) {
+        let Some(owner) = owner else { return };
+        self.users_bytes += bytes + owner.len();
+        if self.users_bytes > MAX_USERS_BYTES {
+            self.users.clear();
+            self.users_bytes = bytes + owner.len();
+        }
+    }
 }
 
 /// URIs of one server.
@@ -113,47 +158,70 @@ impl AnsweredUris {
 }
 
 impl KnownUris {
-    /// Replaces the resources of a server by the resources of a complete list. Returns a new URI that another server lists,
-    /// too.
-    pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) -> Option<RepeatedUri> {
-        let uris = limit_uris(uris.into_iter().map(|uri| key(&uri))).collect();
+    /// Replaces the resources of a server by the resources of a complete list, which is for `owner` alone if there is one. Returns a
+    /// new URI that another server lists, too.
+    pub(crate) fn set_resources(
+        &self,
+        server: usize,
+        owner: Option<&str>,
+        uris: Vec<String>,
+    ) -> Option<RepeatedUri> {
+        let uris: HashSet<String> =
+            limit_uris(owner, uris.into_iter().map(|uri| key(&uri))).collect();
         let mut state = self.0.lock();
-        let before = state.servers.entry(server).or_default().resources.take();
+        state.count(owner, size(&uris));
+        let before = state.entry(owner, server).resources.take();
+        if let (Some(before), Some(_)) = (&before, owner) {
+            state.users_bytes = state.users_bytes.saturating_sub(size(before));
+        }
         let is_new = |uri: &String| before.as_ref().is_none_or(|before| !before.contains(uri));
         let repeated = repeated(&state.servers, &uris, is_new, |of, uri| of.has(uri));
-        state.servers.entry(server).or_default().resources = Some(uris);
+        state.entry(owner, server).resources = Some(uris);
         repeated
     }
 
     /// Replaces the templates of a server by the templates of a complete list. A template that begins with an
-    /// expression is ignored, because it matches every URI. Returns a new template that another server lists, too.
-    pub(crate) fn set_templates(&self, server: usize, templates: &[String]) -> Option<RepeatedUri> {
+    /// expression is ignored, because it matches every URI. The list is for `owner` alone if there is one. Returns a new template
+    /// that another server lists, too.
+    pub(crate) fn set_templates(
+        &self,
+        server: usize,
+        owner: Option<&str>,
+        templates: &[String],
+    ) -> Option<RepeatedUri> {
         let literals = templates
             .iter()
             .map(|template| literal(&key(template)).to_owned());
-        let literals = limit_uris(literals.filter(|literal| !literal.is_empty())).collect();
+        let literals = literals.filter(|literal| !literal.is_empty());
+        let literals: BTreeSet<String> = limit_uris(owner, literals).collect();
         let mut state = self.0.lock();
-        let before = state.servers.entry(server).or_default().templates.take();
+        state.count(owner, size(&literals));
+        let before = state.entry(owner, server).templates.take();
+        if let (Some(before), Some(_)) = (&before, owner) {
+            state.users_bytes = state.users_bytes.saturating_sub(size(before));
+        }
         let is_new = |uri: &String| before.as_ref().is_none_or(|before| !before.contains(uri));
         let has = |of: &ListedUris, uri: &str| {
             let templates = of.templates.as_ref();
             templates.is_some_and(|templates| templates.contains(uri))
         };
         let repeated = repeated(&state.servers, &literals, is_new, has);
-        state.servers.entry(server).or_default().templates = Some(literals);
+        state.entry(owner, server).templates = Some(literals);
         repeated
     }
 
     /// Records that a server has not given its lists, so that it is not asked again for some time.
-    pub(crate) fn set_unlisted(&self, server: usize) {
+    pub(crate) fn set_unlisted(&self, server: usize, owner: Option<&str>) {
         let until = Some(Instant::now() + RETRY_DELAY);
-        self.0.lock().servers.entry(server).or_default().until = until;
+        let mut state = self.0.lock();
+        state.count(owner, OVERHEAD);
+        state.entry(owner, server).until = until;
     }
 
-    /// Returns true if a server has given its lists, or has not given them lately.
-    pub(crate) fn is_known(&self, server: usize) -> bool {
+    /// Returns true if a server has given its lists for the requests of a principal, or has not given them lately.
+    pub(crate) fn is_known(&self, server: usize, reader: Option<&str>) -> bool {
         let state = self.0.lock();
-        state.servers.get(&server).is_some_and(|of| {
+        state.of(reader, server).is_some_and(|of| {
             let is_listed = of.resources.is_some() && of.templates.is_some();
             is_listed || of.until.is_some_and(|until| Instant::now() < until)
         })
@@ -170,7 +238,7 @@ impl KnownUris {
     ) {
         let uri = key(uri);
         let mut state = self.0.lock();
-        if !state.servers.get(&server).is_some_and(|of| of.has(&uri)) {
+        if !state.of(principal, server).is_some_and(|of| of.has(&uri)) {
             state.answered.record(principal, &uri, (server, is_sure));
         }
     }
@@ -179,6 +247,9 @@ impl KnownUris {
     pub(crate) fn forget(&self, server: usize) {
         let mut state = self.0.lock();
         state.servers.remove(&server);
+        for of_user in state.users.values_mut() {
+            of_user.remove(&server);
+        }
         // Servers change rarely, and later answers are recorded again.
         state.answered = AnsweredUris::default();
     }
@@ -186,11 +257,12 @@ impl KnownUris {
     /// Returns the first of these servers that lists a URI; `None` if an earlier one has not given its list.
     pub(crate) fn listed_by(
         &self,
+        reader: Option<&str>,
         uri: &str,
         mut servers: impl Iterator<Item = usize>,
     ) -> Option<usize> {
         let (uri, state) = (key(uri), self.0.lock());
-        let of = |server: &usize| state.servers.get(server);
+        let of = |server: &usize| state.of(reader, *server);
         let has_no_list = |server: &usize| of(server).is_none_or(|of| of.resources.is_none());
         let lists = |server: &usize| of(server).is_some_and(|of| of.has(&uri));
         let found = servers.find(|server| has_no_list(server) || lists(server));
@@ -200,12 +272,13 @@ impl KnownUris {
     /// Returns the first of these servers that lists a URI, or a template with a matching prefix.
     pub(crate) fn claimed_by(
         &self,
+        reader: Option<&str>,
         uri: &str,
         mut servers: impl Iterator<Item = usize>,
     ) -> Option<usize> {
         let (uri, state) = (key(uri), self.0.lock());
         servers.find(|server| {
-            let of_server = state.servers.get(server);
+            let of_server = state.of(reader, *server);
             of_server.is_some_and(|of| of.claims(&uri))
         })
     }
@@ -240,12 +313,16 @@ fn repeated<'u>(
 }
 
 /// Removes URIs that are too long, and all URIs after the limit in bytes is reached.
-fn limit_uris(uris: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+fn limit_uris(
+    owner: Option<&str>,
+    uris: impl Iterator<Item = String>,
+) -> impl Iterator<Item = String> {
+    let most = owner.map_or(MAX_BYTES, |_| MAX_OWN_BYTES);
     let mut bytes = 0;
     uris.filter(|uri| uri.len() <= MAX_URI_BYTES)
         .take_while(move |uri| {
             bytes += uri.len() + OVERHEAD;
-            bytes <= MAX_BYTES
+            bytes <= most
         })
 }
 
@@ -274,24 +351,24 @@ mod tests {
 
     /// Returns the first of two servers that claims a URI.
     fn claimer(uris: &KnownUris, uri: &str) -> Option<usize> {
-        uris.claimed_by(uri, 0..2)
+        uris.claimed_by(None, uri, 0..2)
     }
 
     /// A resource belongs to the next server that lists it once its first server does not list it any more.
     #[test]
     fn resources_move_to_other_servers() {
         let uris = KnownUris::default();
-        uris.set_resources(1, strings(&["doc://x"]));
+        uris.set_resources(1, None, strings(&["doc://x"]));
         assert_eq!(
-            uris.listed_by("doc://x", 0..2),
+            uris.listed_by(None, "doc://x", 0..2),
             None,
             "the first is not known"
         );
         assert_eq!(claimer(&uris, "doc://x"), Some(1));
-        uris.set_resources(0, strings(&["doc://x", "doc://y"]));
+        uris.set_resources(0, None, strings(&["doc://x", "doc://y"]));
         assert_eq!(claimer(&uris, "doc://x"), Some(0), "the first one");
-        assert_eq!(uris.listed_by("doc://x", 0..2), Some(0));
-        uris.set_resources(0, strings(&["doc://y"]));
+        assert_eq!(uris.listed_by(None, "doc://x", 0..2), Some(0));
+        uris.set_resources(0, None, strings(&["doc://y"]));
         assert_eq!(claimer(&uris, "doc://x"), Some(1), "the list was replaced");
         uris.forget(1);
         assert_eq!(claimer(&uris, "doc://x"), None, "the server was removed");
@@ -302,9 +379,9 @@ mod tests {
     #[test]
     fn first_server_has_precedence() {
         let uris = KnownUris::default();
-        uris.set_templates(0, &strings(&["{scheme}://all", "doc://{+page}"]));
-        uris.set_templates(1, &strings(&["doc://b/{page}", "web://{page}"]));
-        uris.set_resources(1, strings(&["doc://c"]));
+        uris.set_templates(0, None, &strings(&["{scheme}://all", "doc://{+page}"]));
+        uris.set_templates(1, None, &strings(&["doc://b/{page}", "web://{page}"]));
+        uris.set_resources(1, None, strings(&["doc://c"]));
         for uri in ["doc://b/1", "doc://c", "doc://{+page}"] {
             assert_eq!(claimer(&uris, uri), Some(0), "{uri}");
         }
@@ -317,13 +394,13 @@ mod tests {
     fn repeated_uris_are_reported() {
         let uris = KnownUris::default();
         let both = strings(&["doc://x", "doc://y"]);
-        assert_eq!(uris.set_resources(1, both.clone()), None);
-        let repeated = uris.set_resources(0, both.clone()).expect("repeated");
+        assert_eq!(uris.set_resources(1, None, both.clone()), None);
+        let repeated = uris.set_resources(0, None, both.clone()).expect("repeated");
         assert_eq!((repeated.server, repeated.count), (1, 2));
-        assert_eq!(uris.set_resources(0, both.clone()), None);
-        assert_eq!(uris.set_resources(1, both), None);
-        uris.set_templates(0, &strings(&["doc://{x}"]));
-        let repeated = uris.set_templates(1, &strings(&["doc://{y}"]));
+        assert_eq!(uris.set_resources(0, None, both.clone()), None);
+        assert_eq!(uris.set_resources(1, None, both), None);
+        uris.set_templates(0, None, &strings(&["doc://{x}"]));
+        let repeated = uris.set_templates(1, None, &strings(&["doc://{y}"]));
         assert_eq!(repeated.expect("repeated").uri, "doc://");
     }
 
@@ -331,14 +408,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn servers_without_lists_are_asked_again() {
         let uris = KnownUris::default();
-        assert!(!uris.is_known(0));
-        uris.set_unlisted(0);
-        assert!(uris.is_known(0));
+        assert!(!uris.is_known(0, None));
+        uris.set_unlisted(0, None);
+        assert!(uris.is_known(0, None));
         tokio::time::advance(RETRY_DELAY).await;
-        assert!(!uris.is_known(0));
-        uris.set_resources(0, Vec::new());
-        uris.set_templates(0, &[]);
-        assert!(uris.is_known(0));
+        assert!(!uris.is_known(0, None));
+        uris.set_resources(0, None, Vec::new());
+        uris.set_templates(0, None, &[]);
+        assert!(uris.is_known(0, None));
     }
 
     /// An answered read request affects the routing only of later requests of the same principal.
@@ -359,12 +436,12 @@ mod tests {
         let uris = KnownUris::default();
         let long = format!("doc://{}", "x".repeat(MAX_URI_BYTES));
         uris.record_answer(0, None, &long, true);
-        uris.set_resources(1, vec![long.clone()]);
+        uris.set_resources(1, None, vec![long.clone()]);
         assert_eq!(uris.answered_by(None, &long), None, "it is too long");
         assert_eq!(claimer(&uris, &long), None, "it is too long");
         let uri = |number: usize| format!("doc://{number:0>1000}");
         let most = 2 * MAX_BYTES / 1000;
-        uris.set_resources(1, (0..most).map(uri).collect());
+        uris.set_resources(1, None, (0..most).map(uri).collect());
         for number in most..2 * most {
             uris.record_answer(0, Some("red"), &uri(number), true);
             assert!(uris.0.lock().answered.bytes <= MAX_BYTES);
@@ -374,6 +451,48 @@ mod tests {
         let listed = state.servers[&1].resources.as_ref().map(HashSet::len);
         for kept in [answered, listed.unwrap_or_default()] {
             assert!(kept * 1000 <= MAX_BYTES, "{kept} URIs are kept");
+        }
+    }
+
+    /// The lists of a server with credentials per user are of one principal: those of others, also empty ones, change nothing.
+    #[test]
+    fn lists_of_users_are_kept_apart() {
+        let uris = KnownUris::default();
+        uris.set_resources(1, None, strings(&["mail://inbox"]));
+        uris.set_templates(1, None, &[]);
+        uris.set_resources(0, Some("ann"), strings(&["mail://inbox"]));
+        uris.set_templates(0, Some("ann"), &[]);
+        uris.set_resources(0, Some("bob"), Vec::new());
+        let claimer = |reader| uris.claimed_by(reader, "mail://inbox", 0..2);
+        assert_eq!(claimer(Some("ann")), Some(0));
+        assert_eq!(claimer(Some("bob")), Some(1));
+        assert_eq!(claimer(None), Some(1));
+        let listed = |reader| uris.listed_by(reader, "mail://inbox", 0..2);
+        assert_eq!(listed(Some("ann")), Some(0));
+        assert_eq!(listed(Some("bob")), Some(1));
+        assert_eq!(listed(Some("cleo")), None, "not known yet");
+        uris.set_unlisted(0, Some("cleo"));
+        for (reader, is_known) in [
+            ("ann", true),
+            ("bob", false),
+            ("cleo", true),
+            ("dan", false),
+        ] {
+            assert_eq!(uris.is_known(0, Some(reader)), is_known, "{reader}");
+        }
+        uris.forget(0);
+        assert_eq!(claimer(Some("ann")), Some(1));
+        // All lists of principals together are limited.
+        let uri = |number: usize| format!("doc://{number:0>1000}");
+        for number in 0..80 {
+            let owner = format!("user {number}");
+            uris.set_resources(0, Some(&owner), (0..1_500).map(uri).collect());
+            let state = uris.0.lock();
+            let all = state.users.values().flat_map(BTreeMap::values);
+            let bytes: usize = all
+                .filter_map(|of| Some(size(of.resources.as_ref()?)))
+                .sum();
+            assert!(bytes <= MAX_USERS_BYTES, "{bytes}");
         }
     }
 }

@@ -244,10 +244,10 @@ impl SharedState {
                     missing.remove(&server);
                     match read {
                         Ok(Some(listed)) => all[server] = Some(listed),
-                        Ok(None) => self.set_uris(list, server, Vec::new()),
+                        Ok(None) => self.set_uris(gate, list, server, Vec::new()),
                         Err(error) => {
                             if error.code() == Some(-32601) {
-                                self.set_uris(list, server, Vec::new());
+                                self.set_uris(gate, list, server, Vec::new());
                             }
                             is_complete = false;
                             leave_out(server, error.message());
@@ -293,10 +293,18 @@ impl SharedState {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<ServerList>, PeerError> {
         let backend = self.backends.get(server);
-        // A user without credentials is offered what leads to them.
-        let known = match backend.users() {
-            Some(_) => backend.cached_profile(),
-            None => Some(backend.profile().await?),
+        // A user without credentials is offered what leads to them. What a server declares may depend on the user.
+        let users = backend.users();
+        let known = match (&users, list.entries) {
+            (Some(_), Entries::Tasks | Entries::Skills) => backend.cached_profile(),
+            (Some(_), _) => None,
+            (None, _) => Some(backend.profile().await?),
+        };
+        let has_uris = matches!(list.entries, Entries::Resources | Entries::Templates);
+        let users = users.filter(|_| has_uris);
+        let mut is_stand_in = match &users {
+            Some(users) => users.admit(request).await.is_err(),
+            None => false,
         };
         if known.is_some_and(|known| !list.is_offered(&backend, &known.info.capabilities)) {
             return Ok(None);
@@ -319,6 +327,9 @@ impl SharedState {
             {
                 // Repeating a list request is safe.
                 page = self.relay_own(gate, server, client, request).await;
+            }
+            if backend.users().is_some() && page.as_ref().is_err_and(is_unknown_method) {
+                return Ok(None);
             }
             let page = match page? {
                 Reply::Result(page) => page.into_object(),
@@ -349,6 +360,7 @@ impl SharedState {
                         first: page,
                         entries,
                         losses,
+                        is_stand_in: false,
                     });
                 }
             }
@@ -363,6 +375,16 @@ impl SharedState {
                     break;
                 }
             }
+        }
+        if let Some(listed) = &mut listed {
+            // The account may have been taken away meanwhile.
+            if let Some(users) = users
+                && listed.entries.is_empty()
+                && !is_stand_in
+            {
+                is_stand_in = users.admit(request).await.is_err();
+            }
+            listed.is_stand_in = is_stand_in;
         }
         Ok(listed)
     }
@@ -398,7 +420,7 @@ impl SharedState {
                     let normal = ResourceUri::parse(&key);
                     let is_shown = gate.shows(backend.listed_name(), &Item::Uri(normal.as_ref()));
                     *entry = form.object(std::mem::take(entry));
-                    // The resources of a server do not depend on the principal.
+                    // Rules do not change whose resources they are.
                     uris.push(key);
                     return is_shown;
                 }
@@ -419,7 +441,11 @@ impl SharedState {
             }
             let has_search = kind == Kind::Tool && gate.rules().search.is_some();
             let is_reserved = has_search && search::is_own(&key);
-            let Some(name) = self.names.assign(kind, server, &key, is_reserved) else {
+            let name = match backend.users() {
+                Some(_) => self.names.assign_of_user(kind, server, &key, is_reserved),
+                None => self.names.assign(kind, server, &key, is_reserved),
+            };
+            let Some(name) = name else {
                 return false;
             };
             *entry = form.object(std::mem::take(entry));
@@ -435,18 +461,24 @@ impl SharedState {
                 "skills are left out of the list, because in front of many servers all their URIs have to begin with skill://"
             );
         }
-        self.set_uris(list, server, uris);
+        if !listed.is_stand_in {
+            self.set_uris(gate, list, server, uris);
+        }
     }
 
     /// Records the URIs of a complete list of a server, and warns if another server has listed one of them: the first server of
-    /// the configuration gets the requests for it.
-    fn set_uris(&self, list: List, server: usize, mut uris: Vec<String>) {
+    /// the configuration gets the requests for it. The list of a server with credentials per user is that of the principal.
+    fn set_uris(&self, gate: &Gate, list: List, server: usize, mut uris: Vec<String>) {
+        let backend = self.backends.get(server);
+        let owner = backend
+            .users()
+            .map(|_| gate.principal().unwrap_or_default());
         // The others name their server.
         uris.retain(|uri| !is_of_one_server(uri));
         let repeated = match list.entries {
             Entries::Named(_) | Entries::Tasks | Entries::Skills => return,
-            Entries::Resources => self.uris.set_resources(server, uris),
-            Entries::Templates => self.uris.set_templates(server, &uris),
+            Entries::Resources => self.uris.set_resources(server, owner, uris),
+            Entries::Templates => self.uris.set_templates(server, owner, &uris),
         };
         let Some(repeated) = repeated else { return };
         let name = |server: usize| self.backends.get(server).name.clone();
@@ -531,13 +563,20 @@ fn lifetime(gate: &Gate, listed: &[ServerList]) -> Option<Lifetime> {
 /// List of one server.
 pub(super) struct ServerList {
     /// Index of the server.
-    server: usize,
+    pub(super) server: usize,
     /// First page of the list; its cache hints apply to the list.
     first: JsonObject,
     /// Entries of all pages.
     pub(super) entries: Vec<JsonObject>,
     /// Losses in the conversions of all pages.
     losses: Vec<Json>,
+    /// True if the list stands in for that of a user without credentials, and says nothing about the server.
+    pub(super) is_stand_in: bool,
+}
+
+/// Returns true if a server does not have the method of a list.
+fn is_unknown_method(error: &PeerError) -> bool {
+    error.code() == Some(-32601)
 }
 
 /// Returns the params of a list request with the `_meta` of the client's request.

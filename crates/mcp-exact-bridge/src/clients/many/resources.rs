@@ -74,28 +74,38 @@ impl SharedState {
             all.filter(|(_, backend)| gate.shows(backend.listed_name(), item))
                 .map(|(server, _)| server)
         };
-        let found = self.uris.claimed_by(uri, shown())?;
-        let is_unknown = |server: usize| server < found && !self.uris.is_known(server);
+        let reader = gate.principal();
+        let found = self.uris.claimed_by(reader, uri, shown())?;
+        let is_unknown = |server: usize| server < found && !self.uris.is_known(server, reader);
         let unknown: Vec<usize> = shown().filter(|server| is_unknown(*server)).collect();
         // A retry has answers for one server, which its state names.
         if unknown.is_empty() || is_retry(request) {
             return Some(found);
         }
+        let mut stand_ins = Vec::new();
         for list in LISTS {
             if matches!(list.entries, Entries::Resources | Entries::Templates) {
                 let is_wanted = |server: usize| unknown.contains(&server);
                 let within = SERVER_ANSWER_TIMEOUT;
                 let read = self.entries_of(gate, is_wanted, list, client, request, within);
-                read.await;
+                let (listed, _) = read.await;
+                let listed = listed.iter().filter(|listed| listed.is_stand_in);
+                stand_ins.extend(listed.map(|listed| listed.server));
             }
         }
         for server in unknown {
             // A server that cannot be reached fails at once, and is asked when it is back.
-            if !self.uris.is_known(server) && !backends[server].is_unreachable() {
-                self.uris.set_unlisted(server);
+            let backend = &backends[server];
+            // The user may connect an account at any time.
+            if !self.uris.is_known(server, reader)
+                && !backend.is_unreachable()
+                && !stand_ins.contains(&server)
+            {
+                let owner = backend.users().map(|_| reader.unwrap_or_default());
+                self.uris.set_unlisted(server, owner);
             }
         }
-        self.uris.claimed_by(uri, shown())
+        self.uris.claimed_by(reader, uri, shown())
     }
 
     /// Returns the indices of the servers that were not removed.
@@ -137,7 +147,11 @@ impl SharedState {
                 request.method(),
                 "resources/subscribe" | "resources/unsubscribe"
             );
-            is_subscription && self.uris.listed_by(uri, self.present_servers()).is_none()
+            is_subscription
+                && self
+                    .uris
+                    .listed_by(reader, uri, self.present_servers())
+                    .is_none()
         });
         let backends = self.backends.all();
         // False once a server that may have the resource could not be reached.
