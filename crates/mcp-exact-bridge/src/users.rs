@@ -11,6 +11,7 @@
 //! "Phishing"). Each step is bound to one browser by an encrypted cookie, `__Host-`, `Secure`, `HttpOnly` and `SameSite=Lax`. The cookie
 //! with the `state` of the server's authorization server is set after the user has agreed, and not before ("Required Protections" of
 //! the security best practices). A page is used once, within ten minutes.
+//! Each issuer redirects to a URI of its own, and a code that arrives at the URI of another one is not redeemed.
 //!
 //! # Where tokens are
 //!
@@ -100,7 +101,7 @@ pub(crate) struct Gateway {
     seal: Arc<dyn Seal>,
     /// Sign-in of visitors, once it was prepared.
     sign_in: tokio::sync::OnceCell<CodeGrant>,
-    /// Servers by name; the latest one of a name.
+    /// Servers by name; of those with one name, the one that users were asked for last.
     servers: RwLock<BTreeMap<String, Arc<UserServer>>>,
     /// Notified when a user has connected an account or refused to.
     decided: watch::Sender<()>,
@@ -154,7 +155,8 @@ impl Users {
         let name = name.into();
         let server = UserServer::new(&self.0, &name, endpoint, clients);
         let mut servers = self.0.servers.write();
-        servers.insert(name, Arc::clone(&server));
+        // A reload that fails after this leaves the earlier server in force.
+        servers.entry(name).or_insert_with(|| Arc::clone(&server));
         UserUpstream(server)
     }
 
@@ -165,9 +167,15 @@ impl Users {
         Arc::new(ConsentPages(Arc::clone(&self.0)))
     }
 
-    /// Returns the redirect URI of the gateway at its own issuer, and that at the authorization servers of servers.
-    pub fn redirect_uris(&self) -> [String; 2] {
-        [self.0.signed_in_url(), self.0.connected_url()]
+    /// Returns the redirect URI of the gateway at its own issuer.
+    pub fn sign_in_redirect_uri(&self) -> String {
+        self.0.signed_in_url()
+    }
+
+    /// Returns the redirect URI of the gateway at the authorization server of servers with this issuer. Each issuer has its own, so
+    /// that no authorization server can have the code of another one redeemed (RFC 9700, section 4.4, "Mix-Up Attacks").
+    pub fn redirect_uri_at(&self, issuer: &str) -> String {
+        self.0.connected_url(issuer)
     }
 }
 
@@ -185,9 +193,11 @@ impl Gateway {
         format!("{}/{}", self.pages_url, pages::SIGNED_IN)
     }
 
-    /// Returns the redirect URI at the authorization servers of servers.
-    fn connected_url(&self) -> String {
-        format!("{}/{}", self.pages_url, pages::CONNECTED)
+    /// Returns the redirect URI at an authorization server of servers.
+    fn connected_url(&self, issuer: &str) -> String {
+        use base64::Engine as _;
+        let issuer = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(issuer);
+        format!("{}/{}{issuer}", self.pages_url, pages::CONNECTED)
     }
 
     /// Returns the sign-in of visitors at the issuer of the gateway.
@@ -200,6 +210,15 @@ impl Gateway {
             Ok(grant.resource(&*self.client.resource))
         };
         self.sign_in.get_or_try_init(prepare).await
+    }
+
+    /// Makes the pages use a server, which a bridge has asked for a user.
+    fn use_server(&self, server: &Arc<UserServer>) {
+        let is_used = |used: &Arc<UserServer>| Arc::ptr_eq(used, server);
+        if !self.servers.read().get(server.name()).is_some_and(is_used) {
+            let mut servers = self.servers.write();
+            servers.insert(server.name().to_owned(), Arc::clone(server));
+        }
     }
 
     /// Returns a server by its name.

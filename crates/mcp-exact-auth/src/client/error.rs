@@ -423,6 +423,11 @@ impl OAuthError {
         text
     }
 
+    /// Returns true if the authorization server has ended the grant of a user (`invalid_grant`), who must authorize again.
+    pub fn is_grant_ended(&self) -> bool {
+        matches!(self, Self::Token { error, .. } if error == "invalid_grant")
+    }
+
     /// Returns true if the same attempt may succeed later, without a change of the configuration or a decision of the
     /// user.
     pub fn is_transient(&self) -> bool {

@@ -135,6 +135,11 @@ impl PendingAuthorization {
         &self.issuer
     }
 
+    /// Returns the redirect URI of the request.
+    pub(crate) fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
     /// Returns true if the query of a redirect names this request by `state`.
     pub(crate) fn is_answered_by(&self, query: &Secret) -> bool {
         let parameters = QueryParameters::parse(query.expose());

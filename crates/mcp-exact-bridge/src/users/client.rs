@@ -73,7 +73,7 @@ impl UserClient {
             drop(response);
             if is_renewed {
                 let given_up = server.give_up(&self.principal, &sent).await;
-                given_up.map_err(UserClientError::Failed)?;
+                given_up.map_err(UserClientError::from)?;
                 break;
             }
             token = server.token(&self.principal, Some(&sent)).await;

@@ -6,7 +6,7 @@
 //! | `GET PATH/consent/ID` | a visitor who is not known yet is signed in at the issuer of the gateway's clients; the user who was asked sees the page |
 //! | `GET PATH/consent/signed-in` | redirect of the issuer: the visitor is compared with the user who was asked |
 //! | `POST PATH/consent/ID?csrf=…&decision=…` | the user agrees, and goes to the authorization server of the server, or refuses |
-//! | `GET PATH/consent/connected` | redirect of that authorization server: the tokens are stored |
+//! | `GET PATH/consent/connected/ISSUER` | redirect of that authorization server, whose issuer is in base64url: the tokens are stored |
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,12 +27,16 @@ use super::{Gateway, is_same, random_text, unix_time};
 
 /// Last segment of the redirect URI of the sign-in.
 pub(super) const SIGNED_IN: &str = "signed-in";
-/// Last segment of the redirect URI at the authorization servers of servers.
-pub(super) const CONNECTED: &str = "connected";
+/// Begin of the last segments of the redirect URIs at the authorization servers of servers; the issuer follows in base64url.
+pub(super) const CONNECTED: &str = "connected/";
+/// Maximum length of an issuer in base64url.
+const MAX_ISSUER: usize = 2_048;
 /// Prefix of the names of cookies. Browsers accept the name from this host alone, for all paths, and with `Secure`.
 const COOKIE_PREFIX: &str = "__Host-mcp-exact-";
 /// Context in which cookies are sealed.
 const COOKIE_CONTEXT: &[u8] = b"consent cookie";
+/// Maximum number of characters of the name of a program.
+const MAX_NAME: usize = 100;
 /// Number of characters of the id of a visit, and of those in the name of its cookie.
 const ID_LENGTHS: (usize, usize) = (43, 16);
 
@@ -67,21 +71,26 @@ enum PageError {
     OtherBrowser,
     /// The visitor is not the user who was asked.
     OtherUser,
-    /// The gateway or an authorization server has a problem.
-    Failed(String),
+    /// The user, or the authorization server, has refused.
+    Refused,
+    /// The gateway or an authorization server has a problem, which is in the log: visitors have no setting of the gateway.
+    Failed,
 }
 
 impl From<String> for PageError {
     fn from(error: String) -> Self {
-        Self::Failed(error)
+        tracing::warn!(error, "a page of consent cannot go on");
+        Self::Failed
     }
 }
 
 impl From<OAuthError> for PageError {
     fn from(error: OAuthError) -> Self {
-        // The visitor has no setting of the gateway.
         tracing::warn!(%error, "a page of consent cannot go on");
-        Self::Failed(error.without_remedy())
+        match error {
+            OAuthError::Refused { .. } => Self::Refused,
+            _ => Self::Failed,
+        }
     }
 }
 
@@ -103,10 +112,15 @@ impl PageError {
                 "Somebody else was asked",
                 "You are not the person whom the program has asked. Whoever sent this page to you may want to use your account.",
             ),
-            Self::Failed(reason) => sentence(
+            Self::Refused => sentence(
                 StatusCode::BAD_GATEWAY,
                 "The account was not connected",
-                reason,
+                "You or the authorization server have refused. Call the tool again to be asked again.",
+            ),
+            Self::Failed => sentence(
+                StatusCode::BAD_GATEWAY,
+                "The account was not connected",
+                "The gateway or an authorization server has a problem, which is in the log of the gateway. Try again later.",
             ),
         }
     }
@@ -127,19 +141,25 @@ impl ConsentPages {
     fn page_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         let below = |base: &str| path.strip_prefix(base)?.strip_prefix('/');
         let page = below(&self.0.pages_path).or_else(|| below("/mcp/consent"))?;
-        let is_id = |page: &str| {
+        let is_plain = |text: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            page.len() == ID_LENGTHS.0 && page.bytes().all(is_plain)
+            text.bytes().all(is_plain)
         };
-        (page == SIGNED_IN || page == CONNECTED || is_id(page)).then_some(page)
+        let is_known = match page.strip_prefix(CONNECTED) {
+            Some(issuer) => !issuer.is_empty() && issuer.len() <= MAX_ISSUER && is_plain(issuer),
+            None => page == SIGNED_IN || page.len() == ID_LENGTHS.0 && is_plain(page),
+        };
+        is_known.then_some(page)
     }
 
     async fn answer(&self, page: &str, request: &Parts) -> Result<Response<Bytes>, PageError> {
         match (&request.method, page) {
             (&Method::GET, SIGNED_IN) => self.signed_in(request).await,
-            (&Method::GET, CONNECTED) => self.connected(request).await,
+            (&Method::GET, page) if page.starts_with(CONNECTED) => {
+                self.connected(page, request).await
+            }
             (&Method::GET, id) => self.open(id, request).await,
-            (&Method::POST, id) if id != SIGNED_IN && id != CONNECTED => {
+            (&Method::POST, id) if id != SIGNED_IN && !id.starts_with(CONNECTED) => {
                 self.decide(id, request).await
             }
             _ => Ok(sentence(
@@ -170,7 +190,7 @@ impl ConsentPages {
     /// Compares the visitor with the user who was asked ("Phishing").
     async fn signed_in(&self, request: &Parts) -> Result<Response<Bytes>, PageError> {
         let query = query_of(request);
-        let (id, pending) = self.pending(request, &query, |kind| match kind {
+        let (id, pending) = self.pending(request, SIGNED_IN, &query, |kind| match kind {
             StepKind::SignIn { pending } => Some(pending),
             _ => None,
         })?;
@@ -178,9 +198,7 @@ impl ConsentPages {
         let verifier = &self.0.client.verifier;
         let access = verifier.verify(granted.access_token.expose()).await;
         let access = access.map_err(|error| {
-            PageError::Failed(format!(
-                "the issuer has signed you in with a token that is not valid: {error}"
-            ))
+            format!("the issuer has signed a visitor in with a token that is not valid: {error}")
         })?;
         let visitor = access.user().ok_or(PageError::OtherUser)?;
         let visit = self.0.visit(&id).await?.ok_or(PageError::Over)?;
@@ -208,13 +226,8 @@ impl ConsentPages {
             scopes => scopes.to_string(),
         };
         let rows = [
-            (
-                "Program",
-                format!(
-                    "{} (it calls itself so; client id {})",
-                    visit.program, visit.client_id
-                ),
-            ),
+            ("Client id", visit.client_id.clone()),
+            ("The program calls itself", short(&visit.program)),
             ("Server", format!("{} at {}", server.name(), server.url())),
             ("Authorization server", grant.issuer().to_owned()),
             ("You are", format!("{} at {}", visit.subject, visit.issuer)),
@@ -281,9 +294,13 @@ impl ConsentPages {
     }
 
     /// Stores the tokens of the user who has agreed.
-    async fn connected(&self, request: &Parts) -> Result<Response<Bytes>, PageError> {
+    async fn connected(
+        &self,
+        page_name: &str,
+        request: &Parts,
+    ) -> Result<Response<Bytes>, PageError> {
         let query = query_of(request);
-        let (id, pending) = self.pending(request, &query, |kind| match kind {
+        let (id, pending) = self.pending(request, page_name, &query, |kind| match kind {
             StepKind::Connect { pending } => Some(pending),
             _ => None,
         })?;
@@ -346,18 +363,22 @@ impl ConsentPages {
         })
     }
 
-    /// Returns the visit and the grant that a redirect belongs to, by the `state` in a cookie of this browser.
+    /// Returns the visit and the grant that a redirect to a page belongs to, by the `state` in a cookie of this browser. A redirect
+    /// that arrives at the page of another issuer has the code of that one ("Mix-Up Attacks").
     fn pending(
         &self,
         request: &Parts,
+        page: &str,
         query: &Secret,
         of_kind: impl Fn(StepKind) -> Option<String>,
     ) -> Result<(String, PendingGrant), PageError> {
         let mut steps = self.steps(request);
+        let redirect_uri = format!("{}/{page}", self.0.pages_url);
         let found = steps.find_map(|step| {
             let pending = Secret::new(of_kind(step.kind)?);
             let pending = PendingGrant::from_secret(&pending)?;
-            pending.is_answered_by(query).then_some((step.id, pending))
+            let is_its = pending.is_answered_by(query) && pending.redirect_uri() == redirect_uri;
+            is_its.then_some((step.id, pending))
         });
         found.ok_or(PageError::OtherBrowser)
     }
@@ -389,6 +410,15 @@ fn set_cookie(id: &str, value: &str, seconds: u64) -> String {
 /// Returns the value of `Set-Cookie` that removes the cookie of a visit.
 fn no_cookie(id: &str) -> String {
     set_cookie(id, "", 0)
+}
+
+/// Returns a name that a program has chosen, cut so that it cannot look like the rows below it.
+fn short(name: &str) -> String {
+    let mut shown: String = name.chars().take(MAX_NAME).collect();
+    if name.chars().nth(MAX_NAME).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Returns the undecoded query of a request.

@@ -10,7 +10,7 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
     CodeGrant, GrantedTokens, OAuthError, TokenExchange, TokenStore as _,
 };
-use mcp_exact_auth::server::{Access, PresentedToken};
+use mcp_exact_auth::server::{Access, PresentedToken, TokenError};
 use mcp_exact_session::{CachedNegotiation, ClientSettings, IncomingRequest, Principal};
 use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::{ClientHandler, RequestContext};
@@ -68,12 +68,14 @@ pub(super) struct UserServer {
     endpoint: HttpEndpoint,
     /// Clients of the gateway.
     clients: UserClients,
-    /// What was discovered of the server, or why it could not be used, and when.
-    prepared: tokio::sync::Mutex<Option<(Instant, Result<Prepared, OAuthError>)>>,
+    /// What was discovered of the server, or why it could not be used, and until when it is used without a new attempt.
+    prepared: Mutex<Option<(Instant, Result<Prepared, OAuthError>)>>,
+    /// Held by the call that discovers.
+    discovering: tokio::sync::Mutex<()>,
     /// Exchanged tokens by principal.
     exchanged: Mutex<HashMap<String, Exchanged>>,
     /// Locks of the principals whose tokens are being obtained.
-    flights: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    flights: Mutex<HashMap<String, Weak<Flight>>>,
 }
 
 /// Grant that was prepared by the metadata of a server.
@@ -82,6 +84,9 @@ pub(super) enum Prepared {
     Exchange(TokenExchange),
     Code(CodeGrant),
 }
+
+/// Lock of the calls of a principal that need a token, with the time and the reason of the latest failure.
+type Flight = tokio::sync::Mutex<Option<(Instant, String)>>;
 
 /// Token that was exchanged for the token of a caller.
 #[derive(Clone)]
@@ -102,9 +107,10 @@ pub(super) enum NoToken {
 }
 
 impl From<String> for NoToken {
-    /// Returns the problem of a store.
+    /// Logs the problem of a store, which is none of the caller's business.
     fn from(error: String) -> Self {
-        Self::Failed(format!("the tokens of users cannot be read: {error}"))
+        tracing::warn!(error, "the store of the tokens of users has a problem");
+        Self::Failed("the tokens of users cannot be read or written at present".to_owned())
     }
 }
 
@@ -124,7 +130,8 @@ impl UserServer {
             url,
             endpoint,
             clients,
-            prepared: tokio::sync::Mutex::default(),
+            prepared: Mutex::default(),
+            discovering: tokio::sync::Mutex::default(),
             exchanged: Mutex::default(),
             flights: Mutex::default(),
         })
@@ -140,20 +147,41 @@ impl UserServer {
         &self.name
     }
 
-    /// Returns how tokens are obtained, after the metadata of the server.
+    /// Returns how tokens are obtained, after the metadata of the server. One call reads the metadata; while it does, and while the
+    /// metadata is unavailable, the others use that of before.
     pub(super) async fn prepared(&self) -> Result<Prepared, OAuthError> {
-        let mut prepared = self.prepared.lock().await;
-        if let Some((at, known)) = &*prepared {
-            let lifetime = match known {
-                Ok(_) => METADATA_LIFETIME,
-                Err(_) => RETRY_PAUSE,
-            };
-            if at.elapsed() < lifetime {
-                return known.clone();
-            }
+        let fresh = || {
+            let prepared = self.prepared.lock();
+            let known = prepared
+                .as_ref()
+                .filter(|(until, _)| Instant::now() < *until);
+            known.map(|(_, known)| known.clone())
+        };
+        let before = || {
+            let prepared = self.prepared.lock();
+            prepared.as_ref().and_then(|(_, known)| known.clone().ok())
+        };
+        if let Some(known) = fresh() {
+            return known;
         }
-        let discovered = self.discover().await;
-        *prepared = Some((Instant::now(), discovered.clone()));
+        let _discovering = match (self.discovering.try_lock(), before()) {
+            (Ok(lock), _) => lock,
+            (Err(_), Some(before)) => return Ok(before),
+            (Err(_), None) => self.discovering.lock().await,
+        };
+        if let Some(known) = fresh() {
+            return known;
+        }
+        let discovered = match (self.discover().await, before()) {
+            (Err(error), Some(before)) if error.is_transient() => {
+                tracing::warn!(server = self.name, %error, "the metadata of before is used");
+                (RETRY_PAUSE, Ok(before))
+            }
+            (Err(error), _) => (RETRY_PAUSE, Err(error)),
+            (Ok(found), _) => (METADATA_LIFETIME, Ok(found)),
+        };
+        let (lifetime, discovered) = discovered;
+        *self.prepared.lock() = Some((Instant::now() + lifetime, discovered.clone()));
         discovered
     }
 
@@ -173,15 +201,15 @@ impl UserServer {
                 Err(error) => return Err(error),
             }
         }
-        let redirect_uri = self.gateway.connected_url();
+        let gateway = Arc::clone(&self.gateway);
         let oauth = self.clients.oauth.clone();
-        let grant = oauth.code_grant_at(&self.url, &redirect_uri);
+        let grant = oauth.code_grant_at(&self.url, move |issuer| gateway.connected_url(issuer));
         Ok(Prepared::Code(grant.await?))
     }
 
     /// Forgets what was discovered, so that the next call reads it again.
-    async fn forget_metadata(&self) {
-        *self.prepared.lock().await = None;
+    fn forget_metadata(&self) {
+        *self.prepared.lock() = None;
     }
 
     /// Returns the token of a principal for the server; `rejected` is a token that the server has refused.
@@ -200,7 +228,7 @@ impl UserServer {
     }
 
     /// Gives up a token that the server has refused although it was renewed.
-    pub(super) async fn give_up(&self, principal: &str, token: &Secret) -> Result<(), String> {
+    pub(super) async fn give_up(&self, principal: &str, token: &Secret) -> Result<(), NoToken> {
         self.exchanged
             .lock()
             .retain(|_, known| known.token != *token);
@@ -223,8 +251,30 @@ impl UserServer {
         ))
     }
 
-    /// Locks the exchange of a principal: one call exchanges, and the others use its token.
-    fn flight(&self, principal: &str) -> Arc<tokio::sync::Mutex<()>> {
+    /// Obtains a token of a principal: one call obtains it, and the others use its token, or fail as it does.
+    async fn in_flight(
+        &self,
+        principal: &str,
+        obtain: impl Future<Output = Result<Secret, NoToken>>,
+    ) -> Result<Secret, NoToken> {
+        let began = Instant::now();
+        let flight = self.flight(principal);
+        let mut failure = flight.lock().await;
+        if let Some((at, reason)) = &*failure
+            && *at >= began
+        {
+            return Err(NoToken::Failed(reason.clone()));
+        }
+        let ended = obtain.await;
+        *failure = match &ended {
+            Err(NoToken::Failed(reason)) => Some((Instant::now(), reason.clone())),
+            _ => None,
+        };
+        ended
+    }
+
+    /// Returns the lock of a principal.
+    fn flight(&self, principal: &str) -> Arc<Flight> {
         let mut flights = self.flights.lock();
         if let Some(known) = flights.get(principal).and_then(Weak::upgrade) {
             return known;
@@ -242,8 +292,16 @@ impl UserServer {
         principal: &str,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
-        let flight = self.flight(principal);
-        let _flight = flight.lock().await;
+        let exchanging = self.exchange_once(exchange, principal, rejected);
+        self.in_flight(principal, exchanging).await
+    }
+
+    async fn exchange_once(
+        &self,
+        exchange: &TokenExchange,
+        principal: &str,
+        rejected: Option<&Secret>,
+    ) -> Result<Secret, NoToken> {
         let caller = self.gateway.callers.of(principal).ok_or_else(|| {
             NoToken::Failed(
                 "the token of the caller has expired; send the request with a new one".to_owned(),
@@ -261,8 +319,28 @@ impl UserServer {
         }
         let granted = exchange.exchange(&caller.token).await;
         let granted = granted.map_err(|error| self.failed(&error))?;
+        self.check_not_own(&granted.access_token).await?;
         self.keep_exchanged(principal, &caller, &granted);
         Ok(granted.access_token)
+    }
+
+    /// Refuses an exchanged token that the gateway itself accepts: with it, the server could call the gateway as the user ("Token
+    /// Passthrough").
+    async fn check_not_own(&self, token: &Secret) -> Result<(), NoToken> {
+        let reason = match self.gateway.client.verifier.verify(token.expose()).await {
+            Err(TokenError::Invalid(_)) => return Ok(()),
+            Ok(_) => {
+                "its issuer has exchanged the token of the caller for one of the gateway itself"
+            }
+            Err(error) => {
+                tracing::warn!(server = self.name, %error, "an exchanged token was not checked");
+                "the exchanged token cannot be checked at present"
+            }
+        };
+        Err(NoToken::Failed(format!(
+            "no token of the user for the server {:?} can be obtained: {reason}",
+            self.name
+        )))
     }
 
     /// Keeps an exchanged token, no longer than the token of the caller is valid.
@@ -300,14 +378,16 @@ impl UserServer {
                 "the server was taken out of the configuration".to_owned(),
             ));
         };
-        let (principal, rejected) = (principal.to_owned(), rejected.cloned());
-        // The new tokens are stored even if the call is cancelled: the old ones are used up.
-        let refreshing =
-            tokio::spawn(
-                async move { server.refresh(&grant, &principal, rejected.as_ref()).await },
-            );
-        let ended = refreshing.await;
-        ended.unwrap_or_else(|error| Err(NoToken::Failed(format!("a task ended early: {error}"))))
+        let (owned, rejected) = (principal.to_owned(), rejected.cloned());
+        let refreshing = async {
+            // The new tokens are stored even if the call is cancelled: the old ones are used up.
+            let refresh = async move { server.refresh(&grant, &owned, rejected.as_ref()).await };
+            let ended = tokio::spawn(refresh).await;
+            ended.unwrap_or_else(|error| {
+                Err(NoToken::Failed(format!("a task ended early: {error}")))
+            })
+        };
+        self.in_flight(principal, refreshing).await
     }
 
     /// Returns the stored token of a principal, if the issuer and the URL of the server are still those that it is for.
@@ -353,18 +433,24 @@ impl UserServer {
                 // Tokens that were revoked meanwhile stay so.
                 is_kept.then_some(access_token).ok_or(NoToken::NotAgreed)
             }
-            Err(error) if error.is_transient() && !is_over => {
-                tracing::debug!(server = self.name, %error, "a token was not refreshed early");
-                Ok(known.access_token)
-            }
-            Err(error) if error.is_transient() => Err(self.failed(&error)),
-            Err(error) => {
+            Err(error) if error.is_grant_ended() => {
                 let server = self.name.as_str();
                 tracing::info!(server, %error, "a user has to connect the account again");
                 tokens.replace(principal, &self.name, &known, None).await?;
-                // The authorization server may have forgotten the client.
-                self.forget_metadata().await;
                 Err(NoToken::NotAgreed)
+            }
+            Err(error) => {
+                // Whatever else is wrong may be repaired, and takes no consent of a user away.
+                tracing::warn!(server = self.name, %error, "a token was not refreshed");
+                if !error.is_transient() {
+                    // The authorization server may have changed, or have forgotten the client.
+                    self.forget_metadata();
+                }
+                if is_over {
+                    Err(self.failed(&error))
+                } else {
+                    Ok(known.access_token)
+                }
             }
         }
     }
@@ -395,6 +481,14 @@ impl UserServer {
                 self.name
             ));
         };
+        let Some(client_id) = access.client_id() else {
+            // All programs without an id would share the consent of one ("Per-Client Consent Storage").
+            return NotAdmitted::Refused(format!(
+                "the server {:?} needs the consent of a user to one program, and the token of the caller names no program (`client_id` \
+                 or `azp`)",
+                self.name
+            ));
+        };
         let info = request.client().implementation.as_ref();
         let program = info.and_then(|info| Some(info.get("name")?.view().as_str()?.into_owned()));
         let asked = Asked {
@@ -402,7 +496,7 @@ impl UserServer {
             user: &user,
             server: &self.name,
             program: program.unwrap_or_else(|| "a program without a name".to_owned()),
-            client_id: access.client_id().unwrap_or_default().to_owned(),
+            client_id: client_id.to_owned(),
         };
         match self.gateway.ask(asked).await {
             Ok(id) => NotAdmitted::Visit(PageVisit {
@@ -410,7 +504,7 @@ impl UserServer {
                 message: format!("Connect your account at the server {:?}", self.name),
                 id,
             }),
-            Err(error) => NotAdmitted::Refused(format!("the user cannot be asked: {error}")),
+            Err(error) => not_asked(error),
         }
     }
 
@@ -420,6 +514,9 @@ impl UserServer {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<(), NotAdmitted> {
         let refused = |reason: &str| NotAdmitted::Refused(reason.to_owned());
+        if let Some(this) = self.this.upgrade() {
+            self.gateway.use_server(&this);
+        }
         let context = request.context();
         let principal = context.principal.as_ref();
         let principal = principal.ok_or_else(|| refused("the caller is not authenticated"))?;
@@ -457,7 +554,7 @@ impl UserServer {
             match (admitted, principal) {
                 (Err(NoToken::NotAgreed), Some(Principal(principal))) => {
                     let asked = self.gateway.is_asked(principal, &self.name).await;
-                    let is_asked = asked.map_err(NotAdmitted::Refused)?;
+                    let is_asked = asked.map_err(not_asked)?;
                     // A user who has just agreed has a token before the visit ends.
                     if !is_asked && self.token(principal, None).await.is_err() {
                         return Err(NotAdmitted::Refused(format!(
@@ -472,6 +569,13 @@ impl UserServer {
             let _ = timeout(POLL_INTERVAL, decided.changed()).await;
         }
     }
+}
+
+/// Logs the problem of the store of visits.
+#[allow(clippy::needless_pass_by_value)]
+fn not_asked(error: String) -> NotAdmitted {
+    tracing::warn!(error, "a user cannot be asked to connect an account");
+    NotAdmitted::Refused("the user cannot be asked to connect an account at present".to_owned())
 }
 
 /// Returns true if a token can be sent.

@@ -57,6 +57,12 @@ impl PendingGrant {
         PendingAuthorization::from_text(text).map(Self)
     }
 
+    /// Returns the redirect URI of the grant. An application with a redirect URI for each issuer must refuse a redirect that has
+    /// arrived at another one (RFC 9700, section 4.4.2.2).
+    pub fn redirect_uri(&self) -> &str {
+        self.0.redirect_uri()
+    }
+
     /// Returns true if the undecoded query of a redirect belongs to this grant, by its `state`.
     pub fn is_answered_by(&self, query: &Secret) -> bool {
         self.0.is_answered_by(query)
@@ -110,7 +116,9 @@ impl OAuth {
 
     /// Prepares the authorization code grant for an MCP server, whose users authorize the application one by one: discovers
     /// the authorization server by the metadata of the MCP server, and registers the client there if necessary. Processes that
-    /// share the token store share the registration.
+    /// share the token store share the registration. `redirect_uri` returns the redirect URI for an issuer. Applications with
+    /// several servers need a distinct one for each issuer: without `iss` in the redirect, nothing else tells whose code it has
+    /// (RFC 9700, section 4.4.2.2).
     ///
     /// # Errors
     /// Returns an error if the server names no usable authorization server, the client cannot be registered, or the redirect
@@ -118,9 +126,8 @@ impl OAuth {
     pub async fn code_grant_at(
         self,
         endpoint: &str,
-        redirect_uri: &str,
+        redirect_uri: impl Fn(&str) -> String + Send,
     ) -> Result<CodeGrant, OAuthError> {
-        check_redirect(redirect_uri)?;
         let flow = Flow::new(self, endpoint)?;
         let challenge = ChallengeParams::default();
         let found = discover_authorization(
@@ -130,17 +137,19 @@ impl OAuth {
             &challenge,
         )
         .await?;
+        let redirect_uri = redirect_uri(&found.server.issuer);
+        check_redirect(&redirect_uri)?;
         let scopes = flow.scopes_to_request(&challenge, &found, None);
         // One process registers the client, and the others use its registration.
         let record = client_key(&found.server.issuer);
         let lock = flow.stored_records.lock(&record).await?;
-        let client = flow.select_client(&found.server, redirect_uri).await?;
+        let client = flow.select_client(&found.server, &redirect_uri).await?;
         drop(lock);
         Ok(CodeGrant {
             flow,
             server: found.server,
             client,
-            redirect_uri: redirect_uri.to_owned(),
+            redirect_uri,
             resource: Some(found.resource).filter(|_| found.sends_resource),
             scopes,
         })
@@ -218,7 +227,8 @@ impl CodeGrant {
         pending: PendingGrant,
         query: &Secret,
     ) -> Result<GrantedTokens, OAuthError> {
-        if pending.0.issuer() != self.server.issuer {
+        let is_here = pending.0.redirect_uri() == self.redirect_uri;
+        if pending.0.issuer() != self.server.issuer || !is_here {
             // A grant that was begun at another authorization server is not completed at this one.
             return Err(OAuthError::Callback {
                 issuer: self.server.issuer.clone(),

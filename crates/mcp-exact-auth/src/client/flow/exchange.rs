@@ -6,6 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
 use super::Flow;
 use super::client_id::ClientId;
 use super::code_grant::GrantedTokens;
@@ -32,15 +36,18 @@ pub struct TokenExchange {
     server: ServerMetadata,
     /// Client at the issuer.
     client: ClientId,
-    /// Resource of the new tokens (RFC 8707); `None` if it is not sent.
-    resource: Option<String>,
+    /// Resource of the new tokens (RFC 8707).
+    resource: String,
+    /// True if the resource is sent.
+    sends_resource: bool,
     /// Scopes that are requested.
     scopes: Scopes,
 }
 
 impl OAuth {
     /// Prepares token exchanges (RFC 8693) for an MCP server, at the issuer of the registered client ([`OAuth::registered`]
-    /// with [`OAuth::issuer`]): discovers the resource by the metadata of the MCP server.
+    /// with [`OAuth::issuer`]): discovers the resource by the metadata of the MCP server. The scopes are those of
+    /// [`OAuth::scopes`] alone: the caller has agreed to none that the metadata names.
     ///
     /// # Errors
     /// [`OAuthError::IssuerNotListed`] if the MCP server does not trust the issuer; another error if its metadata or that of
@@ -56,15 +63,16 @@ impl OAuth {
         )
         .await?;
         let offline = |scope: &&str| *scope != "offline_access";
-        let scopes = flow.scopes_to_request(&challenge, &found, None);
         let client = flow.configured_client(&found.server).await?;
+        // The caller's token is exchanged again instead of being refreshed.
+        let scopes = flow.options.scopes.iter().filter(offline).collect();
         Ok(TokenExchange {
             flow,
             server: found.server,
             client,
-            resource: Some(found.resource).filter(|_| found.sends_resource),
-            // The caller's token is exchanged again instead of being refreshed.
-            scopes: scopes.iter().filter(offline).collect(),
+            resource: found.resource,
+            sends_resource: found.sends_resource,
+            scopes,
         })
     }
 }
@@ -84,15 +92,20 @@ impl TokenExchange {
     /// Exchanges a caller's token for a token of the MCP server. The issuer checks whether the caller may have it.
     ///
     /// # Errors
-    /// Returns an error if the issuer refuses, cannot be reached, or returns the caller's token itself, which must not reach
-    /// another resource ("Token Passthrough").
+    /// Returns an error if the issuer refuses, cannot be reached, or returns a token that must not reach the MCP server ("Token
+    /// Passthrough"): the caller's token itself, or a JWT whose audience is neither the resource nor the parameter `audience`
+    /// of [`OAuth::authorization_parameter`]. The audience of other tokens cannot be seen: the caller of this method must check
+    /// that its own resource does not accept them.
     pub async fn exchange(&self, caller: &Secret) -> Result<GrantedTokens, OAuthError> {
         let form = || {
             let form = TokenRequest::new(TOKEN_EXCHANGE_GRANT)
                 .set_param("subject_token", caller.expose())
                 .set_param("subject_token_type", ACCESS_TOKEN_TYPE)
                 .set_param("requested_token_type", ACCESS_TOKEN_TYPE)
-                .set_optional_param("resource", self.resource.as_deref())
+                .set_optional_param(
+                    "resource",
+                    Some(&*self.resource).filter(|_| self.sends_resource),
+                )
                 .set_scopes(&self.scopes);
             let others = self.flow.options.authorization_parameters.iter();
             others.fold(form, |form, (name, value)| form.set_param(name, value))
@@ -113,6 +126,9 @@ impl TokenExchange {
         if issued.access_token == *caller {
             return Err(bad("it is the caller's token itself"));
         }
+        if !self.is_for_resource(&issued.access_token) {
+            return Err(bad("it is a token for another resource than the server"));
+        }
         Ok(GrantedTokens {
             access_token: issued.access_token,
             refresh_token: None,
@@ -120,6 +136,42 @@ impl TokenExchange {
             scopes: issued.scopes.unwrap_or_else(|| self.scopes.clone()),
         })
     }
+
+    /// Returns false if a token is a JWT whose audience is another one.
+    fn is_for_resource(&self, token: &Secret) -> bool {
+        let Some(audiences) = jwt_audiences(token) else {
+            return true;
+        };
+        let parameters = self.flow.options.authorization_parameters.iter();
+        let configured = parameters.filter(|(name, _)| name == "audience");
+        let mut expected = configured
+            .map(|(_, value)| &**value)
+            .chain([&*self.resource]);
+        let without_slash = |url: &str| url.strip_suffix('/').unwrap_or(url).to_owned();
+        expected.any(|expected| {
+            let expected = without_slash(expected);
+            audiences
+                .iter()
+                .any(|audience| without_slash(audience) == expected)
+        })
+    }
+}
+
+/// Returns the audiences in the claims of a JWT, without a check of its signature; `None` for other tokens.
+fn jwt_audiences(token: &Secret) -> Option<Vec<String>> {
+    let mut parts = token.expose().split('.');
+    let (Some(_), Some(claims), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return None;
+    };
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: serde_json::Map<String, Value> = serde_json::from_slice(&claims).ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(match claims.get("aud") {
+        Some(Value::Array(all)) => all.iter().filter_map(text).collect(),
+        one => one.and_then(text).into_iter().collect(),
+    })
 }
 
 impl fmt::Debug for TokenExchange {

@@ -3,13 +3,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mcp_exact_session::{JsonObject, PeerError, Principal};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::{Attempt, Backend, ServerProfile};
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::Connection;
+
+/// Time that a user waits for the connection of another one from which the bridge learns about a server.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Backend {
     /// Starts a process for the first connection, before it is known whom the connection is for.
@@ -54,7 +59,9 @@ impl Backend {
         if self.cached_profile().is_some() {
             return Ok(());
         }
-        let _introducing = self.introducing.lock().await;
+        // A user whose connection is slow does not hold up the others.
+        let introducing = self.introducing.lock();
+        let _introducing = timeout(INTRODUCTION_TIMEOUT, introducing).await;
         if self.cached_profile().is_some() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use http::Method;
 
 use super::authority::Authority;
 use super::browser::Browser;
-use super::protected::Protected;
+use super::protected::{NOTE, Protected};
 use super::world::{Gateway, Shared, who};
 use super::{Consent, url_in};
 
@@ -47,7 +47,7 @@ async fn redirects_belong_to_one_browser() {
         assert!(world.who(user).await.is_err(), "{user}");
     }
     // Neither a missing nor a wrong state is accepted.
-    let pages = world.gateway.resource.clone() + "/consent/connected";
+    let pages = world.gateway.resource.clone() + "/consent/connected/x";
     for query in ["?code=code-1", "?code=code-1&state=x", "?state=", ""] {
         let page = victim.open(&format!("{pages}{query}")).await;
         assert_eq!(page.status, 403, "{query}");
@@ -168,24 +168,29 @@ async fn pages_tell_who_asks() {
     let connect = mcp_exact::Client::connect(&world.gateway.url)
         .bearer(&world.token("ann"))
         .revision(super::revision("2025-06-18"))
-        .identity("<script>alert(1)</script>", "1");
+        .identity(
+            &format!("<script>alert(1)</script>{}end", "x".repeat(100)),
+            "1",
+        );
     let client = connect.await.expect("a client");
     let url = url_in(&who(&client, "mail").await.expect_err("asked"));
     let page = world.browser("ann").open(&url).await;
     assert_eq!(page.status, 200, "{}", page.body);
     assert!(!page.body.contains("<script"), "{}", page.body);
-    let connected = world.gateway.users.redirect_uris()[1].clone();
+    let issuer = &world.service.site.url;
+    let connected = world.gateway.users.redirect_uri_at(issuer);
     for text in [
-        "&lt;script&gt;alert(1)&lt;/script&gt;",
-        "client id program",
+        "&lt;script&gt;alert(1)&lt;/script&gt;x",
+        "<dt>Client id</dt><dd>program</dd>",
         "mail at ",
         &world.server.url,
         &world.service.site.url,
         &connected,
-        "<dt>Scopes</dt><dd>read</dd>",
+        "<dt>Scopes</dt><dd>use read</dd>",
     ] {
         assert!(page.body.contains(text), "{text}: {}", page.body);
     }
+    assert!(!page.body.contains("xend"), "{}", page.body);
     // A user who refuses has connected nothing, and can be asked again.
     let mut browser = world.browser("ann");
     let page = browser.open(&url).await;
@@ -225,7 +230,15 @@ async fn stored_tokens_belong_to_one_principal() {
     let error = world.who("mallory").await.expect_err("asked");
     assert!(error.contains("Connect your account"), "{error}");
     // Debug tells no secret either.
-    assert!(!format!("{:?} {:?}", world.gateway.users, world.gateway.bridge).contains("Bearer"));
+    let debug = format!("{:?} {:?}", world.gateway.users, world.gateway.bridge);
+    let tokens: Vec<_> = received
+        .iter()
+        .map(|header| header.trim_start_matches("Bearer "))
+        .collect();
+    assert!(tokens.iter().any(|token| !token.is_empty()));
+    for token in tokens.into_iter().filter(|token| !token.is_empty()) {
+        assert!(!debug.contains(token));
+    }
 }
 
 /// A server whose URL or authorization server has changed under its name gets no token that was meant for the earlier one.
@@ -297,14 +310,148 @@ async fn refusing_servers_cost_one_refresh() {
     assert!(error.contains("Connect your account"), "{error}");
 }
 
-/// Callers without a person cannot be asked, and callers without a token get nothing.
+/// Consent is for one program of one user ("Per-Client Consent Storage"): callers whose token names no person or no program cannot be
+/// asked, and callers without a token are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_has_no_account() {
     let world = Consent::start().await;
-    let mut claims = super::authority::claims(&world.token("x"));
-    claims.as_object_mut().expect("an object").remove("sub");
-    let token = world.home.signer.sign(&world.home.signer.header(), &claims);
-    let client = world.gateway.plain_client(&token, "2025-06-18").await;
-    let error = who(&client, "mail").await.expect_err("refused");
-    assert!(error.contains("names none"), "{error}");
+    for (claim, words) in [("sub", "names none"), ("client_id", "names no program")] {
+        let mut claims = super::authority::claims(&world.token("x"));
+        claims.as_object_mut().expect("an object").remove(claim);
+        let token = world.home.signer.sign(&world.home.signer.header(), &claims);
+        let client = world.gateway.plain_client(&token, "2025-06-18").await;
+        let error = who(&client, "mail").await.expect_err("refused");
+        assert!(error.contains(words), "{error}");
+        assert!(!error.contains("/consent/"), "{error}");
+    }
+    let anonymous = mcp_exact::Client::connect(&world.gateway.url).await;
+    assert!(anonymous.is_err(), "a client without a token");
+    assert_eq!(world.service.site.count("/token"), 0);
+}
+
+/// RFC 9700, section 4.4 ("Mix-Up Attacks"): an authorization server without `iss` in its redirects redirects to a URI of its own, so
+/// that another one cannot have its codes redeemed, whatever `state` comes with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn codes_of_other_issuers_are_not_redeemed() {
+    let (home, service, evil) = (
+        Authority::start().await,
+        Authority::start().await,
+        Authority::start().await,
+    );
+    let mail = Protected::start(&service.site.url, &[]).await;
+    let other = Protected::start(&evil.site.url, &[]).await;
+    let automatic = super::UserGrant::Automatic;
+    let servers = [
+        ("mail", &*mail.url, automatic),
+        ("evil", &*other.url, automatic),
+    ];
+    let gateway = Gateway::start(&home.site.url, &servers, &Shared::default()).await;
+    let issuers = [&*home.site.url, &*service.site.url, &*evil.site.url];
+    let allow = async |user: &str, server: &str| {
+        let token = home.token(&gateway.resource, user, "program", "use");
+        let client = gateway.plain_client(&token, "2025-06-18").await;
+        let url = url_in(&who(&client, server).await.expect_err("asked"));
+        let mut browser = Browser::of(user, &issuers);
+        let page = browser.open(&url).await;
+        let answer = browser.submit(&page, "allow").await;
+        (browser, answer.location().expect("a redirect"))
+    };
+    let parameter = |url: &str, name: &str| {
+        let mut pairs = url.split(['?', '&']);
+        let value = pairs.find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        value.expect(name).to_owned()
+    };
+    let (_mallory, to_mail) = allow("mallory", "mail").await;
+    let (mut ann, to_evil) = allow("ann", "evil").await;
+    // The evil authorization server forwards the user to the other one, with the challenge of Mallory and its own state.
+    let forwarded = to_mail.replace(&parameter(&to_mail, "state"), &parameter(&to_evil, "state"));
+    let to_its_uri = forwarded.replace(
+        &parameter(&to_mail, "redirect_uri"),
+        &parameter(&to_evil, "redirect_uri"),
+    );
+    for (target, status) in [(&forwarded, 403), (&to_its_uri, 400)] {
+        let page = ann.open(target).await;
+        assert_eq!(page.status, status, "{}", page.body);
+    }
+    assert_eq!(service.site.count("/token") + evil.site.count("/token"), 0);
+    // The page goes on as before.
+    let page = ann.open(&to_evil).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+}
+
+/// The lists of one user, and those that stand in for them, say nothing about the resources of another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_others_move_no_resource() {
+    let (home, service) = (Authority::start().await, Authority::start().await);
+    let mail = Protected::start(&service.site.url, &[]).await;
+    let later = Protected::start(&service.site.url, &[]).await;
+    let automatic = super::UserGrant::Automatic;
+    let servers = [
+        ("mail", &*mail.url, automatic),
+        ("later", &*later.url, automatic),
+    ];
+    let gateway = Gateway::start(&home.site.url, &servers, &Shared::default()).await;
+    let client = async |user: &str| {
+        let token = home.token(&gateway.resource, user, "program", "use");
+        gateway.plain_client(&token, "2025-06-18").await
+    };
+    let connect = async |user: &str, server: &str| {
+        let client = client(user).await;
+        let url = url_in(&who(&client, server).await.expect_err("asked"));
+        let issuers = [&*home.site.url, &*service.site.url];
+        Browser::of(user, &issuers).agree(&url).await;
+    };
+    let read = async |user: &str| {
+        let client = client(user).await;
+        let read = client.read(NOTE).await.expect("a resource");
+        read.text()
+    };
+    let list = async |user: &str| {
+        let client = client(user).await;
+        client.resources().all().await.expect("resources");
+        let listed = client.resource_templates().all().await;
+        listed.expect("templates");
+    };
+    for server in ["mail", "later"] {
+        connect("ann", server).await;
+    }
+    list("ann").await;
+    assert_eq!(read("ann").await, mail.url);
+    // Bob has no account at the first server.
+    list("bob").await;
+    connect("bob", "later").await;
+    list("bob").await;
+    assert_eq!(read("bob").await, later.url);
+    assert_eq!(
+        read("ann").await,
+        mail.url,
+        "after the lists of another user"
+    );
+    // What stood in for Bob's list is not taken for it.
+    connect("bob", "mail").await;
+    assert_eq!(read("bob").await, mail.url);
+}
+
+/// A token and the consent of a user end with the grant (`invalid_grant`) alone: another refusal, or metadata that cannot be read, takes
+/// nothing away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_refusals_end_no_consent() {
+    let world = Consent::start().await;
+    world.service.behaviour.lifetime.store(1, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    world.browser("ann").agree(&url).await;
+    for error in [
+        "invalid_request",
+        "unauthorized_client",
+        "temporarily_unavailable",
+    ] {
+        *world.service.behaviour.refusal.lock().expect("no panic") = Some(error);
+        // The token is valid for at most a second; whether it is over or not, it stays.
+        if let Err(words) = world.who("ann").await {
+            assert!(!words.contains("Connect your account"), "{error}: {words}");
+        }
+    }
+    *world.service.behaviour.refusal.lock().expect("no panic") = None;
+    world.service.behaviour.lifetime.store(0, Ordering::Relaxed);
+    assert_eq!(world.who("ann").await.as_deref(), Ok("ann"));
 }

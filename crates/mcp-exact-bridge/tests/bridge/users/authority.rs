@@ -27,7 +27,11 @@ pub struct Behaviour {
     pub exchanges: AtomicBool,
     /// True if the token of the caller itself is returned by an exchange.
     pub passes_through: AtomicBool,
-    /// True if tokens are refused at the token endpoint with status 503.
+    /// Audience of exchanged tokens, whatever resource was requested.
+    pub audience: Mutex<Option<Value>>,
+    /// Error of the token endpoint for all requests.
+    pub refusal: Mutex<Option<&'static str>>,
+    /// True if the metadata and the token endpoint answer with status 503.
     pub is_down: AtomicBool,
     /// Lifetime of tokens in seconds; 0 for ten minutes.
     pub lifetime: AtomicU64,
@@ -40,6 +44,8 @@ struct State {
     codes: HashMap<String, Value>,
     refresh_tokens: HashMap<String, Value>,
     used: HashSet<String>,
+    /// Redirect URIs of the registered client.
+    redirect_uris: HashSet<String>,
 }
 
 /// Authorization server.
@@ -79,13 +85,19 @@ fn token(
     if behaviour.is_down.load(Ordering::Relaxed) {
         return json_response(503, &json!({}));
     }
+    if let Some(error) = *behaviour.refusal.lock().expect("no panic") {
+        return refused(error);
+    }
     let parameter = |name: &str| request.param(name).unwrap_or_default();
-    let issue = |user: &str, client: &str, resource: &str| {
+    let issue = |user: &str, client: &str, resource: &str, audience: Option<Value>| {
         let mut claims = valid_claims(origin, resource, user, "use");
         let lifetime = match behaviour.lifetime.load(Ordering::Relaxed) {
             0 => 600,
             lifetime => lifetime,
         };
+        if let Some(audience) = audience {
+            claims["aud"] = audience;
+        }
         // Tokens differ, as those of others do.
         claims["jti"] = json!(lock(state).next("token"));
         claims["client_id"] = json!(client);
@@ -104,7 +116,10 @@ fn token(
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            let (issued, lifetime) = issue(&user, "gateway", &parameter("resource"));
+            let (issued, lifetime) = {
+                let audience = behaviour.audience.lock().expect("no panic").clone();
+                issue(&user, "gateway", &parameter("resource"), audience)
+            };
             let issued = if behaviour.passes_through.load(Ordering::Relaxed) {
                 subject
             } else {
@@ -140,7 +155,7 @@ fn token(
                 "" => text("resource").to_owned(),
                 resource => resource.to_owned(),
             };
-            let (issued, lifetime) = issue(text("user"), text("client"), &resource);
+            let (issued, lifetime) = issue(text("user"), text("client"), &resource, None);
             let mut state = lock(state);
             let refresh = state.next("refresh");
             let kept =
@@ -170,6 +185,11 @@ impl Authority {
         let site = Site::start(move |origin| {
             let origin = origin.to_owned();
             move |request| match &*request.path {
+                "/.well-known/oauth-authorization-server"
+                    if behaves.is_down.load(Ordering::Relaxed) =>
+                {
+                    json_response(503, &json!({}))
+                }
                 "/.well-known/oauth-authorization-server" => {
                     let mut grants = vec!["authorization_code", "refresh_token"];
                     grants.extend(
@@ -192,12 +212,22 @@ impl Authority {
                     )
                 }
                 "/keys" => json_response(200, &signs.key_set()),
-                "/register" => json_response(201, &json!({"client_id": "registered"})),
+                "/register" => {
+                    let body: Value = serde_json::from_str(&request.body).expect("JSON");
+                    let uris = body["redirect_uris"].as_array().expect("URIs").iter();
+                    let uris = uris.filter_map(|uri| Some(uri.as_str()?.to_owned()));
+                    lock(&knows).redirect_uris.extend(uris);
+                    json_response(201, &json!({"client_id": "registered"}))
+                }
                 "/authorize" => {
                     let mut cookies = request.header("cookie").split("; ");
                     let user = cookies.find_map(|cookie| cookie.strip_prefix("user="));
                     let parameter = |name: &str| request.param(name).unwrap_or_default();
                     let mut state = lock(&knows);
+                    let is_registered = state.redirect_uris.contains(&parameter("redirect_uri"));
+                    if parameter("client_id") == "registered" && !is_registered {
+                        return json_response(400, &json!({"error": "invalid_request"}));
+                    }
                     let code = state.next("code");
                     let grant = json!({
                         "user": user.unwrap_or("nobody"),

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use mcp_exact_bridge::users::UserGrant;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::authority::{Authority, claims};
@@ -39,6 +40,8 @@ async fn callers_tokens_are_exchanged() {
         for exchange in &exchanges {
             let parameter = |name: &str| exchange.param(name).unwrap_or_default();
             assert_eq!(parameter("resource"), server.url);
+            // The metadata of the server names another scope, which nobody has agreed to.
+            assert_eq!(parameter("scope"), "read");
             assert_eq!(claims(&parameter("subject_token"))["aud"], gateway.resource);
         }
         let received = server.received.lock().expect("no panic").clone();
@@ -77,6 +80,31 @@ async fn passed_through_tokens_are_refused() {
     assert!(!error.contains(&token));
     let received = server.received.lock().expect("no panic").clone();
     assert_eq!(received, Vec::<String>::new());
+}
+
+/// An issuer that ignores the resource, and exchanges for a token of the gateway or of another server: the gateway refuses, and the
+/// server receives nothing. A token for several resources must not be for the gateway.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_for_others_are_refused() {
+    let (home, server, gateway) = start(UserGrant::TokenExchange).await;
+    let (url, own) = (&*server.url, &*gateway.resource);
+    for (audience, is_good) in [
+        (json!(own), false),
+        (json!("https://other.example/mcp"), false),
+        (json!([]), false),
+        (json!(null), false),
+        (json!([url, own]), false),
+        (json!([url, "https://other.example/mcp"]), true),
+    ] {
+        let case = audience.to_string();
+        *home.behaviour.audience.lock().expect("no panic") = Some(audience);
+        let token = home.token(own, "ann", "program", "use");
+        let client = gateway.plain_client(&token, "2025-06-18").await;
+        let call = client.call_tool("mail__who", &json!({})).await;
+        let received = server.received.lock().expect("no panic").clone();
+        assert_eq!(!received.is_empty(), is_good, "{case}: {call:?}");
+        assert_eq!(call.is_ok(), is_good, "{case}: {call:?}");
+    }
 }
 
 /// A server that trusts another issuer gets no token of the callers' issuer, whatever its metadata says about resources.

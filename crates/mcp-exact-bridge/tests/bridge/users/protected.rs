@@ -11,8 +11,11 @@ use mcp_exact::auth::server::{Access, ResourceServer};
 use mcp_exact::transport::http::server::{
     AuthError, AuthFuture, Authenticate, HttpListener, HttpServerOptions,
 };
-use mcp_exact::{Revision, Server};
+use mcp_exact::{Resource, Revision, Server};
 use tokio::task::AbortHandle;
+
+/// URI of a resource that all these servers have; its content is the URL of the server.
+pub const NOTE: &str = "note://all";
 
 /// Server behind the gateway that tells its callers who they are.
 pub struct Protected {
@@ -59,16 +62,21 @@ impl Protected {
             [] => builder,
             revisions => builder.revisions(revisions.iter().copied()),
         };
+        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let content = url.clone();
         let server = builder
+            .resource(Resource::new(NOTE), move || {
+                std::future::ready(content.clone())
+            })
             .instructions("for one user alone")
             .tool("who", |access: Access| async move {
                 access.subject().unwrap_or("nobody").to_owned()
             })
             .build()
             .expect("a server");
-        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let resource = ResourceServer::jwks(issuer, &url).expect("a resource");
+        let resource = resource.scopes(["use"]);
         let (received, refuses) = (Arc::default(), Arc::default());
         let options = HttpServerOptions {
             path: Some("/mcp".to_owned()),
