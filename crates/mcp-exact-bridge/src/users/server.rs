@@ -572,7 +572,6 @@ impl UserServer {
 }
 
 /// Logs the problem of the store of visits.
-#[allow(clippy::needless_pass_by_value)]
 fn not_asked(error: String) -> NotAdmitted {
     tracing::warn!(error, "a user cannot be asked to connect an account");
     NotAdmitted::Refused("the user cannot be asked to connect an account at present".to_owned())

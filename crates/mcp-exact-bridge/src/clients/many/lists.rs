@@ -28,6 +28,7 @@ use crate::route::translate::{self, Translation, newest};
 use crate::route::uris;
 use crate::servers::errors;
 use crate::servers::tasks;
+use crate::servers::users::UserAccess;
 
 /// Maximum size in bytes of the entries of all skills, whose list has one page.
 const MAX_SKILL_LIST_BYTES: usize = 8 << 20;
@@ -302,10 +303,7 @@ impl SharedState {
         };
         let has_uris = matches!(list.entries, Entries::Resources | Entries::Templates);
         let users = users.filter(|_| has_uris);
-        let mut is_stand_in = match &users {
-            Some(users) => users.admit(request).await.is_err(),
-            None => false,
-        };
+        let is_stand_in = lacks_account(users.as_deref(), request).await;
         if known.is_some_and(|known| !list.is_offered(&backend, &known.info.capabilities)) {
             return Ok(None);
         }
@@ -378,13 +376,8 @@ impl SharedState {
         }
         if let Some(listed) = &mut listed {
             // The account may have been taken away meanwhile.
-            if let Some(users) = users
-                && listed.entries.is_empty()
-                && !is_stand_in
-            {
-                is_stand_in = users.admit(request).await.is_err();
-            }
-            listed.is_stand_in = is_stand_in;
+            listed.is_stand_in = is_stand_in
+                || listed.entries.is_empty() && lacks_account(users.as_deref(), request).await;
         }
         Ok(listed)
     }
@@ -572,6 +565,17 @@ pub(super) struct ServerList {
     losses: Vec<Json>,
     /// True if the list stands in for that of a user without credentials, and says nothing about the server.
     pub(super) is_stand_in: bool,
+}
+
+/// Returns true if the user of a request has no account at a server that needs one.
+async fn lacks_account(
+    users: Option<&dyn UserAccess>,
+    request: &IncomingRequest<RequestContext>,
+) -> bool {
+    match users {
+        Some(users) => users.admit(request).await.is_err(),
+        None => false,
+    }
 }
 
 /// Returns true if a server does not have the method of a list.

@@ -169,7 +169,7 @@ async fn pages_tell_who_asks() {
         .bearer(&world.token("ann"))
         .revision(super::revision("2025-06-18"))
         .identity(
-            &format!("<script>alert(1)</script>{}end", "x".repeat(100)),
+            format!("<script>alert(1)</script>{}end", "x".repeat(100)),
             "1",
         );
     let client = connect.await.expect("a client");
