@@ -144,7 +144,7 @@ fn schema_of_another_protocol_is_refused() {
     });
     check(
         schema.to_string().as_bytes(),
-        &["/$defs", "no schema of the protocol"],
+        &["/$defs", "not a schema of the protocol"],
     );
 }
 

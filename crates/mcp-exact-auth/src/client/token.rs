@@ -365,7 +365,7 @@ mod tests {
                 r#"{"access_token":"a\nb","token_type":"bearer"}"#,
                 "header",
             ),
-            (200, "<html>", "no JSON"),
+            (200, "<html>", "not a JSON object"),
             (200, r#"{"error":"invalid_grant"}"#, "invalid_grant"),
             (400, r#"{"error":"invalid_target"}"#, "application ID URI"),
             (400, "", "status 400"),

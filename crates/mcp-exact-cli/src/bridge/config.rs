@@ -29,6 +29,9 @@ use crate::client::authorization::ServerOAuth;
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
+    /// Text of the file, in which a change is found.
+    #[serde(skip)]
+    pub text: String,
     /// Address at which clients are served over HTTP.
     pub listen: Option<String>,
     /// Allowed names in the header `Host`.
@@ -329,18 +332,20 @@ impl Config {
     /// Reads a configuration file, and returns its settings and its servers. A file that starts with `{` is parsed as
     /// `mcp.json`.
     pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
-        let text = std::fs::read_to_string(path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let whole = std::fs::read_to_string(path);
+        let whole = whole.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = whole.strip_prefix('\u{feff}').unwrap_or(&whole);
         let read = if text.trim_start().starts_with('{') {
             parse_entries(text).map(|servers| (Self::default(), servers, BTreeMap::new()))
         } else {
             Self::parse_toml(text)
         };
-        let (config, entries, mut options) = read.with_context(|| path.display().to_string())?;
+        let (mut config, entries, mut options) =
+            read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
         let servers = configured_servers(entries, &mut options);
         let servers = servers.with_context(|| path.display().to_string())?;
+        config.text = whole;
         Ok((config, servers))
     }
 

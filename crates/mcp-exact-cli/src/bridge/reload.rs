@@ -43,7 +43,8 @@ impl ConfigReloader {
     /// Reloads the file whenever it changes and on SIGHUP, until the task is cancelled.
     pub async fn watch(mut self) {
         let mut hangup = HangupSignal::new();
-        let mut known = self.read_text();
+        // A change since the start counts, too.
+        let mut known = Some(self.with_lock(self.config.text.clone()));
         let mut before = known.clone();
         loop {
             tokio::select! {
@@ -74,12 +75,16 @@ impl ConfigReloader {
 
     /// Reads the text of the file and of its lock file; `None` if the file cannot be read.
     fn read_text(&self) -> Option<String> {
-        let mut text = std::fs::read_to_string(&self.path).ok()?;
-        // A lock file that is missing is told by the reload, and read once it is there.
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        Some(self.with_lock(text))
+    }
+
+    /// Appends the text of the lock file. A lock file that is missing is told by the reload, and read once it is there.
+    fn with_lock(&self, mut text: String) -> String {
         if let Some(Ok(lock)) = self.lock.as_ref().map(std::fs::read_to_string) {
             text.push_str(&lock);
         }
-        Some(text)
+        text
     }
 
     /// Reads the file and updates the bridge; returns a message for the user.

@@ -114,7 +114,7 @@ fn folder_and_owner_are_options() {
         (&["new", "../up"][..], "it has to begin with a letter"),
         (&["new", "a/b"], "a folder is named by --path"),
         (&["new", "crate"], "try `crate-server`"),
-        (&["new", "x", "--owner", "a b"], "no account on GitHub"),
+        (&["new", "x", "--owner", "a b"], "not an account on GitHub"),
         (&["new", "x", "--path", "deep/here/LICENSE"], "cannot write"),
     ] {
         let refused = run(folder.path(), arguments, b"");

@@ -385,7 +385,7 @@ mod tests {
                 |entry| entry["uri"] = json!("skill://shop/refunds"),
                 "SKILL.md",
             ),
-            (|entry| entry["frontmatter"] = json!([]), "no object"),
+            (|entry| entry["frontmatter"] = json!([]), "not an object"),
             (
                 |entry| entry["frontmatter"]["name"] = json!("other"),
                 "the name `other`",

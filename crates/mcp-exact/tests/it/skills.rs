@@ -562,7 +562,7 @@ fn folders_are_checked() {
             skill_text("b", "x"),
             "its name is `b`, and its directory `a`",
         ),
-        ("A/SKILL.md", skill_text("A", "x"), "no name of a skill"),
+        ("A/SKILL.md", skill_text("A", "x"), "not a name of a skill"),
         (
             "a/SKILL.md",
             skill_text("a", "\"\""),
