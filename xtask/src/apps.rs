@@ -30,7 +30,7 @@ const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 const THEIR_SERVER: &str = "@modelcontextprotocol/server-basic-vanillajs/dist/index.js";
 
 /// Arguments of `cargo xtask apps`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Arguments {
     /// Write a screenshot of all pages to this file.
     #[arg(long, value_name = "FILE")]

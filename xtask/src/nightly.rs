@@ -9,7 +9,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::{
-    conformance, dist, examples, fuzz, interop, miri, mutants, oracle, quickstart, redis, rehearsal,
+    apps, conformance, dist, examples, fuzz, interop, miri, mutants, oracle, quickstart, redis,
+    rehearsal,
 };
 
 /// Number of seeds of the property tests; a normal test run has 80.
@@ -65,6 +66,8 @@ pub enum Part {
     Miri,
     /// Setup steps of the README for a new user, and the example with a chat model of `genai`.
     Quickstart,
+    /// Pages of servers in Chromium, in a host with the official library of MCP Apps.
+    Apps,
     /// npm packages, wheel and archive of the program, installed where there is no Rust.
     Dist,
     /// Invented revisions, an extension and historic drafts, added and removed in a copy of the workspace.
@@ -100,6 +103,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
         genai_example(root)?;
+    }
+    if wants(Part::Apps) {
+        apps::run(root, &apps::Arguments::default())?;
     }
     if wants(Part::Dist) {
         dist::run(root, &dist::Arguments::checked())?;
