@@ -273,15 +273,14 @@ impl ServerCatalogue {
             return Err(CatalogueError::FixedDefault { keys });
         }
         let name = entry.rename.as_deref().unwrap_or(tool);
-        if !entry.is_hidden {
-            if let Some(other) = self.listed.get(name).filter(|other| *other != tool) {
-                let keys = [
-                    self.name_key(tool, &entry),
-                    self.name_key(other, &self.entries[other]),
-                ];
-                let name = name.to_owned();
-                return Err(CatalogueError::SameName { keys, name });
-            }
+        let other = self.listed.get(name).filter(|other| *other != tool);
+        if let Some(other) = other.filter(|_| !entry.is_hidden) {
+            let keys = [
+                self.name_key(tool, &entry),
+                self.name_key(other, &self.entries[other]),
+            ];
+            let name = name.to_owned();
+            return Err(CatalogueError::SameName { keys, name });
         }
         let name = name.to_owned();
         if let Some(earlier) = self.entries.get(tool)

@@ -172,7 +172,7 @@ fn undefined_envelopes_are_refused() {
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#,
         expect![[r#"
             exit 1
-            err: -: refused at "": in 2025-06-18 it is not a `JSONRPCMessage`: no variant of `JSONRPCMessage` fits
+            err: -: refused at "": in 2025-06-18 it is no `JSONRPCMessage`: no variant of `JSONRPCMessage` fits
         "#]],
     );
 }

@@ -255,11 +255,12 @@ async fn killed_http_servers_are_reached_again() {
             ),
             "{revision}: {error:?}"
         );
+        // A call before could reach a process that is about to end.
+        wait_for(&mut events, |event| {
+            matches!(event, ConnectionEvent::Lost(_))
+        })
+        .await;
         let (called, _server) = tokio::join!(process_id(&client), async {
-            wait_for(&mut events, |event| {
-                matches!(event, ConnectionEvent::Lost(_))
-            })
-            .await;
             HttpProcess::start(&address, None)
         });
         client.read("x://a").await.expect("contents");
