@@ -20,7 +20,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{RoleServer, ConnectionHandler, ServiceExt};
+use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -41,7 +41,7 @@ const BYTES_URI: &str = "interop://bytes";
 #[derive(Clone)]
 struct Peer;
 
-impl ConnectionHandler for Peer {
+impl ServerHandler for Peer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -269,6 +269,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(())
         }
         Some("--http") => listen().await,
-        Some(other) => Err(format!("{other} is not a transport; use --http or nothing").into()),
+        Some(other) => Err(format!("{other} is no transport; use --http or nothing").into()),
     }
 }
