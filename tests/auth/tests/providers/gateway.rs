@@ -96,6 +96,7 @@ async fn users_have_accounts_at_real_issuers() {
     ];
     let shared = Shared {
         resource: Some(PUBLIC.to_owned()),
+        exchange_scopes: &["read", "use"],
         ..Shared::default()
     };
     let gateways = [

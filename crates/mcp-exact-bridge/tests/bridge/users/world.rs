@@ -22,6 +22,8 @@ pub struct Shared {
     pub keys: KeyRing,
     /// Public URL of the gateway, if it differs from that of the process.
     pub resource: Option<String>,
+    /// Scopes that exchanged tokens get.
+    pub exchange_scopes: &'static [&'static str],
 }
 
 impl Default for Shared {
@@ -30,6 +32,7 @@ impl Default for Shared {
             store: Arc::new(MemoryStore::default()),
             keys: KeyRing::random().expect("random numbers"),
             resource: None,
+            exchange_scopes: &["read"],
         }
     }
 }
@@ -78,7 +81,7 @@ impl Gateway {
             let clients = UserClients {
                 grant: *grant,
                 oauth: OAuth::new("gateway").allow_other_ports().scopes(["read"]),
-                exchange: client().issuer(issuer).scopes(["read"]),
+                exchange: client().issuer(issuer).scopes(shared.exchange_scopes),
             };
             let endpoint = HttpEndpoint::new(url).expect("a URL");
             let upstream = users.server(*name, endpoint, clients);
