@@ -16,13 +16,13 @@ use crate::examples;
 use crate::interop::install::run_quietly;
 use crate::interop::process::{self, Announcement, ListeningServer};
 
-/// Files in `tests/apps` that pin the npm packages.
+/// Files in `tests/apps` that pin the versions of the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// File with a copy of the installed pins; written after the installation.
 const STAMP_FILE: &str = "installed.txt";
 /// Time for all pages in Chromium.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(90);
-/// Time for our host to read the pages.
+/// Time limit for the example `app_host`, which reads the pages.
 const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Revisions in which each server is met.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];

@@ -105,7 +105,7 @@ struct Stats {
 struct Revoke {
     #[command(flatten)]
     connection: ConnectionArguments,
-    /// Directory of the sessions of one gateway, instead of Redis.
+    /// Directory in which a single gateway keeps its sessions, if it does not use Redis.
     #[cfg(unix)]
     #[arg(long, value_name = "DIR", conflicts_with = "redis")]
     directory: Option<PathBuf>,

@@ -8,7 +8,7 @@ use mcp_exact_wire::{JsonObject, Kind, ObjectRef};
 
 use crate::tree::{items, kind, quoted, string};
 
-/// Maximum depth at which members are sorted; what is below keeps its text.
+/// Maximum nesting depth at which members are sorted. Values below it keep their text.
 const MAX_DEPTH: usize = 64;
 
 /// Maximum length of a value in the short form of a difference, in characters.

@@ -69,7 +69,7 @@ pub struct ServerCatalogue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CatalogueError {
-    /// Two tools of a server would have the same name for clients.
+    /// Clients would see two tools of a server under the same name.
     SameName {
         /// Keys of both tools, the one that was added last first.
         keys: [String; 2],

@@ -21,7 +21,7 @@ use crate::secret::Secret;
 pub struct FileStore {
     /// Path of the folder with the files.
     folder: PathBuf,
-    /// Locks of this process: one task for each key waits for the lock of the file, which other processes also use.
+    /// In-process locks by key: their holder alone tries to lock the file, which excludes other processes.
     locks: MemoryStore,
 }
 

@@ -54,7 +54,7 @@ impl Gate {
         server.is_some_and(|server| access::may_use(rules, server, self.principal(), item))
     }
 
-    /// Returns true if the principal may see and use a tool or prompt by the name that the server itself has.
+    /// Returns true if access rules let the principal see and use a tool or prompt. The name is the one in the server's own list.
     pub(crate) fn shows_named(&self, server: Option<&str>, kind: Kind, own: &str) -> bool {
         let is_left_out = kind == Kind::Tool && self.leaves_out(server, own);
         !is_left_out && self.shows(server, &Item::Name(own))
@@ -87,7 +87,7 @@ impl Gate {
         })
     }
 
-    /// Returns true if the principal may have tasks of a tool by the name that the server itself has.
+    /// Returns true if the principal may have tasks of a tool. The name is the one in the server's own list.
     pub(crate) fn shows_tasks_of(&self, server: Option<&str>, own: &str) -> bool {
         let (pins, principal) = (self.rules.pins.as_ref().zip(server), self.principal());
         let is_denied = pins

@@ -55,7 +55,8 @@ struct AssignedNames {
     by_own: HashMap<(Kind, usize, String), String>,
     /// Index of the server and the server's own name, by kind of item and name for clients.
     by_name: HashMap<(Kind, String), (usize, String)>,
-    /// Items without a name that were reported, by kind of item, index of the server and the server's own name.
+    /// Items that clients do not see because their names are taken, and whose warning was logged: kind of item, index of the server,
+    /// and the name in its list.
     left_out: HashSet<(Kind, usize, String)>,
 }
 

@@ -272,7 +272,7 @@ impl PinStates {
         is_new
     }
 
-    /// Reports a tool whose definition is not the pinned one.
+    /// Reports a tool whose definition differs from the pinned one.
     fn report(
         &self,
         pins: &Pins,

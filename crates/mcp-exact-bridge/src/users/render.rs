@@ -101,7 +101,7 @@ pub(super) fn redirect(url: &str, cookie: String) -> Response<Bytes> {
 mod tests {
     use super::*;
 
-    /// Texts of clients and servers are neither markup nor longer than a line, and cannot turn around what follows.
+    /// Text of clients and servers is escaped, cut to one line, and cannot change the direction of the text after it.
     #[test]
     fn texts_of_others_are_escaped() {
         for (text, expected) in [

@@ -261,7 +261,7 @@ fn is_verification_failure(error: &SkillError) -> bool {
     )
 }
 
-/// Prints what is wrong with skills: the first ones, and how many more there are.
+/// Prints the first errors of invalid skills, and the number of the others.
 fn print_failures<'e>(errors: impl Iterator<Item = &'e SkillError> + Clone) {
     errors.clone().take(MAX_FAILURES).for_each(print_failure);
     let more = errors.skip(MAX_FAILURES).count();

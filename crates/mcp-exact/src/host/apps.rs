@@ -29,7 +29,7 @@ impl HostTools {
         found.ok_or_else(|| AppError::NotForModel(name.to_owned()))
     }
 
-    /// Returns the tool that a page of a server calls by the name of the server's own list: "Host MUST reject `tools/call` requests
+    /// Returns the tool that a page of a server calls; `tool` is the name in the server's own list. "Host MUST reject `tools/call` requests
     /// from apps for tools that don't include "app" in visibility", and a page calls tools of its server alone (MCP Apps,
     /// "Visibility").
     ///

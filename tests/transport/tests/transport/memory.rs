@@ -70,7 +70,7 @@ fn pair_with(revision: &str, handler: Arc<dyn ServerHandler>) -> Pair {
 struct Numbering {
     /// Number of connections so far.
     connections: AtomicUsize,
-    /// Connections of the requests, in their order.
+    /// Number of the connection of each request, in the order of the requests.
     requests: Arc<Mutex<Vec<usize>>>,
 }
 

@@ -11,7 +11,7 @@ use super::folder::FolderError;
 use crate::definition::Resource;
 use crate::skills::{MAX_SKILL_BYTES, digest_of};
 
-/// Time after a change of a file in which another change may leave no trace in the file's times.
+/// Resolution of file times: another change within this time may leave the modification time of a file as it is.
 const RACE_TIME: Duration = Duration::from_secs(2);
 
 /// File of a skill.
