@@ -22,7 +22,7 @@ const issuer = `http://127.0.0.1:${free}`;
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const key = { ...privateKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256', use: 'sig' };
 const resourceServer = (indicator) => ({
-  scope: 'read write',
+  scope: 'read use write',
   audience: indicator,
   accessTokenFormat: 'jwt',
   accessTokenTTL: ttl,
@@ -86,7 +86,7 @@ const provider = new Provider(issuer, {
   jwks: { keys: [key] },
   pkce: { required: () => true },
   rotateRefreshToken: true,
-  scopes: ['openid', 'offline_access', 'read', 'write'],
+  scopes: ['openid', 'offline_access', 'read', 'use', 'write'],
 });
 
 provider.use(async (ctx, next) => {
