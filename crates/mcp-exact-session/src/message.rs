@@ -177,13 +177,29 @@ impl Call {
     }
 
     /// Tests the parameters for what is refused or repaired, in less time than that takes. The arguments of tools and prompts
-    /// may have members twice, and those of tools are any object.
-    pub(crate) fn tidiness(&self) -> Tidiness {
+    /// may have members twice, and those of tools are any object. `tidy_meta` is a text of `_meta` that was tested before.
+    pub(crate) fn tidiness(&self, tidy_meta: Option<&str>) -> Tidiness {
         let Some(params) = &self.params else {
             return Tidiness::default();
         };
         let arguments = self.arguments();
-        let mut found = Tidiness::of(params.view(), arguments);
+        let mut found = match &self.positions {
+            // Usual params: what the parser has not seen to be tidy is the metadata and the arguments.
+            Some(places) if places.is_tidy_elsewhere() && !Self::has_rare_params(places) => {
+                let mut found = arguments.map(Tidiness::of_opaque).unwrap_or_default();
+                let meta = places.value(params, 0);
+                if let Some(meta) = meta.filter(|meta| Some(meta.text()) != tidy_meta) {
+                    let meta = match meta.object() {
+                        Some(meta) => Tidiness::of(meta, None),
+                        None => Tidiness::of_opaque(meta),
+                    };
+                    found.may_repeat |= meta.may_repeat;
+                    found.may_be_untidy |= meta.may_be_untidy;
+                }
+                found
+            }
+            _ => Tidiness::of(params.view(), arguments),
+        };
         if let Some(arguments) = arguments
             && (self.method != "tools/call" || arguments.object().is_none())
         {
@@ -200,6 +216,17 @@ impl Call {
             Some(name) => Err(Refusal::RepeatedMember(name)),
             None => Ok(()),
         }
+    }
+
+    /// Returns true if there are [`LOCATED_PARAMS`] other than `_meta` and the arguments.
+    fn has_rare_params(places: &Places<{ LOCATED_PARAMS.len() }>) -> bool {
+        (1..LOCATED_PARAMS.len() - 1).any(|index| places.has(index))
+    }
+
+    /// Returns the text of the metadata if it was located.
+    pub(crate) fn meta_text(&self) -> Option<&str> {
+        let places = self.positions.as_ref()?;
+        Some(places.value(self.params.as_ref()?, 0)?.text())
     }
 
     /// Returns the arguments of a tool or a prompt if they were located.
@@ -706,6 +733,64 @@ mod tests {
                     check(&[&bytes[..at], &[*other][..], &bytes[at..]].concat());
                 }
             }
+        }
+    }
+
+    /// What is refused or repaired in parameters is always suspected, whether or not the parser has seen that the rest is tidy.
+    #[test]
+    fn untidy_parameters_are_always_suspected() {
+        let tidiness = |params: &str, tidy_meta| {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            match parse_common_form(text.as_bytes(), &Limits::default()) {
+                Some(Message::Request(request)) => request.request.tidiness(tidy_meta),
+                other => panic!("{other:?}"),
+            }
+        };
+        let usual = r#"{"name":"a","arguments":{"a":null,"a":[]},"cursor":"b","n":1.5,"t":true,"_meta":{"x":[{"a":1},{"a":2}]}}"#;
+        assert_eq!(tidiness(usual, None), Tidiness::default());
+        for (member, repeats) in [
+            (r#""name":"b""#, true),
+            (r#""n\u0061me":"b""#, true),
+            (r#""x":{"y":1,"y":2}"#, true),
+            (r#""x":[{"y":1,"y":2}]"#, true),
+            (r#""_meta":{}"#, true),
+            (r#""x":null"#, false),
+            (r#""x":[]"#, false),
+            (r#""x":{"y":null}"#, false),
+            (r#""x":"\ud83d""#, false),
+            (r#""\ud83d":1"#, false),
+            (r#""requestState":"\uD800""#, false),
+            (r#""inputResponses":{"y":null}"#, false),
+            (r#""task":null"#, false),
+            (r#""arguments":{"z":"\ud800"}"#, false),
+        ] {
+            for filler in 0..70 {
+                let filler = "f".repeat(filler);
+                for params in [
+                    format!(r#"{{"name":"a","g":"{filler}","_meta":{{"x":1}},{member}}}"#),
+                    format!(r#"{{{member},"g":"{filler}","_meta":{{"x":1}},"name":"a"}}"#),
+                ] {
+                    for meta in [None, Some(r#"{"x":1}"#)] {
+                        let found = tidiness(&params, meta);
+                        assert!(found.may_be_untidy || repeats, "{params}");
+                        assert!(found.may_repeat || !repeats, "{params}");
+                    }
+                }
+            }
+        }
+        for meta in [
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":null}"#,
+            r#"{"a":{"b":[]}}"#,
+            r#"{"a":"\ud800"}"#,
+        ] {
+            let params = format!(r#"{{"name":"a","_meta":{meta}}}"#);
+            assert_ne!(
+                tidiness(&params, Some(r#"{"a":1}"#)),
+                Tidiness::default(),
+                "{params}"
+            );
         }
     }
 

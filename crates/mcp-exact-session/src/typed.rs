@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 
 use mcp_exact_wire::{
-    DecodeResult, Direction, JsonObject, Never, ProvidedParam, Reader, RequestId, Revision,
-    RevisionTypes, decode_notification, decode_request,
+    DecodeResult, Direction, JsonObject, MessageError, Never, ProvidedParam, Reader, RequestId,
+    Revision, RevisionTypes, decode_notification, decode_request,
 };
 
 #[cfg(feature = "client")]
@@ -49,9 +49,24 @@ pub struct ReceivedCall<'a> {
     pub(crate) meta: Option<&'a ProvidedParam>,
 }
 
+/// Decodes the text of a request.
+#[inline]
+fn request<D: Direction>(text: &str, from: ReceivedCall<'_>) -> Result<D::Request, MessageError> {
+    decode_request::<D>(text, Some(&from.call.method), from.meta)
+}
+
+/// Decodes the text of a notification.
+#[inline]
+fn notification<D: Direction>(
+    text: &str,
+    _: ReceivedCall<'_>,
+) -> Result<D::Notification, MessageError> {
+    decode_notification::<D>(text)
+}
+
 /// Defines the view types of requests and notifications.
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident $($meta:ident)?;)*) => {
+    ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +82,7 @@ macro_rules! views {
                 fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::InRevision<R>, PeerError> {
                     let text = message::message_text(call.id, call.call);
                     // Without `map_err`, which would move a large value once more.
-                    match $decode::<R::$side>(&text $(, call.$meta)?) {
+                    match $decode::<R::$side>(&text, call) {
                         Ok(value) => Ok(value),
                         Err(error) => Err(PeerError::from(&error)),
                     }
@@ -79,13 +94,13 @@ macro_rules! views {
 
 views! {
     /// Requests of a client.
-    ClientRequests FromClient Request decode_request meta;
+    ClientRequests FromClient Request request;
     /// Requests of a server (up to 2025-11-25).
-    ServerRequests FromServer Request decode_request meta;
+    ServerRequests FromServer Request request;
     /// Notifications of a client.
-    ClientNotifications FromClient Notification decode_notification;
+    ClientNotifications FromClient Notification notification;
     /// Notifications of a server.
-    ServerNotifications FromServer Notification decode_notification;
+    ServerNotifications FromServer Notification notification;
 }
 
 /// Defines the view types of results.

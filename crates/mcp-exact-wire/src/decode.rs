@@ -91,16 +91,28 @@ pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObjec
 
 /// Decodes a request as [`decode_message`] decodes it, without the code that decodes other messages. `text` must be
 /// JSON that was checked before, such as that of [`call_text`]; values that are skipped are not checked again.
-/// `provided` is a member for parameters that require the member and lack it in the text.
+/// `method` is the method of the text, if the caller knows that the text is a request; `provided` is a
+/// member for parameters that require the member and lack it in the text.
 ///
 /// # Errors
 /// The errors of [`decode_message`]. The parameters of a method that is only defined for notifications are not decoded.
 pub fn decode_request<D: Direction>(
     text: &str,
+    method: Option<&str>,
     provided: Option<&ProvidedParam>,
 ) -> Result<D::Request, MessageError> {
     let mut r = Reader::of_request(text, provided);
-    if classify_as(&mut r, const { &DirectionSpec::of::<D>() }, true).is_ok()
+    let known =
+        method.filter(|method| matches!(class_of::<D>(method), Some(MessageClass::Request)));
+    let is_request = match known {
+        Some(method) => {
+            r.expect_envelope();
+            r.give_hint(0, method);
+            true
+        }
+        None => classify_as(&mut r, const { &DirectionSpec::of::<D>() }, true).is_ok(),
+    };
+    if is_request
         && let Ok(request) = D::Request::decode(&mut r)
         && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
     {

@@ -86,17 +86,17 @@ pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
     unsafe { sse2::bracket_marks(block) }
 }
 
-/// Returns the mask of colons.
+/// Returns the mask of a byte.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
-pub(crate) fn colon_marks(block: &Block) -> u64 {
-    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
-    unsafe { sse2::colon_marks(block) }
+pub(crate) fn byte_marks(block: &Block, byte: u8) -> u64 {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its arguments.
+    unsafe { sse2::byte_marks(block, byte) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use plain::{bracket_marks, colon_marks, special_marks, text_marks};
+pub(crate) use plain::{bracket_marks, byte_marks, special_marks, text_marks};
 
 /// Masks with the vector instructions of SSE2.
 #[cfg(target_arch = "x86_64")]
@@ -156,13 +156,16 @@ mod sse2 {
         marks
     }
 
-    /// Returns the mask of colons.
+    /// Returns the mask of a byte.
     #[inline]
     #[target_feature(enable = "sse2")]
-    pub(super) fn colon_marks(block: &Block) -> u64 {
+    pub(super) fn byte_marks(block: &Block, byte: u8) -> u64 {
         let mut marks = 0;
         for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
-            marks |= mask_bits(_mm_cmpeq_epi8(load(part), _mm_set1_epi8(0x3a)), index);
+            marks |= mask_bits(
+                _mm_cmpeq_epi8(load(part), _mm_set1_epi8(byte.cast_signed())),
+                index,
+            );
         }
         marks
     }
@@ -215,9 +218,9 @@ mod plain {
         }
     }
 
-    /// Returns the mask of colons.
-    pub(crate) fn colon_marks(block: &Block) -> u64 {
-        mask_bits(block, |b| b == b':')
+    /// Returns the mask of a byte.
+    pub(crate) fn byte_marks(block: &Block, byte: u8) -> u64 {
+        mask_bits(block, |b| b == byte)
     }
 
     /// Returns the mask of the bytes for which `is` returns true.
@@ -251,7 +254,7 @@ mod tests {
             assert_eq!(text_marks(&block), plain::text_marks(&block));
             assert_eq!(special_marks(&block), plain::special_marks(&block));
             assert_eq!(bracket_marks(&block), plain::bracket_marks(&block));
-            assert_eq!(colon_marks(&block), plain::colon_marks(&block));
+            assert_eq!(byte_marks(&block, b':'), plain::byte_marks(&block, b':'));
         }
     }
 

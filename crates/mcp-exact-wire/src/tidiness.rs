@@ -4,12 +4,8 @@
 //! The test may suspect a text in which nothing is wrong, but never misses what is. It reads the text once, a block at a
 //! time, and does not allocate. Names are compared by a hash of their object, their length and their last bytes.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
-
 use crate::scan::skip_space;
-use crate::simd::{BLOCK, bracket_marks, colon_marks, escaped_mask, string_mask};
+use crate::simd::{BLOCK, Block, bracket_marks, byte_marks, escaped_mask, string_mask};
 use crate::skip::block_at;
 use crate::view::{JsonRef, ObjectRef};
 
@@ -44,6 +40,14 @@ impl Tidiness {
         }
     }
 
+    /// Tests a value in which only escape sequences of surrogates are searched.
+    pub fn of_opaque(value: JsonRef<'_>) -> Self {
+        Self {
+            may_repeat: false,
+            may_be_untidy: may_have_surrogates(value.text()),
+        }
+    }
+
     /// Returns true if a value may be or have a `null` or an empty array.
     pub fn of_value(value: JsonRef<'_>) -> bool {
         may_have_nulls(value.text())
@@ -70,10 +74,27 @@ fn may_have_nulls(text: &str) -> bool {
 
 /// Returns true if a text has an escape sequence of a surrogate.
 fn may_have_surrogates(text: &str) -> bool {
-    /// Made once, because a call is short.
-    static ESCAPES: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\\u"));
     let text = text.as_bytes();
-    let mut escapes = ESCAPES.find_iter(text);
+    let mut at = 0;
+    // The rest of a long text is searched by longer vectors.
+    while let Some(block) = block_at(text, at).filter(|_| at < MAX_SHORT_TEXT) {
+        if marks_escapes(&block) {
+            return find_surrogates(&text[at..]);
+        }
+        // The last byte of a block is the first of the next one, so that no escape sequence is divided.
+        at += BLOCK - 1;
+    }
+    text.get(at..).is_some_and(find_surrogates)
+}
+
+/// Returns true if a block has a backslash and a `u`, one after the other.
+fn marks_escapes(block: &Block) -> bool {
+    byte_marks(block, b'\\') & (byte_marks(block, b'u') >> 1) != 0
+}
+
+/// Searches a text for escape sequences of surrogates.
+fn find_surrogates(text: &[u8]) -> bool {
+    let mut escapes = memchr::memmem::find_iter(text, b"\\u");
     escapes.any(|at| matches!(text.get(at + 2), Some(b'd' | b'D')))
 }
 
@@ -108,7 +129,7 @@ impl Found {
                 0
             };
             let opening_quotes = quotes & inside;
-            let mut left = (colon_marks(&block) | marks.opening | marks.closing) & !inside;
+            let mut left = (byte_marks(&block, b':') | marks.opening | marks.closing) & !inside;
             while left != 0 {
                 let place = left.trailing_zeros();
                 left &= left - 1;
@@ -146,6 +167,8 @@ impl Found {
     }
 }
 
+/// Length of a text up to which blocks are compared one by one, in bytes.
+const MAX_SHORT_TEXT: usize = 1024;
 /// Maximum nesting depth of a text that is tested; names below it count as repeated.
 const MAX_DEPTH: usize = 16;
 /// Number of bits of the set of hashes.

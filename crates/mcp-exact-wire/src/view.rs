@@ -280,20 +280,19 @@ fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
         }
     }
     let begins_in = |window: &[u8; WINDOW]| {
-        let Some(block) = window.first_chunk() else {
+        let (Some(block), Some(next)) = (window.first_chunk(), window[1..].first_chunk()) else {
             return true;
         };
         let marks = simd::text_marks(block);
-        let mut left = marks.quotes | marks.backslashes;
+        if marks.backslashes & simd::byte_marks(next, b'u') != 0 {
+            return true;
+        }
+        // A quote after a backslash begins no name.
+        let mut left = marks.quotes & !(marks.backslashes << 1);
         while left != 0 {
             let place = left.trailing_zeros() as usize;
             left &= left - 1;
-            let letters = [window[place + 1], window[place + 2]];
-            let may = match window[place] {
-                b'"' => begins.contains(&letters),
-                _ => letters[0] == b'u',
-            };
-            if may {
+            if begins.contains(&[window[place + 1], window[place + 2]]) {
                 return true;
             }
         }

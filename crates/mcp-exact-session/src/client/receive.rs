@@ -91,7 +91,7 @@ impl Endpoint for ClientEndpoint {
             // The server knows no session for an answer.
             return;
         }
-        let found = call.tidiness();
+        let found = call.tidiness(None);
         if let Err(refusal) = call.refuse_repeated_members(found) {
             return self.refuse_request(arrival, &id, &refusal, true);
         }
@@ -123,7 +123,7 @@ impl Endpoint for ClientEndpoint {
         mut call: Call,
         stream: &StreamId,
     ) -> Result<(), Refusal> {
-        let found = call.tidiness();
+        let found = call.tidiness(None);
         let repeated = call.refuse_repeated_members(found);
         repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
         self.repair_call(&mut call, MessageKind::Notification, found);

@@ -113,8 +113,8 @@ impl ClientEndpoint {
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<Vec<(String, String)>, SendError> {
-        let calls = client_request(method, spec).is_some_and(|rule| rule.mirrors_params);
-        if !calls || !self.mirrors_headers(spec) {
+        let is_call = || client_request(method, spec).is_some_and(|rule| rule.mirrors_params);
+        if !self.mirrors_headers(spec) || !is_call() {
             return Ok(Vec::new());
         }
         let known = called_tool(params).and_then(|name| self.tools.by_name.get(&name));

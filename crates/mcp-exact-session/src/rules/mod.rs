@@ -78,8 +78,15 @@ pub(crate) fn row_before_negotiation(
 
 /// Returns true if the client request starts a session.
 pub(crate) fn is_initialize(method: &str) -> bool {
-    let rule = row_of_method(MessageKind::Request, Side::Client, method);
-    rule.is_some_and(|rule| rule.handler == Handler::Initialize)
+    /// Row of the only request with this handler.
+    static ROW: &Rule = {
+        let mut at = 0;
+        while !matches!(RULES[at].handler, Handler::Initialize) {
+            at += 1;
+        }
+        &RULES[at]
+    };
+    method == ROW.method && is_present(ROW)
 }
 
 /// Returns true if the client request starts a subscription.

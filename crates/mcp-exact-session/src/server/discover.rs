@@ -12,7 +12,7 @@ use super::ServerEndpoint;
 use super::handshake::unsupported_version;
 use super::incoming::{ClientContext, FrameContext};
 use super::receive::{ReceivedRequest, RetryInput};
-use super::request_meta::RequestMeta;
+use super::request_meta::{LastMeta, RequestMeta};
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
 use crate::header_values::header_differs;
@@ -34,7 +34,41 @@ pub(super) struct AdmittedRequest {
     input: RetryInput,
 }
 
+impl AdmittedRequest {
+    /// Returns the sender of the request.
+    pub(super) fn client(&self) -> &Arc<ClientContext> {
+        &self.client
+    }
+}
+
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Keeps the metadata of an admitted request for the next request on the same connection.
+    pub(super) fn remember_meta(&mut self, call: &Call, client: &Arc<ClientContext>) {
+        let text = call.meta_text().filter(|text| {
+            let last = self.last_meta.as_ref();
+            last.is_none_or(|last| &*last.text != *text)
+        });
+        if let Some(text) = text.filter(|_| self.core.binding == Binding::Duplex) {
+            self.last_meta = LastMeta::new(text, client);
+        }
+    }
+
+    /// Returns the sender that a request describes.
+    fn sender_of(
+        &self,
+        call: &Call,
+        meta: &RequestMeta<'_>,
+        spec: &'static RevisionSpec,
+    ) -> Result<Arc<ClientContext>, Refusal> {
+        let text = call.meta_text();
+        match &self.last_meta {
+            Some(last) if std::ptr::eq(last.client.spec, spec) && text == Some(&*last.text) => {
+                Ok(Arc::clone(&last.client))
+            }
+            _ => meta.client_context(spec).map(Arc::new),
+        }
+    }
+
     /// Returns true if a request does not belong to a session.
     ///
     /// The mere presence of `_meta` is no evidence, because older clients also send it.
@@ -104,7 +138,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let mut offered = self.settings.offer.specs_of_lifecycle(Lifecycle::Discover);
         let spec = offered.find(|spec| spec.id() == version);
         let spec = spec.ok_or_else(|| unsupported_version(&self.settings, &version))?;
-        let client = Arc::new(meta.client_context(spec)?);
+        let client = self.sender_of(call, meta, spec)?;
         let rules = client.rules_for_client(&self.settings);
         let handler = rules.check_received_request(&call.method, call.params.as_ref())?;
         self.admit_resources(arrival, call, handler, client.info.heap_size())?;
@@ -255,7 +289,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         context: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
         let refused = || Refusal::UnknownNotification(call.method.clone());
-        let meta = RequestMeta::read(call);
+        let meta = RequestMeta::read(call, None);
         let header = context.http.as_ref();
         let header = header.and_then(|http| http.header("mcp-protocol-version"));
         let named = meta.version.and_then(JsonRef::as_str);

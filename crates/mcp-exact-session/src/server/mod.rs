@@ -46,6 +46,7 @@ use handshake::State;
 pub(crate) use incoming::ClientContext;
 use incoming::ReceivedCall;
 use input::AwaitedInput;
+use request_meta::LastMeta;
 use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
 
@@ -137,6 +138,8 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     reserved_stream: u64,
     /// Highest wire id or stream number that other processes have reserved for the session.
     highest_foreign_id: u64,
+    /// Metadata of the last request without a session, which many clients send unchanged with each request.
+    last_meta: Option<LastMeta>,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -171,6 +174,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             reserved_id: last_id,
             reserved_stream: 0,
             highest_foreign_id: 0,
+            last_meta: None,
         }
     }
 

@@ -123,14 +123,14 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) {
-        let found = call.tidiness();
+        let found = call.tidiness(self.last_meta.as_ref().map(|last| &*last.text));
         self.repair_call(&mut call, MessageKind::Request, found);
         if arrival.stream != StreamId::DUPLEX
             && self.core.streams.stored_count() > self.core.limits.streams
         {
             return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::Streams), false);
         }
-        let meta = RequestMeta::read(&call);
+        let meta = RequestMeta::read(&call, self.last_meta.as_ref());
         let token = meta.progress_token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
         if token.as_ref().is_some_and(too_long) {
@@ -156,6 +156,11 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
                 self.core.streams.set_stateless(arrival.stream);
             }
             let admitted = self.admit_stateless(arrival, &call, &meta, context);
+            if let Ok(admitted) = &admitted
+                && found == Tidiness::default()
+            {
+                self.remember_meta(&call, admitted.client());
+            }
             let received = ReceivedRequest {
                 arrival,
                 scope,
@@ -184,7 +189,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         mut call: Call,
         context: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
-        let found = call.tidiness();
+        let found = call.tidiness(None);
         let repeated = call.refuse_repeated_members(found);
         repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
         self.repair_call(&mut call, MessageKind::Notification, found);

@@ -3,11 +3,11 @@
 //! Each object of the params is read once. This module does not check whether the request is allowed.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::order::duplicate;
-use mcp_exact_wire::{Json, JsonObject, JsonRef};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, Places, Reader};
 
 use super::incoming::ClientContext;
 use crate::builtin_notifications::is_progress_token;
@@ -29,6 +29,35 @@ const SENDER_MEMBERS: [&str; 5] = [
     "progressToken",
 ];
 
+/// Metadata of an admitted request, in which nothing is refused or repaired.
+#[derive(Debug)]
+pub(super) struct LastMeta {
+    /// Text of `_meta`.
+    pub(super) text: Box<str>,
+    /// Positions of the [`SENDER_MEMBERS`] in the text.
+    members: Places<{ SENDER_MEMBERS.len() }>,
+    /// Sender that the text describes.
+    pub(super) client: Arc<ClientContext>,
+}
+
+impl LastMeta {
+    /// Maximum length of the metadata that is kept, in bytes.
+    const MAX_BYTES: usize = 2048;
+
+    /// Keeps the metadata of a request; `None` if other requests of the client will hardly have the same.
+    pub(super) fn new(text: &str, client: &Arc<ClientContext>) -> Option<Self> {
+        if text.len() > Self::MAX_BYTES || text.contains("progressToken") {
+            return None;
+        }
+        let found = JsonObject::decode_finding(&mut Reader::new(text), SENDER_MEMBERS);
+        Some(Self {
+            text: text.into(),
+            members: found.ok()?.1,
+            client: Arc::clone(client),
+        })
+    }
+}
+
 /// Members of a request's params and of their `_meta` that the endpoint reads.
 #[derive(Debug, Default)]
 pub(super) struct RequestMeta<'a> {
@@ -49,11 +78,17 @@ pub(super) struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Locates the members in the params of a request and in their `_meta`.
-    pub(super) fn read(call: &'a Call) -> Self {
+    /// Locates the members in the params of a request and in their `_meta`, which has the text of `last` in most requests.
+    pub(super) fn read(call: &'a Call, last: Option<&LastMeta>) -> Self {
         let [meta, responses, state] = call.read_params();
-        let meta = meta.and_then(JsonRef::object).unwrap_or_default();
-        let [version, capabilities, info, level, token] = meta.find_each(SENDER_MEMBERS);
+        let members = match (meta.and_then(JsonRef::object), last) {
+            (None, _) => [None; SENDER_MEMBERS.len()],
+            (Some(meta), Some(last)) if *meta.text() == *last.text => {
+                std::array::from_fn(|index| last.members.value_in(meta, index))
+            }
+            (Some(meta), _) => meta.find_each(SENDER_MEMBERS),
+        };
+        let [version, capabilities, info, level, token] = members;
         Self {
             version,
             capabilities,

@@ -130,6 +130,8 @@ fn rare_members_are_found() {
         r#""_met":1"#,
         r#""x":{"_meta":1}"#,
         r#""x":"\"_meta\":1""#,
+        r#""x":"\\","_meta":1"#,
+        r#""x":"a\"","task":{}"#,
         r#""é":"ü""#,
     ] {
         for before in 0..80 {

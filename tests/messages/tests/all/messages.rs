@@ -651,7 +651,13 @@ fn calls_decode_like_complete_messages() {
                 _ => None,
             });
             let is_other_kind = D::NOTIFICATIONS.contains(&method);
-            agree(decode_request::<D>(&text, None), whole, is_other_kind);
+            agree(
+                decode_request::<D>(&text, None, None),
+                whole.clone(),
+                is_other_kind,
+            );
+            let decoded = decode_request::<D>(&text, Some(method), None);
+            agree(decoded, whole, is_other_kind);
         } else {
             let whole = whole.map(|message| match message {
                 Message::Notification(notification) => Some(notification),
@@ -699,7 +705,7 @@ fn provided_metadata_completes_params() {
     let provided = ProvidedParam::decode::<RequestMetaObject>("_meta", meta).expect("metadata");
     let decode = |method: &str, params: &str, provided| {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        decode_request::<FromClient>(&text, provided)
+        decode_request::<FromClient>(&text, Some(method), provided)
     };
     let mut decoded_requests = 0;
     for method in FromClient::REQUESTS {

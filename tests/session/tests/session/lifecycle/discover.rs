@@ -98,6 +98,84 @@ fn requests_are_independent_of_earlier_ones() {
     );
 }
 
+/// 2026-07-28, `basic`, "_meta": a request is handled by its own metadata. On one connection, requests with the metadata of an
+/// earlier request, and with other metadata, are answered and delivered as on a connection of their own.
+#[test]
+fn repeated_metadata_is_read_like_new_metadata() {
+    let meta = |members: &str| {
+        format!(
+            r#"{{"io.modelcontextprotocol/protocolVersion":"{DISCOVER_REVISION}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}{members}}}"#
+        )
+    };
+    let metas = [
+        meta(""),
+        meta(""),
+        meta(r#","io.modelcontextprotocol/logLevel":"error""#),
+        meta(r#","io.modelcontextprotocol/logLevel":"error""#),
+        meta(r#","io.modelcontextprotocol/logLevel":"loud""#),
+        meta(r#","a":{"b":1,"b":2}"#),
+        meta(r#","a":{"b":1,"b":2}"#),
+        meta(r#","a":null"#),
+        meta(r#","progressToken":7"#),
+        meta(r#","progressToken":7"#),
+        meta(""),
+        meta("").replace("roots", "sampling"),
+        meta("").replace("2026", "1900"),
+        r#"{"a":1}"#.to_owned(),
+        "5".to_owned(),
+        meta(""),
+    ];
+    let observe = |server: &mut RawServer, id: usize, params: &str| {
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
+        let answers = server.send_text(&text);
+        let events: Vec<String> = server
+            .events()
+            .iter()
+            .map(|event| match event {
+                ServerEvent::Request(request) => format!(
+                    "{:?} {:?} {:?}",
+                    request.client(),
+                    request.params(),
+                    server.endpoint.send_log(
+                        Scope::During(request.key),
+                        Level::Error,
+                        None,
+                        json!(1)
+                    ),
+                ),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        server.take_messages();
+        (answers, events)
+    };
+    for rest in [
+        r#""name":"x""#,
+        r#""name":"x","name":"y""#,
+        r#""name":"x","arguments":{"a":"\ud800","a":null}"#,
+        r#""name":"x","arguments":null"#,
+        r#""name":"x","b":[null]"#,
+        r#""name":"x","inputResponses":{"a":{},"a":{}}"#,
+    ] {
+        let mut server = server_of_all_revisions();
+        for (id, meta) in metas.iter().enumerate() {
+            for params in [
+                format!(r#"{{{rest},"_meta":{meta}}}"#),
+                format!(r#"{{"_meta":{meta},{rest}}}"#),
+            ] {
+                let id = 2 * id + usize::from(params.starts_with("{\"_"));
+                let mut other = server_of_all_revisions();
+                assert_eq!(
+                    observe(&mut server, id, &params),
+                    observe(&mut other, id, &params),
+                    "{params}"
+                );
+            }
+        }
+    }
+}
+
 /// A server handles a session and requests that carry their revision on the same connection.
 #[test]
 fn both_lifecycles_on_one_connection() {
