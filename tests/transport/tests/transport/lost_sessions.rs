@@ -271,9 +271,7 @@ async fn calls_in_flight_wait_for_their_own_answers() {
 async fn calls_in_flight_end_between_sessions() {
     let mut server = Server::start().await;
     let endpoint = HttpEndpoint::new(&server.url).expect("a URL");
-    let endpoint = endpoint
-        .opens_stream(false)
-        .retry(Duration::from_millis(200));
+    let endpoint = endpoint.opens_stream(false).retry(Duration::from_secs(30));
     let settings = echo::client_settings("2025-11-25");
     let (client, _) = endpoint.connect(settings, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
@@ -282,7 +280,7 @@ async fn calls_in_flight_end_between_sessions() {
     let refused = call(&client, "refused");
     let late = server.next().await;
     let options = CallOptions {
-        timeout: Some(limit(Duration::from_millis(20))),
+        timeout: Some(limit(Duration::from_secs(10))),
         ..CallOptions::default()
     };
     let slow = client.request(
@@ -294,13 +292,15 @@ async fn calls_in_flight_end_between_sessions() {
     let _silent = server.next().await;
     let first = call(&client, "first");
     server.next().await.refuse();
-    // No session is begun for 200 ms.
+    // No session is begun for 30 s.
     held.answer("answered");
     assert_eq!(outcome(answered).await, text("answered"));
+    advance(11).await;
     let slow = timeout(LIMIT, slow.expect("sent")).await;
     assert_eq!(slow.expect("in time"), Outcome::TimedOut);
     late.refuse();
     assert_eq!(server.sessions(), 1);
+    advance(30).await;
     for _ in 0..2 {
         let again = server.next().await;
         assert!(again.is_of_session("s-2"));
@@ -310,6 +310,13 @@ async fn calls_in_flight_end_between_sessions() {
     assert_eq!(outcome(first).await, text("first"));
     assert_eq!(outcome(refused).await, text("refused"));
     assert_eq!(server.sessions(), 2);
+}
+
+/// Moves the clock on by some seconds, which pass at once.
+async fn advance(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
 }
 
 /// Returns a time limit without progress.
@@ -336,7 +343,7 @@ async fn calls_in_flight_end_by_themselves() {
     });
     let cut_list = server.next().await;
     let options = CallOptions {
-        timeout: Some(limit(Duration::from_millis(50))),
+        timeout: Some(limit(Duration::from_secs(10))),
         ..CallOptions::default()
     };
     let slow = client.request(
@@ -361,6 +368,7 @@ async fn calls_in_flight_end_by_themselves() {
     assert!(again.is_of_session("s-2"));
     again.respond_with(json!({ "tools": [] }));
     assert!(matches!(outcome(list).await, Outcome::Result(_)));
+    advance(11).await;
     let slow = timeout(LIMIT, slow.expect("sent")).await;
     assert_eq!(slow.expect("in time"), Outcome::TimedOut);
     dropped.abort();
