@@ -322,7 +322,11 @@ async fn cut_streams_are_resumed() {
 /// Sends a call whose session the server ends while it runs, and a list request; returns true if the call was repeated in
 /// the next session. `carrier` sends the HTTP requests if it is given.
 async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bool {
-    let server = TestServer::start(HttpServerOptions::default()).await;
+    let options = HttpServerOptions {
+        retry: Duration::from_millis(10),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
     let endpoint = endpoint
         .retry(Duration::from_millis(10))
