@@ -1,9 +1,11 @@
-//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas, pins and metrics.
+//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas, pins, breakers, retries
+//! and metrics.
 //!
 //! Nothing here knows a server or a client.
 
 pub(crate) mod access;
 pub(crate) mod backoff;
+pub(crate) mod breaker;
 pub(crate) mod gate;
 pub(crate) mod hooks;
 pub(crate) mod limits;
@@ -17,6 +19,7 @@ pub(crate) mod pin_states;
 pub(crate) mod pins;
 pub(crate) mod repairs;
 pub(crate) mod resource_uri;
+pub(crate) mod retry;
 pub(crate) mod rules;
 pub(crate) mod schemas;
 pub(crate) mod search;

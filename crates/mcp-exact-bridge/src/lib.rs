@@ -79,6 +79,12 @@
 //! finds tools by words and returns their definitions, of the tools that its caller may use. A call of the second one is relayed as the
 //! call that its arguments name: rules, limits, hooks and the audit log see this call.
 //!
+//! # Servers that fail
+//!
+//! With a [`CircuitBreaker`] ([`Options::breaker`]) the calls of a server that fails again and again are refused for a time. Clients
+//! only raise the suspicion: a connection of the bridge's own decides. With a [`RetryPolicy`] ([`Options::retry`]) reads that a server did
+//! not answer are repeated. [`UpstreamSettings`] has both for one server.
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -124,6 +130,7 @@ mod servers;
 pub mod users;
 
 pub use around::access::AccessRule;
+pub use around::breaker::{BreakerState, CircuitBreaker};
 pub use around::hooks::{
     Call, Decision, Hook, HookFuture, Hooks, Message, MessageDecision, MessageKind,
 };
@@ -134,6 +141,7 @@ pub use around::names::Prefix;
 pub use around::options::{BridgeError, Options};
 pub use around::pins::{PinChange, PinCounts, PinObserver, PinPolicy, Pins, UnpinnedTool};
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};
+pub use around::retry::RetryPolicy;
 pub use around::rules::Rules;
 pub use around::schemas::{SchemaObserver, ShapeCounts, UnportableSchema};
 pub use around::search::ToolSearch;

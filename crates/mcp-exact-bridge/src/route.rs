@@ -7,6 +7,7 @@ pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod relay;
 pub(crate) mod result_size;
+pub(crate) mod retry;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod stateless;

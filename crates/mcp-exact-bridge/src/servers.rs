@@ -4,6 +4,7 @@ pub(crate) mod backend;
 pub(crate) mod client_side;
 pub(crate) mod connection;
 pub(crate) mod errors;
+pub(crate) mod layers;
 pub(crate) mod listening;
 pub(crate) mod liveness;
 pub(crate) mod processes;

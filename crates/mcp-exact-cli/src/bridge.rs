@@ -449,6 +449,8 @@ impl<'a> Setup<'a> {
             options.max_pages = pages;
         }
         options.result_bytes = config.result_bytes;
+        options.breaker = config.breaker.map(|breaker| breaker.settings());
+        options.retry = config.retry.map(|retry| retry.settings());
         options.portable_schemas =
             arguments.portable_schemas || config.schemas == Some(Schemas::Portable);
         if let Some(seconds) = config.answer_within {

@@ -4,6 +4,7 @@
 //! the error.
 
 use std::fmt;
+use std::time::Duration;
 
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
@@ -45,6 +46,37 @@ pub struct PeerError {
     object: ErrorObject,
     /// True if the error was created locally.
     is_local: bool,
+    /// Failure because of which the peer gave no usable answer; never part of the JSON-RPC error object.
+    failure: Option<Box<PeerFailure>>,
+}
+
+/// Failure of a peer, or of the way to it, because of which a request has no usable answer. An error by which the peer has answered is
+/// no failure, unless an HTTP status says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerFailure {
+    /// No connection came about, or it ended before a revision was negotiated; the request was not sent.
+    Unreachable,
+    /// There was no answer in time.
+    TimedOut,
+    /// The connection was lost before the answer; the peer may have executed the request.
+    Lost,
+    /// The answer has the HTTP status 429 or 5xx.
+    Status {
+        /// HTTP status code of the response.
+        code: u16,
+        /// Time after which the server accepts the request again (RFC 9110, section 10.2.3), if the response names it in seconds.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl PeerFailure {
+    /// Returns the failure that an HTTP status means: 429 and 5xx.
+    #[cfg(feature = "client")]
+    pub(crate) fn of_status(code: u16, retry_after: Option<Duration>) -> Option<Self> {
+        let is_failure = code == 429 || code >= 500;
+        is_failure.then_some(Self::Status { code, retry_after })
+    }
 }
 
 impl std::error::Error for PeerError {}
@@ -65,6 +97,7 @@ impl PeerError {
         Self {
             object: ErrorObject::new(code, message),
             is_local: false,
+            failure: None,
         }
     }
 
@@ -224,6 +257,18 @@ impl PeerError {
         self.is_local
     }
 
+    /// Returns the failure because of which the peer gave no usable answer; `None` if it has answered.
+    pub fn failure(&self) -> Option<PeerFailure> {
+        self.failure.as_deref().copied()
+    }
+
+    /// Sets the failure because of which the peer gave no usable answer.
+    #[must_use]
+    pub fn with_failure(mut self, failure: Option<PeerFailure>) -> Self {
+        self.failure = failure.map(Box::new);
+        self
+    }
+
     /// Marks the error as created locally.
     pub(crate) fn into_local(mut self) -> Self {
         self.is_local = true;
@@ -250,6 +295,7 @@ impl From<ErrorObject> for PeerError {
         Self {
             object,
             is_local: false,
+            failure: None,
         }
     }
 }
@@ -561,6 +607,17 @@ fn refusal_text(error: &PeerError) -> String {
 }
 
 impl NegotiationError {
+    /// Returns the failure of the server, or of the way to it, that ended the negotiation; `None` if the server has answered.
+    pub fn failure(&self) -> Option<PeerFailure> {
+        match self {
+            Self::Lost => Some(PeerFailure::Unreachable),
+            Self::TimedOut | Self::NoMessage(_) => Some(PeerFailure::TimedOut),
+            Self::Refused(error) => error.failure(),
+            Self::AfterFallback { error, .. } => error.failure(),
+            _ => None,
+        }
+    }
+
     /// Returns the error by which the server has refused the authorization of the client
     /// ([`PeerError::unauthorized_status`]). `None` for every other error.
     pub fn unauthorized(&self) -> Option<&PeerError> {

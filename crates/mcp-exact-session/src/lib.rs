@@ -213,7 +213,7 @@ pub use config::{CacheHint, Identity, InputMode, Offer, ServerConfig, ServerSett
 #[cfg(feature = "client")]
 pub use config::{ClientConfig, ClientSettings};
 pub use error::{
-    ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
+    ConfigError, NegotiationError, PeerError, PeerFailure, ReceiveError, SendError, Violation, code,
 };
 pub use extensions::{Extension, ExtensionPolicy, Extensions};
 pub use filter::Filter;
@@ -264,6 +264,14 @@ pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
 /// Returns the lifecycle of a revision; `None` if endpoints do not speak the revision.
 pub fn lifecycle(revision: &str) -> Option<Lifecycle> {
     find_revision(revision).map(RevisionSpec::lifecycle)
+}
+
+/// Returns true if a client request of a revision may be repeated although the server may have executed it, as for list and read
+/// requests. Returns false for `tools/call` and for methods that the revision does not define.
+pub fn is_repeatable(revision: Revision, method: &str) -> bool {
+    let rule =
+        find_revision(revision.as_str()).and_then(|spec| rules::client_request(method, spec));
+    rule.is_some_and(|rule| rule.is_repeatable)
 }
 
 /// Returns the properties of a revision that endpoints speak; `None` for every other identifier, that of a draft included.

@@ -31,6 +31,28 @@ impl Backoff {
         Self::new(Duration::from_millis(100), Duration::from_secs(30))
     }
 
+    /// Creates the times for which the calls of a server are refused; they double up to eight times the first one, which is at most a
+    /// day.
+    pub(crate) fn of_breaker(first: Duration) -> Self {
+        let first = first.min(Duration::from_secs(24 * 60 * 60));
+        Self::new(first, first * 8)
+    }
+
+    /// Creates the delays before a request is repeated.
+    pub(crate) fn of_retries() -> Self {
+        Self::new(Duration::from_millis(200), Duration::from_secs(10))
+    }
+
+    /// Returns a time between half of the delay before the next attempt and all of it, so that requests that failed together are not
+    /// repeated together.
+    pub(crate) fn next_with_jitter(&mut self) -> Duration {
+        let next = self.next();
+        let mut random = [u8::MAX];
+        // Without random numbers, the delay is the longest one.
+        let _ = getrandom::fill(&mut random);
+        next.mul_f64(0.5 + f64::from(random[0]) / 510.0)
+    }
+
     /// Returns the delay before the next attempt.
     pub(crate) fn next(&mut self) -> Duration {
         let next = self.next;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 const CLEANUP_THRESHOLD: usize = 10_000;
 
 /// JSON-RPC error code of a request that exceeds a limit, from the range for implementation-defined errors.
-const LIMIT_EXCEEDED: i64 = -32000;
+pub(crate) const LIMIT_EXCEEDED: i64 = -32000;
 
 /// Limits of each principal; clients without a principal are told apart by their address.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mcp_exact_session::{PeerError, Reply};
@@ -11,6 +12,7 @@ use tokio::time::Instant;
 
 use mcp_exact_revisions::Side;
 
+use crate::around::breaker::BreakerState;
 use crate::around::hooks::Call;
 use crate::around::pins::PinCounts;
 use crate::around::repairs::RepairCounts;
@@ -76,6 +78,15 @@ pub struct CallReport<'a> {
     pub outcome: CallOutcome,
     /// Time from the arrival of the request to its end.
     pub duration: Duration,
+    /// Number of times that the bridge has repeated the request ([`RetryPolicy`](crate::RetryPolicy)).
+    pub retries: u32,
+}
+
+/// What has happened to a request on its way, for its report.
+#[derive(Debug, Default)]
+pub(crate) struct CallNotes {
+    /// Number of repetitions.
+    pub(crate) retries: AtomicU32,
 }
 
 /// Function of the application that is called after each request, for an audit log. A request that rules or limits refuse
@@ -95,6 +106,7 @@ impl CallObserver {
             call,
             outcome: CallOutcome::Error(error.code().unwrap_or_default()),
             duration: Duration::ZERO,
+            retries: 0,
         });
     }
 }
@@ -120,6 +132,8 @@ pub(crate) struct CallTimer {
     began: Instant,
     /// Outcome of the reply; cancelled before there is a reply.
     outcome: CallOutcome,
+    /// What has happened to the request on its way.
+    notes: Arc<CallNotes>,
 }
 
 impl CallTimer {
@@ -141,7 +155,13 @@ impl CallTimer {
             method: known.copied().unwrap_or("other"),
             began: Instant::now(),
             outcome: CallOutcome::Cancelled,
+            notes: Arc::default(),
         }
+    }
+
+    /// Returns where it is noted what happens to the request on its way.
+    pub(crate) fn notes(&self) -> Arc<CallNotes> {
+        Arc::clone(&self.notes)
     }
 
     /// Ends the request with a reply.
@@ -160,6 +180,7 @@ impl Drop for CallTimer {
                 call,
                 outcome: self.outcome.clone(),
                 duration,
+                retries: self.notes.retries.load(Ordering::Relaxed),
             });
         }
     }
@@ -237,6 +258,10 @@ pub struct ServerState {
     pub connections: usize,
     /// Number of calls that wait for the response of their client.
     pub waiting_calls: usize,
+    /// State of the circuit breaker; `None` without one.
+    pub breaker: Option<BreakerState>,
+    /// Number of requests that were repeated; `None` if none are.
+    pub retries: Option<u64>,
 }
 
 /// Counters of a bridge since its creation, and its current resource usage. `Display` writes the Prometheus text
@@ -382,7 +407,52 @@ impl fmt::Display for Metrics {
         let help = "Open connections to the server.";
         of_servers("server_connections", help, |server| server.connections)?;
         let help = "Calls that wait for the answer of a client without a session.";
-        of_servers("waiting_calls", help, |server| server.waiting_calls)
+        of_servers("waiting_calls", help, |server| server.waiting_calls)?;
+        self.write_layers(f)
+    }
+}
+
+impl Metrics {
+    /// Writes the metrics of layers, of the servers that have them.
+    fn write_layers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        type Value = fn(&ServerState) -> Option<u64>;
+        let all: [(&str, &str, &str, Value); 4] = [
+            (
+                "gauge",
+                "breaker_open",
+                "1 if the calls of the server are refused, because it fails.",
+                |server| Some(u64::from(server.breaker?.is_open)),
+            ),
+            (
+                "counter",
+                "breaker_openings_total",
+                "How often the bridge has begun to refuse the calls of the server.",
+                |server| Some(server.breaker?.openings),
+            ),
+            (
+                "counter",
+                "breaker_refused_total",
+                "Calls that were refused because the server fails.",
+                |server| Some(server.breaker?.refused),
+            ),
+            (
+                "counter",
+                "retries_total",
+                "Requests that were repeated because the server has not answered them.",
+                |server| server.retries,
+            ),
+        ];
+        for (kind, name, help, value) in all {
+            let values = self.servers.iter().filter_map(|server| {
+                let value = value(server)?;
+                Some((labels(&[("server", &server.name)]), value))
+            });
+            let values: Vec<_> = values.collect();
+            if !values.is_empty() {
+                write_metric(f, (kind, name, help), values)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use mcp_exact_session::{Identity, Limits, Offer, RequestTimeout, Seal, Tolerance};
 
+use crate::around::breaker::CircuitBreaker;
 use crate::around::hooks::Hooks;
 use crate::around::loss_rules::LossHook;
 use crate::around::metrics::CallObserver;
 use crate::around::names::Prefix;
 use crate::around::pins::PinObserver;
 use crate::around::repairs::RepairObserver;
+use crate::around::retry::RetryPolicy;
 use crate::around::rules::Rules;
 use crate::around::schemas::SchemaObserver;
 
@@ -90,6 +92,11 @@ pub struct Options {
     /// the model gets a tool error that names both sizes; a larger prompt or resource is an error. `None`: no limit but that of
     /// messages.
     pub result_bytes: Option<usize>,
+    /// Circuit breaker of each server; `None` refuses no calls. It has no effect on servers with credentials of each user
+    /// ([`Upstream::users`](crate::Upstream::users)), because what fails for one user says nothing about others.
+    pub breaker: Option<CircuitBreaker>,
+    /// Repetition of reads that a server did not answer; `None` repeats nothing.
+    pub retry: Option<RetryPolicy>,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
     /// and pictures; 64 ids and 128 KiB of subscriptions are remembered of each client.
     pub limits: Limits,
@@ -130,6 +137,8 @@ impl Default for Options {
             tolerance: Tolerance::default(),
             max_pages: 100,
             result_bytes: None,
+            breaker: None,
+            retry: None,
             limits: Limits {
                 message_bytes: 32 << 20,
                 // There may be ten thousand sessions.

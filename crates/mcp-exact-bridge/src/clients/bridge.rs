@@ -281,7 +281,11 @@ impl Bridge {
             let endpoints = OwnEndpoints(self.clone());
             options.endpoints.get_or_insert_with(|| Arc::new(endpoints));
         }
-        options.response_headers |= self.0.options.losses_in_header;
+        // A call that a circuit breaker refuses has the header `Retry-After`.
+        let backends = self.0.backends.all();
+        let has_breaker = |backend: &Arc<Server>| backend.layers().breaker.is_some();
+        options.response_headers |=
+            self.0.options.losses_in_header || backends.iter().any(has_breaker);
         let shared = Arc::clone(&self.0);
         options.admit_session.get_or_insert_with(|| {
             Arc::new(move |principal, address| {

@@ -8,21 +8,26 @@ mod search;
 mod users;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_exact_revisions::Side;
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
 use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::time::timeout_at;
 
 use crate::around::access::matches;
+use crate::around::breaker::RefusedCall;
 use crate::around::gate::{self, Admitted, Gate};
 use crate::around::hooks::Call;
-use crate::around::metrics::CallTimer;
+use crate::around::metrics::{CallNotes, CallTimer};
 use crate::around::names::Kind;
+use crate::around::retry::Attempts;
 use crate::around::server_uris::is_of_one_server;
 use crate::around::skills;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
+use crate::route::retry;
 use crate::route::server::Server;
 use crate::route::session::Session;
 use crate::servers::tasks;
@@ -259,8 +264,12 @@ impl SharedState {
         });
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
+        let notes = timer.notes();
         let send = async |admitted: Result<Admitted, PeerError>| match admitted {
-            Ok(admitted) => self.send(&backend, server, client, admitted).await,
+            Ok(admitted) => {
+                let place = (&*backend, server);
+                self.send(place, client, admitted, &notes).await
+            }
             Err(error) => Reply::Error(error),
         };
         let is_hooked = admitted.is_ok() && !self.options.hooks.is_empty();
@@ -292,25 +301,66 @@ impl SharedState {
     /// Sends an admitted request to a server, and returns the answer.
     async fn send(
         &self,
-        backend: &Server,
-        server: usize,
+        (backend, server): (&Server, usize),
         client: &ServerHandle,
         admitted: Admitted,
+        notes: &CallNotes,
     ) -> Reply {
         let (admitted, is_private) = match users::admit(backend, admitted).await {
             Ok(admitted) => admitted,
             Err(reply) => return reply,
         };
-        let relayed = match self.session(client, admitted.request(), server) {
-            Some(session) => session.relay(&admitted).await,
-            None => backend.stateless.relay(client, &admitted).await,
-        };
+        let relayed = self.relay_again((backend, server), client, &admitted, notes);
+        let relayed = relayed.await;
         let reply = relayed.unwrap_or_else(Reply::Error);
         if is_private {
             users::keep_private(reply)
         } else {
             reply
         }
+    }
+
+    /// Relays an admitted request to a server, and repeats it as the settings of the server allow.
+    async fn relay_again(
+        &self,
+        (backend, server): (&Server, usize),
+        client: &ServerHandle,
+        admitted: &Admitted,
+        notes: &CallNotes,
+    ) -> Result<Reply, PeerError> {
+        let request = admitted.request();
+        let attempt = async || {
+            backend.pass_breaker().await.map_err(|refused| {
+                set_retry_after(request, &refused);
+                refused.error(&backend.name)
+            })?;
+            match self.session(client, request, server) {
+                Some(session) => session.relay(admitted).await,
+                None => backend.stateless.relay(client, admitted).await,
+            }
+        };
+        let mut relayed = attempt().await;
+        let Some(policy) = retry::policy_for(backend, request) else {
+            return relayed;
+        };
+        let mut attempts = Attempts::new(&policy, backend.layers().request_timeout);
+        let deadline = attempts.deadline();
+        while let Err(error) = &relayed
+            && let Some(pause) = attempts.pause_after(error)
+        {
+            let again = async {
+                tokio::time::sleep(pause).await;
+                backend.wait_for_backoff().await;
+                backend.count_retry();
+                notes.retries.fetch_add(1, Ordering::Relaxed);
+                attempt().await
+            };
+            match timeout_at(deadline, again).await {
+                Ok(next) => relayed = next,
+                Err(_) => break,
+            }
+        }
+        relayed
     }
 
     /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
@@ -384,6 +434,18 @@ impl SharedState {
         })
     }
 }
+
+/// Sets the header `Retry-After` of the response to a request that is refused, if it came over HTTP.
+#[cfg(feature = "http-server")]
+fn set_retry_after(request: &IncomingRequest<RequestContext>, refused: &RefusedCall) {
+    let context = &request.context().app_data;
+    let seconds = refused.seconds().max(1).to_string();
+    context.update_response_header("retry-after", |_| seconds);
+}
+
+/// Does nothing, because without the feature `http-server` no request comes over HTTP.
+#[cfg(not(feature = "http-server"))]
+fn set_retry_after(_: &IncomingRequest<RequestContext>, _: &RefusedCall) {}
 
 /// Returns true if the error means that the server does not have the item that a request names.
 fn is_unknown(error: &PeerError) -> bool {

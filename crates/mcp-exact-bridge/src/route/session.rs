@@ -311,6 +311,7 @@ impl Session {
         let mut outcome = running.outcome(pending).await;
         drop(running);
         watched.end(&outcome);
+        backend.record(&outcome);
         if let Outcome::Result(result) = outcome {
             self.record_subscription(request);
             if let Some(required) = relay::input_required(&result) {

@@ -202,13 +202,14 @@ impl Translation {
             Ok(converted) => {
                 let revisions = (self.from, self.to);
                 self.losses.report(method, revisions, cx.losses(), true);
-                PeerError::from(converted)
+                PeerError::from(converted).with_failure(error.failure())
             }
             Err(refused) => PeerError::internal(format!(
                 "the server answered with error {}, which {} does not have: {refused}",
                 error.code().unwrap_or_default(),
                 self.to
-            )),
+            ))
+            .with_failure(error.failure()),
         }
     }
 

@@ -1,14 +1,17 @@
 //! One server of a bridge: its identity and capabilities, its connections, and the retry delay after a failed
 //! connection.
 
+mod breaking;
 mod checking;
 mod learning;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{CachedNegotiation, PeerError, Principal, RawResult, SessionInfo};
+use mcp_exact_session::{
+    CachedNegotiation, Change, ClientEvent, PeerError, Principal, RawResult, SessionInfo,
+};
 use mcp_exact_tool_schema::CatalogueProblem;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -17,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::around::access::Item;
 use crate::around::backoff::Backoff;
+use crate::around::breaker::Breaker;
 use crate::around::gate::Gate;
 use crate::around::limits::Places;
 use crate::around::live::LiveRules;
@@ -27,7 +31,8 @@ use crate::around::pin_states::PinnedList;
 use crate::around::repairs::RepairReport;
 use crate::around::resource_uri::ResourceUri;
 use crate::servers::client_side::ClientSide;
-use crate::servers::connection::{Connection, Receiver};
+use crate::servers::connection::{Connection, Receiver, may_change_tools};
+use crate::servers::layers::Layers;
 use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
@@ -48,6 +53,12 @@ pub(crate) struct Backend {
     upstream: RwLock<Arc<dyn Upstream>>,
     /// Settings of the bridge.
     pub(crate) options: Arc<Options>,
+    /// Layers around the calls of the current upstream.
+    layers: RwLock<Layers>,
+    /// Circuit breaker.
+    breaker: Arc<Breaker>,
+    /// Number of requests that were repeated.
+    retries: AtomicU64,
     /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
@@ -148,6 +159,9 @@ impl Backend {
             problems: Mutex::default(),
             name,
             is_one_of_many,
+            layers: RwLock::new(Layers::of(&*upstream, options)),
+            breaker: Arc::default(),
+            retries: AtomicU64::new(0),
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
             tools,
@@ -279,20 +293,38 @@ impl Backend {
                 "the server was taken out of the configuration",
             ));
         }
-        let prior = {
+        self.check_breaker()?;
+        {
             let state = self.state.lock();
             if let Some(failed) = &state.failed
                 && Instant::now() < failed.until
             {
                 return Err(failed.error.clone());
             }
-            state.profile.as_ref().map(|known| known.negotiation)
-        };
+        }
+        let opened = self.open_now(client).await;
+        if let Err(error) = &opened {
+            self.record_unopened(error);
+        }
+        opened
+    }
+
+    /// Opens a connection, even if an attempt has just failed; `None` if the server was replaced or removed meanwhile.
+    async fn open_now(&self, client: &ClientSide) -> Result<Option<Arc<Connection>>, PeerError> {
+        let prior = self.cached_profile().map(|known| known.negotiation);
         let (upstream, generation) = self.upstream();
         let servers = (&*upstream, &self.spares);
         let (live, name) = (Arc::clone(&self.live), self.name.clone());
-        let tools_changed = move || live.pins().set_changed(&name);
-        let options = (&*self.options, self.repairs(), tools_changed);
+        let tools = Arc::clone(&self.tools);
+        let observe = move |event: &ClientEvent| {
+            if may_change_tools(event) {
+                live.pins().set_changed(&name);
+            }
+            if is_change_of_tools(event) {
+                tools.forget_hints();
+            }
+        };
+        let options = (&*self.options, self.repairs(), observe);
         let opened =
             Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
         let mut state = self.state.lock();
@@ -327,6 +359,16 @@ impl Backend {
                 Err(error)
             }
         }
+    }
+
+    /// Returns the layers around the calls of the server.
+    pub(crate) fn layers(&self) -> Layers {
+        *self.layers.read()
+    }
+
+    /// Counts a request that is repeated.
+    pub(crate) fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the upstream, and the number of earlier replacements and removals.
@@ -388,6 +430,7 @@ impl Backend {
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.
     pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
+        *self.layers.write() = Layers::of(&*by, &self.options);
         *self.upstream.write() = by;
         self.is_removed.store(false, Ordering::Release);
         self.lose_connections();
@@ -434,6 +477,8 @@ impl Backend {
             std::mem::take(&mut state.connections)
         };
         drop(kept);
+        self.breaker.reset();
+        self.tools.forget_hints();
         self.live.pins().set_changed(&self.name);
         for ended in self.spares.end() {
             self.drivers.add(ended);
@@ -459,11 +504,19 @@ impl Backend {
 
     /// Returns the state of the server that [`Metrics`](crate::Metrics) report.
     pub(crate) fn state(&self, waiting_calls: usize) -> ServerState {
+        let layers = self.layers();
+        let breaker = layers.breaker.map(|_| self.breaker.state());
+        let is_open = breaker.is_some_and(|breaker| breaker.is_open);
+        let retries = self.retries.load(Ordering::Relaxed);
         let state = self.state.lock();
         ServerState {
             name: self.name.clone(),
             // A server that each user reaches for themselves is not reached before the first one comes.
-            is_up: (state.profile.is_some() || self.users().is_some()) && state.failed.is_none(),
+            is_up: (state.profile.is_some() || self.users().is_some())
+                && state.failed.is_none()
+                && !is_open,
+            breaker,
+            retries: layers.retry.map(|_| retries),
             connections: self.drivers.count(),
             waiting_calls,
         }
@@ -471,14 +524,31 @@ impl Backend {
 
     /// Returns true if the latest attempt to reach the server failed.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.state.lock().failed.is_some()
+        self.state.lock().failed.is_some() || self.breaker.is_open()
     }
 
     /// Waits until the connection to the server may be retried.
     pub(crate) async fn wait_until_retry(&self) {
+        self.wait_for_backoff().await;
+        if let Some(refused) = self.breaker.refusal() {
+            tokio::time::sleep(refused.wait).await;
+        }
+    }
+
+    /// Waits until the delay after a failed attempt to reach the server is over.
+    pub(crate) async fn wait_for_backoff(&self) {
         let until = self.state.lock().failed.as_ref().map(|failed| failed.until);
         if let Some(until) = until {
             tokio::time::sleep_until(until).await;
         }
     }
+}
+
+/// Returns true if the server announces that its tools have changed.
+fn is_change_of_tools(event: &ClientEvent) -> bool {
+    let change = match event {
+        ClientEvent::Changed { change, .. } => change,
+        _ => return false,
+    };
+    *change == Change::Tools
 }

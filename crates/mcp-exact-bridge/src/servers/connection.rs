@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 
 use mcp_exact_session::{
     CachedNegotiation, Change, ClientEvent, Json, JsonObject, Level, Lifecycle, LogMessage,
-    Outcome, PeerError, RawResult, RequestKey, SendError, ServerNotification, ServerRequest,
-    ServerRequestKey, SessionInfo,
+    Outcome, PeerError, PeerFailure, RawResult, RequestKey, SendError, ServerNotification,
+    ServerRequest, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient, ServerHandle};
 use parking_lot::Mutex;
@@ -128,14 +128,14 @@ struct RoutingState {
 const MAX_EARLY_EVENTS: usize = 1_000;
 
 impl Connection {
-    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin). `tools_changed` is called
-    /// when the server may have other tools than before.
+    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin). `observe` is called
+    /// with each event.
     pub(crate) async fn open(
         (upstream, spares): (&dyn Upstream, &Spares),
-        (options, repairs, tools_changed): (
+        (options, repairs, observe): (
             &Options,
             RepairReport,
-            impl Fn() + Send + Sync + 'static,
+            impl Fn(&ClientEvent) + Send + Sync + 'static,
         ),
         drivers: &Drivers,
         client: &ClientSide,
@@ -149,9 +149,7 @@ impl Connection {
                 reported.report(&repaired.method, &repaired.repairs);
             }
             event => {
-                if may_change_tools(&event) {
-                    tools_changed();
-                }
+                observe(&event);
                 handler.receive(client, event);
             }
         };
@@ -453,7 +451,7 @@ impl Routes {
 const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
 
 /// Returns true if a server may have other tools after an event: it says so, or it has started a session.
-fn may_change_tools(event: &ClientEvent) -> bool {
+pub(crate) fn may_change_tools(event: &ClientEvent) -> bool {
     matches!(
         event,
         ClientEvent::Negotiated(..)
@@ -494,13 +492,14 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
 
 /// Returns the error for a connection that cannot be opened.
 fn unreachable_server(server: &str, error: &ConnectError) -> PeerError {
-    let limit = match error {
-        ConnectError::Negotiation(error) => error.exceeded_limit(),
-        _ => None,
+    let (limit, failure) = match error {
+        ConnectError::Negotiation(error) => (error.exceeded_limit(), error.failure()),
+        _ => (None, Some(PeerFailure::Unreachable)),
     };
     let error = format!("{error}{}", remedy_of_limit(limit.as_deref()));
     tracing::warn!(server, error, "the server cannot be reached");
     PeerError::internal(format!(
         "the server behind the bridge cannot be reached: {error}"
     ))
+    .with_failure(failure)
 }

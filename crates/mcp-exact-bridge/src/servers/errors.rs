@@ -1,6 +1,6 @@
 //! Errors of requests that were not sent to a server, or that it did not answer.
 
-use mcp_exact_session::{Outcome, PeerError, Repair, SendError};
+use mcp_exact_session::{Outcome, PeerError, PeerFailure, Repair, SendError};
 
 use crate::around::repairs::remedy_of_repair;
 
@@ -50,7 +50,10 @@ pub(crate) fn with_remedy(error: PeerError) -> PeerError {
     let limit = error.exceeded_limit();
     match remedy_of_limit(limit.as_deref()) {
         "" => error,
-        remedy => PeerError::internal(format!("{}{remedy}", error.message())),
+        remedy => {
+            let failure = error.failure();
+            PeerError::internal(format!("{}{remedy}", error.message())).with_failure(failure)
+        }
     }
 }
 
@@ -87,7 +90,12 @@ pub(crate) fn connection_lost_error() -> PeerError {
 
 /// Returns the error for a request that the server did not answer; `malformed` is what the server has sent instead of a message.
 pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>) -> PeerError {
-    PeerError::internal(match outcome {
+    let failure = match outcome {
+        Outcome::TimedOut => Some(PeerFailure::TimedOut),
+        Outcome::Lost => Some(PeerFailure::Lost),
+        _ => None,
+    };
+    let words = match outcome {
         Outcome::TimedOut => match malformed {
             Some(text) => {
                 format!("the server gave no answer in time, and sent what is not a message: {text}")
@@ -99,5 +107,6 @@ pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>)
                 .to_owned()
         }
         _ => "the request was cancelled on its way to the server".to_owned(),
-    })
+    };
+    PeerError::internal(words).with_failure(failure)
 }

@@ -1,7 +1,7 @@
 //! Cache of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the arguments
 //! of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 //!
-//! Every relayed `tools/list` result updates the cache. For an unknown tool, the bridge compares nothing; the server
+//! Besides, which tools may be called twice. Every relayed `tools/list` result updates the cache. For an unknown tool, the bridge compares nothing; the server
 //! still compares headers and arguments.
 
 use std::collections::HashMap;
@@ -17,9 +17,18 @@ use crate::servers::connection::Connection;
 /// Maximum number of tools in the cache.
 pub(crate) const MAX_TOOLS: usize = 10_000;
 
-/// Parameters of the server's tools that are mirrored into headers, by the name of the tool.
+/// What the bridge knows of the server's tools, by the name of the tool.
 #[derive(Debug, Default)]
-pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[MirroredParam]>>>);
+pub(crate) struct KnownTools(Mutex<HashMap<String, KnownTool>>);
+
+/// What the bridge knows of a tool.
+#[derive(Debug)]
+struct KnownTool {
+    /// Parameters that are mirrored into headers.
+    mirrored: Arc<[MirroredParam]>,
+    /// True if the tool has the annotation `readOnlyHint` or `idempotentHint`.
+    is_repeatable: bool,
+}
 
 impl KnownTools {
     /// Adds the tools of a `tools/list` result.
@@ -38,7 +47,11 @@ impl KnownTools {
                 continue;
             };
             if known.len() < MAX_TOOLS || known.contains_key(&*name) {
-                known.insert(name.into_owned(), mirrored.into());
+                let tool = KnownTool {
+                    mirrored: mirrored.into(),
+                    is_repeatable: has_repeatable_hint(&tool),
+                };
+                known.insert(name.into_owned(), tool);
             }
         }
     }
@@ -50,6 +63,20 @@ impl KnownTools {
             .filter(|_| request.method() == "tools/call");
         let name = name.and_then(|name| name.as_str());
         name.is_some_and(|name| self.0.lock().contains_key(&*name))
+    }
+
+    /// Returns true if the request calls a tool that the server has listed with the annotation `readOnlyHint` or `idempotentHint`.
+    pub(crate) fn is_repeatable(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let name = request.param("name").and_then(|name| name.as_str());
+        let known = self.0.lock();
+        name.is_some_and(|name| known.get(&*name).is_some_and(|tool| tool.is_repeatable))
+    }
+
+    /// Forgets the annotations of all tools until the server lists them again, because it has announced a change.
+    pub(crate) fn forget_hints(&self) {
+        for tool in self.0.lock().values_mut() {
+            tool.is_repeatable = false;
+        }
     }
 
     /// Adds all tools of the server, up to `max_pages` pages.
@@ -79,6 +106,17 @@ pub(crate) fn definitions_of(result: &JsonObject) -> Vec<JsonObject> {
     let tools = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok());
     let tools = tools.unwrap_or_default().into_iter();
     tools.filter_map(|tool| tool.try_into().ok()).collect()
+}
+
+/// Returns true if a tool has the annotation `readOnlyHint` or `idempotentHint`, so that a second call has no additional effect.
+fn has_repeatable_hint(tool: &JsonObject) -> bool {
+    let annotations = tool.view().find("annotations");
+    let Some(annotations) = annotations.and_then(|all| all.object()) else {
+        return false;
+    };
+    let hints = annotations.find_each(["readOnlyHint", "idempotentHint"]);
+    let mut hints = hints.into_iter().flatten();
+    hints.any(|hint| hint.text() == "true")
 }
 
 /// Requests the pages of the server's list of tools, at most `max_pages`; returns true if the list was read to its end.
@@ -116,6 +154,6 @@ async fn read_pages(
 impl ToolHeaders for KnownTools {
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
         let known = self.0.lock();
-        known.get(name).cloned()
+        known.get(name).map(|tool| Arc::clone(&tool.mirrored))
     }
 }

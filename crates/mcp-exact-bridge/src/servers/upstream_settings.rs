@@ -6,6 +6,8 @@ use std::time::Duration;
 use mcp_exact_session::{CachedNegotiation, ClientConfig, ClientSettings, Revision};
 use mcp_exact_transport::ClientHandler;
 
+use crate::around::breaker::CircuitBreaker;
+use crate::around::retry::RetryPolicy;
 use crate::servers::upstream::{Connected, Prepared, Upstream};
 use crate::servers::users::UserAccess;
 
@@ -23,6 +25,10 @@ pub struct UpstreamSettings {
     pub message_bytes: Option<usize>,
     /// Maximum size of a result of a tool, prompt or resource of the server, in bytes.
     pub result_bytes: Option<usize>,
+    /// Circuit breaker of the server; one for 0 failures switches that of the bridge off.
+    pub breaker: Option<CircuitBreaker>,
+    /// Repetition of reads of the server; one for 0 times switches that of the bridge off.
+    pub retry: Option<RetryPolicy>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
     /// True if the schemas of its tools are rewritten into equivalent ones that widely used hosts accept.

@@ -13,6 +13,7 @@ mod headers;
 mod house;
 mod interleavings;
 mod isolation;
+mod layers;
 mod leaving;
 mod load;
 mod many;

@@ -193,6 +193,9 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
     }
     let milliseconds = u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX);
     add("milliseconds", Value::from(milliseconds));
+    if report.retries > 0 {
+        add("retries", Value::from(report.retries));
+    }
     format!("{}\n", Value::Object(line))
 }
 

@@ -1,5 +1,6 @@
 //! Configuration of `mcp-exact bridge`: a TOML file with all settings, or the `mcp.json` of a client with servers only.
 
+mod layers;
 mod tools;
 mod upstreams;
 
@@ -14,6 +15,7 @@ use mcp_exact::{KeyRing, ServerEntry, expand_variables};
 use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits, Seal};
 use serde::Deserialize;
 
+use self::layers::{Breaker, Retry};
 pub use self::tools::{Pinned, Search};
 use self::tools::{Tool, add_tools, check_names_of_search};
 pub use self::upstreams::ConfiguredServer;
@@ -72,6 +74,10 @@ pub struct Config {
     pub max_pages: Option<usize>,
     /// Maximum size of a result of a tool, prompt or resource, in bytes.
     pub result_bytes: Option<usize>,
+    /// Circuit breaker of each server.
+    pub breaker: Option<Breaker>,
+    /// Repetition of reads of each server.
+    pub retry: Option<Retry>,
     /// Form of the schemas of tools.
     pub schemas: Option<Schemas>,
     /// Patterns of methods that are relayed although the specification does not define them.
@@ -285,6 +291,10 @@ struct Server {
     /// Maximum size of a result of a tool, prompt or resource, in bytes.
     #[serde(rename = "result-bytes")]
     result_bytes: Option<usize>,
+    /// Circuit breaker.
+    breaker: Option<Breaker>,
+    /// Repetition of reads.
+    retry: Option<Retry>,
     /// Form of the schemas of its tools.
     schemas: Option<Schemas>,
     /// What clients see of its tools.
@@ -366,6 +376,8 @@ impl Config {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
                 result_bytes: server.result_bytes,
+                breaker: server.breaker,
+                retry: server.retry,
                 schemas: server.schemas,
             };
             options.insert(name.clone(), dealing);
@@ -438,6 +450,7 @@ impl Config {
         if self.timeout == Some(0) {
             bail!("timeout: write a number of seconds above 0, such as `timeout = 60`");
         }
+        layers::check(self.breaker, self.retry)?;
         let limits = self.limits.unwrap_or_default();
         if limits
             .per_second
@@ -518,6 +531,8 @@ impl Config {
             ),
             ("max-pages", self.max_pages != other.max_pages),
             ("result-bytes", self.result_bytes != other.result_bytes),
+            ("breaker", self.breaker != other.breaker),
+            ("retry", self.retry != other.retry),
             ("schemas", self.schemas != other.schemas),
             ("answer-within", self.answer_within != other.answer_within),
             ("list-within", self.list_within != other.list_within),

@@ -35,7 +35,14 @@ impl Operations {
         let servers = self.bridge.metrics().servers;
         let is_ready = servers.iter().any(|server| server.is_up);
         let lines = servers.iter().map(|server| {
-            let state = if server.is_up { "up" } else { "down" };
+            let is_refused = server.breaker.is_some_and(|breaker| breaker.is_open);
+            let state = if server.is_up {
+                "up"
+            } else if is_refused {
+                "down (its calls are refused)"
+            } else {
+                "down"
+            };
             format!(
                 "{} {state}\n",
                 if server.name.is_empty() {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{JsonObject, Revision};
@@ -76,6 +77,16 @@ pub enum TransportFailure {
         code: u16,
         /// Body of the HTTP response.
         body: Vec<u8>,
+    },
+    /// The server has answered the POST of the message with the HTTP status 429 or 5xx, and has named the time after which it accepts
+    /// the message (RFC 9110, section 10.2.3).
+    Unavailable {
+        /// HTTP status code of the response.
+        code: u16,
+        /// Body of the HTTP response.
+        body: Vec<u8>,
+        /// Value of the header `Retry-After`.
+        retry_after: Duration,
     },
     /// The server has refused the authorization of the POST (HTTP status 401, or 403 for a token that lacks a scope).
     Unauthorized {

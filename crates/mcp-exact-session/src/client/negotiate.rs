@@ -99,7 +99,15 @@ impl ClientEndpoint {
                 self.handle_close(stream, StreamEnd::Lost, now);
             }
             TransportFailure::Status { code, body } => {
-                self.handle_status(stream, code, &body, |error| error);
+                self.handle_status(stream, (code, None), &body, |error| error);
+            }
+            TransportFailure::Unavailable {
+                code,
+                body,
+                retry_after,
+            } => {
+                let status = (code, Some(retry_after));
+                self.handle_status(stream, status, &body, |error| error);
             }
             TransportFailure::Unauthorized {
                 code,
@@ -107,7 +115,7 @@ impl ClientEndpoint {
                 challenge,
             } => {
                 let refused = PeerError::unauthorized(code, &body, challenge.as_deref());
-                self.handle_status(stream, code, &body, |_| Some(refused));
+                self.handle_status(stream, (code, None), &body, |_| Some(refused));
             }
             TransportFailure::Redirect { code, location } => {
                 self.handle_redirect(stream, code, &location);

@@ -2,6 +2,8 @@
 //!
 //! A status ends the request, causes a fallback, or ends the session.
 
+use std::time::Duration;
+
 use mcp_exact_revisions::RevisionSpec;
 
 use super::events::ClientEvent;
@@ -9,7 +11,7 @@ use super::negotiate::{is_discover_code, supported_revisions};
 use super::renegotiate::indicates_initialize_lifecycle;
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
-use crate::error::{NegotiationError, PeerError, Violation, code};
+use crate::error::{NegotiationError, PeerError, PeerFailure, Violation, code};
 use crate::limits::Limit;
 use crate::outcome::Outcome;
 use crate::stream::{Binding, StreamId};
@@ -20,7 +22,7 @@ impl ClientEndpoint {
     pub(super) fn handle_status(
         &mut self,
         stream: StreamId,
-        status: u16,
+        (status, retry_after): (u16, Option<Duration>),
         body: &[u8],
         explain: impl FnOnce(Option<PeerError>) -> Option<PeerError>,
     ) {
@@ -68,6 +70,7 @@ impl ClientEndpoint {
             Purpose::Application(_) => {
                 let suggests_handshake = indicates_initialize_lifecycle(status, error.as_ref());
                 let error = error.unwrap_or_else(|| error_of_status(status, body));
+                let error = error.with_failure(PeerFailure::of_status(status, retry_after));
                 self.handle_application_status(request, suggests_handshake, error);
             }
         }
@@ -280,8 +283,9 @@ fn end_by_status(status: u16, body: &[u8], error: Option<&PeerError>) -> Option<
 /// Creates the local error for an HTTP error status, with the reason in the body.
 fn error_of_status(status: u16, body: &[u8]) -> PeerError {
     let text = format!("the server answered with HTTP status {status}");
-    PeerError::local(match crate::http::describe_body(body) {
+    let error = PeerError::local(match crate::http::describe_body(body) {
         Some(reason) => format!("{text}: {reason}"),
         None => text,
-    })
+    });
+    error.with_failure(PeerFailure::of_status(status, None))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Change, IncomingRequest, Json, JsonObject, ListCursors, Outcome, PeerError, Repair, RepairRule,
-    Reply, Revision, Tolerance,
+    Change, IncomingRequest, Json, JsonObject, ListCursors, PeerError, PeerFailure, Repair,
+    RepairRule, Reply, Revision, Tolerance,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::task::JoinSet;
@@ -319,10 +319,8 @@ impl SharedState {
             let params = (!params.is_empty()).then_some(params);
             let request = request.with_call(list.method, params);
             let mut page = self.relay_own(gate, server, client, request.clone()).await;
-            if page
-                .as_ref()
-                .is_err_and(|error| *error == errors::missing_answer_error(&Outcome::Lost, None))
-            {
+            let is_lost = |error: &PeerError| error.failure() == Some(PeerFailure::Lost);
+            if backend.layers().retry.is_none() && page.as_ref().is_err_and(is_lost) {
                 // Repeating a list request is safe.
                 page = self.relay_own(gate, server, client, request).await;
             }

@@ -14,6 +14,7 @@ use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
 #[cfg(not(feature = "oauth"))]
 use serde::Deserialize;
 
+use super::layers::{self, Breaker, Retry};
 use super::{Schemas, ServerAuth};
 #[cfg(feature = "oauth")]
 use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
@@ -35,6 +36,10 @@ pub(super) struct ServerOptions {
     pub(super) is_shared: bool,
     /// Maximum size of a result of a tool, prompt or resource, in bytes.
     pub(super) result_bytes: Option<usize>,
+    /// Circuit breaker.
+    pub(super) breaker: Option<Breaker>,
+    /// Repetition of reads.
+    pub(super) retry: Option<Retry>,
     /// Form of the schemas of its tools.
     pub(super) schemas: Option<Schemas>,
 }
@@ -51,6 +56,9 @@ fn upstream_settings(
     settings.message_bytes = entry.message_bytes;
     settings.max_pages = entry.max_pages;
     settings.result_bytes = options.result_bytes;
+    layers::check(options.breaker, options.retry)?;
+    settings.breaker = options.breaker.map(Breaker::settings);
+    settings.retry = options.retry.map(Retry::settings);
     settings.is_shared = options.is_shared;
     settings.portable_schemas = options.schemas.map(|schemas| schemas == Schemas::Portable);
     Ok(settings)
@@ -163,6 +171,11 @@ fn check_user_auth(entry: &ServerEntry, options: &ServerOptions) -> anyhow::Resu
     let mut headers = entry.headers.keys();
     if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
         bail!("`auth = \"user\"` and the header Authorization exclude each other: remove one");
+    }
+    if options.breaker.is_some() {
+        bail!(
+            "`auth = \"user\"` and `breaker` exclude each other, because what fails for one user says nothing about others: remove one"
+        );
     }
     if cfg!(not(feature = "oauth")) {
         bail!("`auth` needs the feature `oauth`: install the program with `--features full`");

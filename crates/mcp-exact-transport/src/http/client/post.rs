@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{describe_body, is_message, post_headers};
 use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
@@ -294,6 +294,7 @@ pub(super) async fn failure_of(
     let challenge = refusal_in(response.headers());
     let is_unauthorized = status == StatusCode::UNAUTHORIZED
         || (status == StatusCode::FORBIDDEN && challenge.has_scope_error);
+    let retry_after = retry_after(status, response.headers());
     let body = connection.read_error(response.into_body()).await;
     if is_unauthorized {
         let challenge = challenge.description;
@@ -312,7 +313,23 @@ pub(super) async fn failure_of(
     connection.store_error(format!(
         "the server answered with HTTP status {code}{reason}"
     ));
-    TransportFailure::Status { code, body }
+    match retry_after {
+        Some(retry_after) => TransportFailure::Unavailable {
+            code,
+            body,
+            retry_after,
+        },
+        None => TransportFailure::Status { code, body },
+    }
+}
+
+/// Returns the time after which a server accepts a message again: the number of seconds in the header `Retry-After` of a response
+/// with the status 429 or 5xx. A date in this header is not used, because clocks differ.
+fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let is_temporary = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let value = headers.get(RETRY_AFTER).filter(|_| is_temporary)?;
+    let seconds = value.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// Describes status and media type of a response, such as "HTTP status 200 with content of type `text/html`".

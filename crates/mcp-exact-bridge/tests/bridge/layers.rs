@@ -1,0 +1,5 @@
+//! Layers around the calls of a server: circuit breaker, repetition of reads, and cache.
+
+mod breaker;
+mod retry;
+mod web;
