@@ -1,11 +1,12 @@
-//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas, pins, breakers, retries
-//! and metrics.
+//! What stands around each request: settings, rules, names, hooks, limits, losses, repairs, schemas, pins, breakers, retries,
+//! cache and metrics.
 //!
 //! Nothing here knows a server or a client.
 
 pub(crate) mod access;
 pub(crate) mod backoff;
 pub(crate) mod breaker;
+pub(crate) mod cache;
 pub(crate) mod gate;
 pub(crate) mod hooks;
 pub(crate) mod limits;

@@ -85,6 +85,12 @@
 //! only raise the suspicion: a connection of the bridge's own decides. With a [`RetryPolicy`] ([`Options::retry`]) reads that a server did
 //! not answer are repeated. [`UpstreamSettings`] has both for one server.
 //!
+//! # Answers that are kept
+//!
+//! With a [`Cache`] ([`Options::cache`]) lists and resources that a server of 2026-07-28 marks as cacheable are kept for their
+//! `ttlMs`, and given to other clients: `public` ones to all with the same capabilities, `private` ones to their principal alone. A change
+//! that the server announces, another server, and [`Bridge::update`] end them.
+//!
 //! # Around each request
 //!
 //! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
@@ -131,6 +137,7 @@ pub mod users;
 
 pub use around::access::AccessRule;
 pub use around::breaker::{BreakerState, CircuitBreaker};
+pub use around::cache::{Cache, CacheState};
 pub use around::hooks::{
     Call, Decision, Hook, HookFuture, Hooks, Message, MessageDecision, MessageKind,
 };

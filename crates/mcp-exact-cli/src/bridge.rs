@@ -451,6 +451,7 @@ impl<'a> Setup<'a> {
         options.result_bytes = config.result_bytes;
         options.breaker = config.breaker.map(|breaker| breaker.settings());
         options.retry = config.retry.map(|retry| retry.settings());
+        options.cache = config.cache.map(|cache| cache.settings());
         options.portable_schemas =
             arguments.portable_schemas || config.schemas == Some(Schemas::Portable);
         if let Some(seconds) = config.answer_within {

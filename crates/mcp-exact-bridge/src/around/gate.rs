@@ -11,6 +11,7 @@ use mcp_exact_tool_schema::ServerCatalogue;
 use mcp_exact_transport::RequestContext;
 
 use crate::around::access::{self, Item};
+use crate::around::cache::CacheTicket;
 use crate::around::live::LiveRules;
 use crate::around::names::Kind;
 use crate::around::pin_states::PinStates;
@@ -135,7 +136,11 @@ impl Gate {
     ) -> Result<Admitted, PeerError> {
         let admitted = |request| {
             let uris = uris.clone();
-            Ok(Admitted { request, uris })
+            Ok(Admitted {
+                request,
+                uris,
+                ticket: None,
+            })
         };
         let changes_tools = server.is_some_and(|server| self.changes_tools(server));
         if !self.has_rule(server) && !changes_tools {
@@ -171,6 +176,8 @@ impl Gate {
 pub(crate) struct Admitted {
     request: IncomingRequest<RequestContext>,
     uris: ServerUris,
+    /// Where the answer is kept; `None` if it is not.
+    ticket: Option<Arc<CacheTicket>>,
 }
 
 impl Admitted {
@@ -189,6 +196,17 @@ impl Admitted {
         });
         self.request = self.request.with_call(self.request.method(), params);
         self
+    }
+
+    /// Sets where the answer is kept.
+    pub(crate) fn with_ticket(mut self, ticket: Arc<CacheTicket>) -> Self {
+        self.ticket = Some(ticket);
+        self
+    }
+
+    /// Returns where the answer is kept; `None` if it is not.
+    pub(crate) fn ticket(&self) -> Option<&Arc<CacheTicket>> {
+        self.ticket.as_ref()
     }
 
     /// Returns the form in which the client knows the URIs of the server.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use crate::around::cache::AnswerStore;
 use crate::around::losses::{LossCounters, LossSettings, Losses};
 use crate::around::options::Options;
 use crate::around::pin_states::PinStates;
@@ -16,6 +17,7 @@ use crate::around::schemas::ShapeCounters;
 pub(crate) struct LiveRules {
     settings: RwLock<Arc<LossSettings>>,
     pins: Arc<PinStates>,
+    answers: Arc<AnswerStore>,
 }
 
 impl LiveRules {
@@ -30,6 +32,7 @@ impl LiveRules {
         Self {
             settings: RwLock::new(Arc::new(settings)),
             pins: Arc::new(PinStates::new(options.on_unpinned_tool.clone())),
+            answers: AnswerStore::new(options.cache.unwrap_or_default()),
         }
     }
 
@@ -63,9 +66,17 @@ impl LiveRules {
         &self.pins
     }
 
-    /// Replaces the rules.
+    /// Returns the answers of all servers that are kept.
+    pub(crate) fn answers(&self) -> &Arc<AnswerStore> {
+        &self.answers
+    }
+
+    /// Replaces the rules, and ends the answers that are kept.
     pub(crate) fn set(&self, rules: Rules) {
-        let settings = &mut *self.settings.write();
-        Arc::make_mut(settings).rules = Arc::new(rules);
+        {
+            let settings = &mut *self.settings.write();
+            Arc::make_mut(settings).rules = Arc::new(rules);
+        }
+        self.answers.clear();
     }
 }

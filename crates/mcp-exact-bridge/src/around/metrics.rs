@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use mcp_exact_session::{PeerError, Reply};
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use mcp_exact_revisions::Side;
 
 use crate::around::breaker::BreakerState;
+use crate::around::cache::CacheState;
 use crate::around::hooks::Call;
 use crate::around::pins::PinCounts;
 use crate::around::repairs::RepairCounts;
@@ -80,6 +81,8 @@ pub struct CallReport<'a> {
     pub duration: Duration,
     /// Number of times that the bridge has repeated the request ([`RetryPolicy`](crate::RetryPolicy)).
     pub retries: u32,
+    /// True if the answer was in the cache ([`Cache`](crate::Cache)), so that the server has not seen the request.
+    pub is_cached: bool,
 }
 
 /// What has happened to a request on its way, for its report.
@@ -87,6 +90,8 @@ pub struct CallReport<'a> {
 pub(crate) struct CallNotes {
     /// Number of repetitions.
     pub(crate) retries: AtomicU32,
+    /// True if the answer was in the cache.
+    pub(crate) is_cached: AtomicBool,
 }
 
 /// Function of the application that is called after each request, for an audit log. A request that rules or limits refuse
@@ -107,6 +112,7 @@ impl CallObserver {
             outcome: CallOutcome::Error(error.code().unwrap_or_default()),
             duration: Duration::ZERO,
             retries: 0,
+            is_cached: false,
         });
     }
 }
@@ -181,6 +187,7 @@ impl Drop for CallTimer {
                 outcome: self.outcome.clone(),
                 duration,
                 retries: self.notes.retries.load(Ordering::Relaxed),
+                is_cached: self.notes.is_cached.load(Ordering::Relaxed),
             });
         }
     }
@@ -262,6 +269,8 @@ pub struct ServerState {
     pub breaker: Option<BreakerState>,
     /// Number of requests that were repeated; `None` if none are.
     pub retries: Option<u64>,
+    /// State of the cache; `None` if no answers are kept.
+    pub cache: Option<CacheState>,
 }
 
 /// Counters of a bridge since its creation, and its current resource usage. `Display` writes the Prometheus text
@@ -416,7 +425,7 @@ impl Metrics {
     /// Writes the metrics of layers, of the servers that have them.
     fn write_layers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         type Value = fn(&ServerState) -> Option<u64>;
-        let all: [(&str, &str, &str, Value); 4] = [
+        let all: [(&str, &str, &str, Value); 7] = [
             (
                 "gauge",
                 "breaker_open",
@@ -440,6 +449,24 @@ impl Metrics {
                 "retries_total",
                 "Requests that were repeated because the server has not answered them.",
                 |server| server.retries,
+            ),
+            (
+                "counter",
+                "cache_hits_total",
+                "Requests that were answered from the cache.",
+                |server| Some(server.cache?.hits),
+            ),
+            (
+                "counter",
+                "cache_misses_total",
+                "Requests that could be answered from the cache, but were not.",
+                |server| Some(server.cache?.misses),
+            ),
+            (
+                "gauge",
+                "cache_bytes",
+                "Size of the answers of the server in the cache.",
+                |server| u64::try_from(server.cache?.bytes).ok(),
             ),
         ];
         for (kind, name, help, value) in all {

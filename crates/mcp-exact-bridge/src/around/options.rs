@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcp_exact_session::{Identity, Limits, Offer, RequestTimeout, Seal, Tolerance};
 
 use crate::around::breaker::CircuitBreaker;
+use crate::around::cache::Cache;
 use crate::around::hooks::Hooks;
 use crate::around::loss_rules::LossHook;
 use crate::around::metrics::CallObserver;
@@ -97,6 +98,10 @@ pub struct Options {
     pub breaker: Option<CircuitBreaker>,
     /// Repetition of reads that a server did not answer; `None` repeats nothing.
     pub retry: Option<RetryPolicy>,
+    /// Cache of the answers that servers mark as cacheable; `None` keeps none, but for servers that
+    /// [`UpstreamSettings::cache`](crate::UpstreamSettings::cache) names. It is off by default, because a server notices fewer
+    /// requests, and what it withdraws may be kept until its time is over.
+    pub cache: Option<Cache>,
     /// Limits of every connection to clients and servers. A message may have 32 MiB by default, because results hold whole files
     /// and pictures; 64 ids and 128 KiB of subscriptions are remembered of each client.
     pub limits: Limits,
@@ -139,6 +144,7 @@ impl Default for Options {
             result_bytes: None,
             breaker: None,
             retry: None,
+            cache: None,
             limits: Limits {
                 message_bytes: 32 << 20,
                 // There may be ten thousand sessions.

@@ -27,6 +27,7 @@ use crate::around::server_uris::is_of_one_server;
 use crate::around::skills;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
+use crate::route::call::cached_reply;
 use crate::route::retry;
 use crate::route::server::Server;
 use crate::route::session::Session;
@@ -329,12 +330,24 @@ impl SharedState {
         notes: &CallNotes,
     ) -> Result<Reply, PeerError> {
         let request = admitted.request();
+        let session = self.session(client, request, server);
+        let number = session.as_ref().map(|session| session.number());
+        let ticket = backend.cache_ticket(request, number);
+        if let Some(answer) = ticket.as_ref().and_then(|ticket| ticket.find()) {
+            if let Some(session) = &session {
+                session.keep_informed(request);
+            }
+            notes.is_cached.store(true, Ordering::Relaxed);
+            return cached_reply(backend, request, &answer);
+        }
+        let keeping = ticket.map(|ticket| admitted.clone().with_ticket(ticket));
+        let admitted = keeping.as_ref().unwrap_or(admitted);
         let attempt = async || {
             backend.pass_breaker().await.map_err(|refused| {
                 set_retry_after(request, &refused);
                 refused.error(&backend.name)
             })?;
-            match self.session(client, request, server) {
+            match &session {
                 Some(session) => session.relay(admitted).await,
                 None => backend.stateless.relay(client, admitted).await,
             }

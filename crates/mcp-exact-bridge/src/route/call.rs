@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use mcp_exact_session::code::INVALID_PARAMS;
 use mcp_exact_session::{
-    CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Principal, Reply,
+    CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Principal, RawResult, Reply,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
+use crate::around::cache::{CacheTicket, CachedAnswer};
+use crate::around::gate::Admitted;
 use crate::around::hooks::MessageHooks;
 use crate::around::pin_states::PinnedList;
 use crate::route::relay::{self, ProgressReceiver};
@@ -29,6 +32,8 @@ pub(crate) struct RelayedCall<'a> {
     pub(crate) backend: &'a Backend,
     /// Comparison of the list of tools that is requested with pins.
     list: Option<PinnedList>,
+    /// Where the answer is kept; `None` if it is not.
+    ticket: Option<&'a CacheTicket>,
 }
 
 impl<'a> RelayedCall<'a> {
@@ -53,7 +58,14 @@ impl<'a> RelayedCall<'a> {
             messages,
             backend,
             list,
+            ticket: None,
         }
+    }
+
+    /// Returns the call; its answer is kept where `admitted` says.
+    pub(crate) fn keeping_answer(mut self, admitted: &'a Admitted) -> Self {
+        self.ticket = admitted.ticket().map(|ticket| &**ticket);
+        self
     }
 
     /// Converts the params and sends the request. `keeps_task` is true if the server may turn the call into a task of the
@@ -75,8 +87,10 @@ impl<'a> RelayedCall<'a> {
         let options = CallOptions {
             progress: progress.is_some(),
             trace: relay::trace(request),
-            // Pins are compared with what the endpoint has repaired, whatever revision the client has.
-            checks_result: self.list.is_none() && self.translation.checks_result(method),
+            // Pins are compared with what the endpoint has repaired, whatever revision the client has; other clients get the same.
+            checks_result: self.list.is_none()
+                && self.ticket.is_none()
+                && self.translation.checks_result(method),
             ..options
         };
         let client = &self.connection.client;
@@ -92,6 +106,9 @@ impl<'a> RelayedCall<'a> {
             Outcome::Result(result) => {
                 let lists_tools = method == "tools/list";
                 let mut result = result;
+                if let Some(ticket) = self.ticket {
+                    ticket.keep(&result, self.connection.info.revision);
+                }
                 if lists_tools {
                     // The tools of a server with credentials per user may depend on the user.
                     if self.backend.users().is_none() {
@@ -101,20 +118,48 @@ impl<'a> RelayedCall<'a> {
                 if let Some(list) = &self.list {
                     result = self.backend.with_pinned_tools(list, result);
                 }
-                let mut result = back.result(method, result, uri.as_deref())?;
-                if lists_tools {
-                    result = self.backend.with_portable_schemas(result);
-                }
-                if let Some(most) = self.backend.result_bytes() {
-                    result = result_size::limited(self.request, result, most)?;
-                }
-                Ok(Reply::Result(result))
+                finish(self.backend, self.request, &back, result)
             }
             Outcome::Error(error) => {
+                if let Some(ticket) = self.ticket
+                    && error.code() == Some(INVALID_PARAMS)
+                {
+                    ticket.end_pages();
+                }
                 let error = errors::with_remedy(error);
                 Err(back.error(method, &error, uri.as_deref()))
             }
             other => Err(self.connection.missing_answer(&other)),
         }
     }
+}
+
+/// Returns the reply for a client whose request has an answer that is kept.
+pub(crate) fn cached_reply(
+    backend: &Backend,
+    request: &IncomingRequest<RequestContext>,
+    answer: &CachedAnswer,
+) -> Result<Reply, PeerError> {
+    let losses = backend.losses().of_server(&backend.repairs());
+    let translation = Translation::new(request.revision(), answer.revision, losses);
+    let translation = translation.of_request(&request.context().app_data);
+    finish(backend, request, &translation.reversed(), answer.result())
+}
+
+/// Returns the reply with a result in the revision of the server, converted and limited for the client.
+fn finish(
+    backend: &Backend,
+    request: &IncomingRequest<RequestContext>,
+    back: &Translation,
+    result: RawResult,
+) -> Result<Reply, PeerError> {
+    let (method, uri) = (request.method(), relay::uri_of(request));
+    let mut result = back.result(method, result, uri.as_deref())?;
+    if method == "tools/list" {
+        result = backend.with_portable_schemas(result);
+    }
+    if let Some(most) = backend.result_bytes() {
+        result = result_size::limited(request, result, most)?;
+    }
+    Ok(Reply::Result(result))
 }

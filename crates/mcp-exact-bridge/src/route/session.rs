@@ -11,6 +11,7 @@ mod shared;
 mod subscribing;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_convert::Role;
@@ -37,10 +38,15 @@ use crate::servers::connection::{Connection, publish_every_list, subscribe_again
 use crate::servers::errors::{RelayError, answered, without_last_words};
 use crate::servers::tasks;
 
+/// Number of the next session.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// Session of a client with one server.
 pub(crate) struct Session {
     /// Reference to this session for the tasks that it starts.
     this: Weak<Session>,
+    /// Number that no other session of the process ever has.
+    number: u64,
     /// Handle of the endpoint that serves the client.
     client: ServerHandle,
     /// Negotiated revision, identity and capabilities of the client.
@@ -89,6 +95,7 @@ impl Session {
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             client: client.clone(),
             info,
             backend: Arc::clone(backend),
@@ -98,6 +105,11 @@ impl Session {
             subscribed: OnceLock::new(),
             state: Mutex::default(),
         })
+    }
+
+    /// Returns a number that no other session of the process ever has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns negotiated revision, identity and capabilities of the client.
@@ -258,7 +270,7 @@ impl Session {
         }
         loop {
             let connection = self.connection().await?;
-            let relayed = self.relay_on(&connection, &self.calls, request).await;
+            let relayed = self.relay_on(&connection, &self.calls, admitted).await;
             if let Some(answer) = answered(relayed) {
                 return answer;
             }
@@ -280,8 +292,9 @@ impl Session {
         &self,
         connection: &Arc<Connection>,
         calls: &SharedCalls,
-        request: &IncomingRequest<RequestContext>,
+        admitted: &Admitted,
     ) -> Result<Reply, RelayError> {
+        let request = admitted.request();
         let method = request.method();
         if connection.lifecycle() == Lifecycle::Discover
             && matches!(method, "resources/subscribe" | "resources/unsubscribe")
@@ -290,6 +303,7 @@ impl Session {
         }
         let (backend, messages) = (&self.backend, self.messages());
         let call = RelayedCall::new(request, connection, backend, messages);
+        let call = call.keeping_answer(admitted);
         let relays_tasks = self.relays_tasks(connection);
         let params = if relays_tasks {
             self.task_params(request)?

@@ -136,7 +136,7 @@ impl Stateless {
             } else {
                 let binding = self.binding(owner.principal.as_deref())?;
                 let shared = self.connections.shared_connection(&owner, &holder);
-                self.call_on_shared_connection(client, request, &shared.await?, binding)
+                self.call_on_shared_connection(client, admitted, &shared.await?, binding)
                     .await
             };
             if let Some(answer) = answered(relayed) {
@@ -235,11 +235,12 @@ impl Stateless {
     async fn call_on_shared_connection(
         &self,
         client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
+        admitted: &Admitted,
         SharedConnection { connection, calls }: &SharedConnection,
         binding: Binding<'_>,
     ) -> Result<Reply, RelayError> {
-        let sent = self.call(request, connection);
+        let request = admitted.request();
+        let sent = self.call(request, connection).keeping_answer(admitted);
         let options = CallOptions {
             input: input_of(request, binding, &sent.messages)?,
             ..options_of(request, connection)

@@ -10,9 +10,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CachedNegotiation, Change, ClientEvent, PeerError, Principal, RawResult, SessionInfo,
+    CachedNegotiation, Change, ClientEvent, IncomingRequest, PeerError, Principal, RawResult,
+    SessionInfo,
 };
 use mcp_exact_tool_schema::CatalogueProblem;
+use mcp_exact_transport::RequestContext;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -21,6 +23,7 @@ use tokio::time::Instant;
 use crate::around::access::Item;
 use crate::around::backoff::Backoff;
 use crate::around::breaker::Breaker;
+use crate::around::cache::{Answers, CacheTicket};
 use crate::around::gate::Gate;
 use crate::around::limits::Places;
 use crate::around::live::LiveRules;
@@ -59,6 +62,8 @@ pub(crate) struct Backend {
     breaker: Arc<Breaker>,
     /// Number of requests that were repeated.
     retries: AtomicU64,
+    /// Answers that are kept.
+    answers: Arc<Answers>,
     /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
@@ -162,6 +167,7 @@ impl Backend {
             layers: RwLock::new(Layers::of(&*upstream, options)),
             breaker: Arc::default(),
             retries: AtomicU64::new(0),
+            answers: Arc::new(live.answers().add_server()),
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
             tools,
@@ -315,13 +321,21 @@ impl Backend {
         let (upstream, generation) = self.upstream();
         let servers = (&*upstream, &self.spares);
         let (live, name) = (Arc::clone(&self.live), self.name.clone());
-        let tools = Arc::clone(&self.tools);
+        let (tools, answers) = (Arc::clone(&self.tools), Arc::clone(&self.answers));
         let observe = move |event: &ClientEvent| {
             if may_change_tools(event) {
                 live.pins().set_changed(&name);
             }
-            if is_change_of_tools(event) {
-                tools.forget_hints();
+            match event {
+                ClientEvent::Changed { change, .. } => {
+                    if *change == Change::Tools {
+                        tools.forget_hints();
+                    }
+                    answers.end(change);
+                }
+                // The server may have been replaced.
+                ClientEvent::SessionLost => answers.clear(),
+                _ => {}
             }
         };
         let options = (&*self.options, self.repairs(), observe);
@@ -341,6 +355,15 @@ impl Backend {
                 if client.user().is_some() {
                     // Other users see the profile, too: what a server says to one user stays with this user.
                     info.instructions = None;
+                }
+                if state.profile.as_ref().is_some_and(|known| {
+                    let known = &known.info;
+                    known.revision != info.revision
+                        || known.implementation != info.implementation
+                        || known.capabilities != info.capabilities
+                }) {
+                    // Another server has taken its place.
+                    self.answers.clear();
                 }
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.forget_failure();
@@ -364,6 +387,22 @@ impl Backend {
     /// Returns the layers around the calls of the server.
     pub(crate) fn layers(&self) -> Layers {
         *self.layers.read()
+    }
+
+    /// Returns the ticket of a request of a client, if its answer may be kept; `session` is the number of the client's session.
+    pub(crate) fn cache_ticket(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        session: Option<u64>,
+    ) -> Option<Arc<CacheTicket>> {
+        if !self.layers().has_cache {
+            return None;
+        }
+        // What a principal has been shown is compared with pins, and remembered, each time.
+        if request.method() == "tools/list" && self.has_pins() {
+            return None;
+        }
+        self.answers.ticket(request, session).map(Arc::new)
     }
 
     /// Counts a request that is repeated.
@@ -478,6 +517,7 @@ impl Backend {
         };
         drop(kept);
         self.breaker.reset();
+        self.answers.clear();
         self.tools.forget_hints();
         self.live.pins().set_changed(&self.name);
         for ended in self.spares.end() {
@@ -517,6 +557,7 @@ impl Backend {
                 && !is_open,
             breaker,
             retries: layers.retry.map(|_| retries),
+            cache: layers.has_cache.then(|| self.answers.state()),
             connections: self.drivers.count(),
             waiting_calls,
         }
@@ -542,13 +583,4 @@ impl Backend {
             tokio::time::sleep_until(until).await;
         }
     }
-}
-
-/// Returns true if the server announces that its tools have changed.
-fn is_change_of_tools(event: &ClientEvent) -> bool {
-    let change = match event {
-        ClientEvent::Changed { change, .. } => change,
-        _ => return false,
-    };
-    *change == Change::Tools
 }

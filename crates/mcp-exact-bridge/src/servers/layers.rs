@@ -14,6 +14,8 @@ pub(crate) struct Layers {
     pub(crate) breaker: Option<CircuitBreaker>,
     /// Repetition of reads.
     pub(crate) retry: Option<RetryPolicy>,
+    /// True if answers are kept. None are of a server with credentials per user: whose account an answer is of can change.
+    pub(crate) has_cache: bool,
     /// Time limit of a request.
     pub(crate) request_timeout: Duration,
 }
@@ -28,6 +30,7 @@ impl Layers {
         Self {
             breaker: breaker.filter(|breaker| breaker.failures > 0 && !is_of_users),
             retry: retry.filter(|retry| retry.times > 0),
+            has_cache: settings.cache.unwrap_or(options.cache.is_some()) && !is_of_users,
             request_timeout: settings
                 .request_timeout
                 .unwrap_or(options.request_timeout.idle),

@@ -29,6 +29,9 @@ pub struct UpstreamSettings {
     pub breaker: Option<CircuitBreaker>,
     /// Repetition of reads of the server; one for 0 times switches that of the bridge off.
     pub retry: Option<RetryPolicy>,
+    /// True if answers of the server are kept, within the limits of [`Options::cache`](crate::Options::cache) or, without one, its
+    /// defaults; false if none are.
+    pub cache: Option<bool>,
     /// Maximum number of pages of a list of the server.
     pub max_pages: Option<usize>,
     /// True if the schemas of its tools are rewritten into equivalent ones that widely used hosts accept.

@@ -1,5 +1,6 @@
 //! Layers around the calls of a server: circuit breaker, repetition of reads, and cache.
 
 mod breaker;
+mod cache;
 mod retry;
 mod web;

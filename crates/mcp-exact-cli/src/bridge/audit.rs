@@ -196,6 +196,9 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
     if report.retries > 0 {
         add("retries", Value::from(report.retries));
     }
+    if report.is_cached {
+        add("cached", Value::from(true));
+    }
     format!("{}\n", Value::Object(line))
 }
 

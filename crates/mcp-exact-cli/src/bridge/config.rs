@@ -15,7 +15,7 @@ use mcp_exact::{KeyRing, ServerEntry, expand_variables};
 use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits, Seal};
 use serde::Deserialize;
 
-use self::layers::{Breaker, Retry};
+use self::layers::{Breaker, Cache, Retry};
 pub use self::tools::{Pinned, Search};
 use self::tools::{Tool, add_tools, check_names_of_search};
 pub use self::upstreams::ConfiguredServer;
@@ -78,6 +78,8 @@ pub struct Config {
     pub breaker: Option<Breaker>,
     /// Repetition of reads of each server.
     pub retry: Option<Retry>,
+    /// Cache of the answers of all servers.
+    pub cache: Option<Cache>,
     /// Form of the schemas of tools.
     pub schemas: Option<Schemas>,
     /// Patterns of methods that are relayed although the specification does not define them.
@@ -295,6 +297,8 @@ struct Server {
     breaker: Option<Breaker>,
     /// Repetition of reads.
     retry: Option<Retry>,
+    /// True if its answers are kept.
+    cache: Option<bool>,
     /// Form of the schemas of its tools.
     schemas: Option<Schemas>,
     /// What clients see of its tools.
@@ -378,6 +382,7 @@ impl Config {
                 result_bytes: server.result_bytes,
                 breaker: server.breaker,
                 retry: server.retry,
+                cache: server.cache,
                 schemas: server.schemas,
             };
             options.insert(name.clone(), dealing);
@@ -533,6 +538,7 @@ impl Config {
             ("result-bytes", self.result_bytes != other.result_bytes),
             ("breaker", self.breaker != other.breaker),
             ("retry", self.retry != other.retry),
+            ("cache", self.cache != other.cache),
             ("schemas", self.schemas != other.schemas),
             ("answer-within", self.answer_within != other.answer_within),
             ("list-within", self.list_within != other.list_within),

@@ -5,6 +5,7 @@ use mcp_exact::transport::event_log::MemoryEventLogLimits;
 use mcp_exact::transport::http::server::{HttpServerOptions, ListenOptions};
 
 use super::Setup;
+use super::config::ConfiguredServer;
 use crate::output::{Painter, format_table};
 use crate::terminal::stdout;
 use crate::text::{Untrusted, text};
@@ -218,6 +219,12 @@ impl Limits {
             None,
             "[limits] waiting-calls",
         );
+        let has_cache = setup.servers.iter().any(ConfiguredServer::has_cache);
+        if options.cache.is_some() || has_cache {
+            let cache = options.cache.unwrap_or_default().bytes;
+            let all = [bytes(cache), bytes(cache / 4), "-".to_owned()];
+            self.add("answers that are kept", all, Some(cache), "cache");
+        }
         let remembered = mcp_exact_bridge::remembered_bytes(servers);
         self.add(
             "names, URIs and tasks of servers",

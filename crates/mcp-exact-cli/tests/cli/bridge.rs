@@ -356,11 +356,19 @@ fn operational_endpoints_follow_the_configuration() {
     assert_eq!(bridge.call(path, "one__echo").code, 0);
 
     change(&format!(
-        "{OPERATIONS_CONFIG}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+        "{OPERATIONS_CONFIG}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\
+         breaker = {{ failures = 4 }}\nretry = {{}}\ncache = true\n"
     ));
     bridge.signal("-HUP");
     bridge.wait_for_line("was reloaded");
     assert_eq!(bridge.call(path, "two__echo").code, 0);
+    let (_, metrics) = bridge.get_page("/metrics");
+    for name in ["breaker_open", "retries_total", "cache_bytes"] {
+        let of_two = format!("mcp_bridge_{name}{{server=\"two\"}} 0");
+        let of_one = format!("mcp_bridge_{name}{{server=\"one\"}}");
+        assert!(metrics.contains(&of_two), "{of_two}: {metrics}");
+        assert!(!metrics.contains(&of_one), "{of_one}: {metrics}");
+    }
     let without = OPERATIONS_CONFIG.replace("servers.one", "servers.two");
     change(&without.replace("metrics = true", "metrics = false"));
     let told = bridge.wait_for_line("was reloaded");
@@ -377,6 +385,7 @@ listen = "127.0.0.1:0"
 message-bytes = 1048576
 message-budget = 2097152
 spare-processes = 2
+cache = { bytes = 8388608 }
 
 [limits]
 per-second = 5
@@ -409,7 +418,8 @@ url = "http://127.0.0.1:1/mcp"
         "connections to servers 14 8, an address 12 7 a server 15.1 MiB [limits] server-connections",
         "connections to servers of sessions 22 12 11 a server 23.8 MiB [limits] session-connections",
         "calls that wait for their client 6 6 3 a server - [limits] waiting-calls",
-        "at most: 343.5 MiB of memory, 20 processes of servers, 38 sockets",
+        "answers that are kept 8 MiB 2 MiB - 8 MiB cache",
+        "at most: 351.5 MiB of memory, 20 processes of servers, 38 sockets",
     ] {
         assert!(
             lines.iter().any(|printed| printed == line),
@@ -635,6 +645,26 @@ fn invalid_files_are_reported() {
             "[[loss]]\nmatch = [\"*\"]\npolicy = \"warn\"\n",
             "line 3",
             "report",
+        ),
+        (
+            "breaker = { pause = 0 }\n[servers.a]\ncommand = \"sh\"\n",
+            "breaker",
+            "above 0",
+        ),
+        (
+            "[servers.a]\ncommand = \"sh\"\nretry = { times = 11 }\n",
+            "\"a\"",
+            "at most 10 times",
+        ),
+        (
+            "[servers.a]\ncommand = \"sh\"\ncache = { bytes = 1 }\n",
+            "line 3",
+            "boolean",
+        ),
+        (
+            "[servers.a]\nurl = \"http://127.0.0.1:1/mcp\"\nauth = \"user\"\ncache = true\n",
+            "\"a\"",
+            "remove one",
         ),
         (
             "[telemetry]\notlp = \"localhost:4318\"\n",

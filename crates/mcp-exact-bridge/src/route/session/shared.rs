@@ -7,7 +7,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_session::{Change, Filter, JsonObject, Lifecycle, PeerError, Principal, Reply};
+use mcp_exact_session::{
+    Change, Filter, IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, Reply,
+};
+use mcp_exact_transport::RequestContext;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -39,10 +42,17 @@ impl Session {
         }
         loop {
             let shared = stateless.shared_connection(request).await?;
-            let relayed = self.relay_on(&shared.connection, &shared.calls, request);
+            let relayed = self.relay_on(&shared.connection, &shared.calls, admitted);
             if let Some(answer) = answered(relayed.await) {
                 return answer;
             }
+        }
+    }
+
+    /// Makes sure that the client is notified of changes of a shared server, although its request is answered without the server.
+    pub(crate) fn keep_informed(&self, request: &IncomingRequest<RequestContext>) {
+        if self.backend.is_shared() {
+            self.listen_shared(request.context().principal.clone(), Holder::of(request));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Layers around the calls of a server: circuit breaker and repetition of reads.
+//! Layers around the calls of a server: circuit breaker, repetition of reads, and cache.
 
 use std::time::Duration;
 
@@ -59,6 +59,33 @@ impl Retry {
         let mut policy = RetryPolicy::new(self.times);
         policy.tools = self.tools;
         policy
+    }
+}
+
+/// Limits of the cache of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Cache {
+    /// Maximum size of all answers that are kept, in bytes.
+    bytes: usize,
+    /// Number of seconds after which an answer is requested again.
+    max_age: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        let own = mcp_exact_bridge::Cache::default();
+        Self {
+            bytes: own.bytes,
+            max_age: own.max_age.as_secs(),
+        }
+    }
+}
+
+impl Cache {
+    /// Returns the settings in the type of the bridge library.
+    pub fn settings(self) -> mcp_exact_bridge::Cache {
+        mcp_exact_bridge::Cache::new(self.bytes, Duration::from_secs(self.max_age))
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct ServerOptions {
     pub(super) breaker: Option<Breaker>,
     /// Repetition of reads.
     pub(super) retry: Option<Retry>,
+    /// True if its answers are kept.
+    pub(super) cache: Option<bool>,
     /// Form of the schemas of its tools.
     pub(super) schemas: Option<Schemas>,
 }
@@ -59,6 +61,7 @@ fn upstream_settings(
     layers::check(options.breaker, options.retry)?;
     settings.breaker = options.breaker.map(Breaker::settings);
     settings.retry = options.retry.map(Retry::settings);
+    settings.cache = options.cache;
     settings.is_shared = options.is_shared;
     settings.portable_schemas = options.schemas.map(|schemas| schemas == Schemas::Portable);
     Ok(settings)
@@ -122,6 +125,11 @@ impl ConfiguredServer {
         })
     }
 
+    /// Returns true if answers of the server are kept, whatever the file says of all servers.
+    pub fn has_cache(&self) -> bool {
+        self.options.cache == Some(true)
+    }
+
     /// Returns true if both values describe the same server with the same options.
     pub fn is_same(&self, other: &Self) -> bool {
         self.entry == other.entry && self.options == other.options
@@ -175,6 +183,11 @@ fn check_user_auth(entry: &ServerEntry, options: &ServerOptions) -> anyhow::Resu
     if options.breaker.is_some() {
         bail!(
             "`auth = \"user\"` and `breaker` exclude each other, because what fails for one user says nothing about others: remove one"
+        );
+    }
+    if options.cache == Some(true) {
+        bail!(
+            "`auth = \"user\"` and `cache` exclude each other, because a user can change accounts: remove one"
         );
     }
     if cfg!(not(feature = "oauth")) {
