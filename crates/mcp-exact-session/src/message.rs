@@ -191,7 +191,7 @@ impl Call {
                 if let Some(meta) = meta.filter(|meta| Some(meta.text()) != tidy_meta) {
                     let meta = match meta.object() {
                         Some(meta) => Tidiness::of(meta, None),
-                        None => Tidiness::of_opaque(meta),
+                        None => Tidiness::of(params.view(), arguments),
                     };
                     found.may_repeat |= meta.may_repeat;
                     found.may_be_untidy |= meta.may_be_untidy;
@@ -782,7 +782,12 @@ mod tests {
         for meta in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":null}"#,
-            r#"{"a":{"b":[]}}"#,
+            r#"{"a":{"b":[ ]}}"#,
+            "null",
+            "[]",
+            "[ ]",
+            "[null]",
+            r#"[{"a":1,"a":2}]"#,
             r#"{"a":"\ud800"}"#,
         ] {
             let params = format!(r#"{{"name":"a","_meta":{meta}}}"#);

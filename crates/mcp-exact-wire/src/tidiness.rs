@@ -50,8 +50,9 @@ impl Tidiness {
 
     /// Returns true if a value may be or have a `null` or an empty array.
     pub fn of_value(value: JsonRef<'_>) -> bool {
-        may_have_nulls(value.text())
-            || memchr::memmem::find(value.text().as_bytes(), b"[]").is_some()
+        let text = value.text().as_bytes();
+        let is_empty = |at: usize| text.get(skip_space(text, at + 1)) == Some(&b']');
+        may_have_nulls(value.text()) || memchr::memchr_iter(b'[', text).any(is_empty)
     }
 }
 
@@ -134,7 +135,6 @@ impl Found {
                 let place = left.trailing_zeros();
                 left &= left - 1;
                 let offset = at + place as usize;
-                let next = bytes.get(offset + 1);
                 match block[place as usize] {
                     b':' => {
                         let before = opening_quotes & ((1 << place) - 1);
@@ -152,8 +152,9 @@ impl Found {
                     b'{' => names.open(),
                     b'[' => {
                         names.open();
-                        self.is_untidy |= next == Some(&b']');
-                        self.has_array |= next != Some(&b']');
+                        let is_empty = bytes.get(skip_space(bytes, offset + 1)) == Some(&b']');
+                        self.is_untidy |= is_empty;
+                        self.has_array |= !is_empty;
                     }
                     _ => names.close(),
                 }
@@ -278,6 +279,7 @@ mod tests {
             r#"{"a":[1,null]}"#,
             r#"{"a":[[null]]}"#,
             r#"{"a":[]}"#,
+            r#"{"a":[ ]}"#,
             r#"{"a":{"b":"\ud800"}}"#,
             r#"{"arguments":{"z":"\uD83D"},"a":1}"#,
         ] {
