@@ -201,7 +201,10 @@ impl Schemas {
     }
 
     /// Reads the schema file of a revision.
-    fn bytes(&self, revision: &Revision) -> anyhow::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read.
+    pub fn bytes(&self, revision: &Revision) -> anyhow::Result<Vec<u8>> {
         let file = self.folder.join(&revision.id).join("schema.json");
         fs::read(&file).with_context(|| {
             let fetch = format!("run `cargo xtask schema fetch {}`", revision.id);
@@ -253,6 +256,12 @@ impl Schemas {
     /// Returns an error if the errata cannot be read.
     pub fn fitting_errata(&self, revision: &Revision, bytes: &[u8]) -> anyhow::Result<Vec<String>> {
         Ok(codegen::fitting_errata(revision, bytes, self.tables())?)
+    }
+
+    /// Replaces the contents of `errata.toml` and `names.toml`.
+    pub fn set_tables(&mut self, errata: String, names: String) {
+        self.errata = errata;
+        self.names = names;
     }
 
     /// Returns the tables with corrections and names.

@@ -73,7 +73,7 @@ enum Task {
 
 fn main() -> ExitCode {
     match run_task(Arguments::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             print_error(&error);
             ExitCode::FAILURE
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_task(task: Task) -> anyhow::Result<()> {
+fn run_task(task: Task) -> anyhow::Result<ExitCode> {
     let root = workspace_root();
     match task {
         Task::Apps(arguments) => apps::run(&root, &arguments),
@@ -97,14 +97,15 @@ fn run_task(task: Task) -> anyhow::Result<()> {
         Task::Nightly(arguments) => nightly::run(&root, &arguments),
         Task::Redis(arguments) => redis::run(&root, &arguments),
         Task::Quickstart => quickstart::run(&root),
-        Task::Schema { action } => schema::run(&root, &action),
+        Task::Schema { action } => return schema::run(&root, &action),
         Task::Book => book::run(&root),
         Task::Package(arguments) => package::run(&root, &arguments),
         Task::Page(arguments) => page::run(&root, &arguments),
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Transcripts(arguments) => transcripts::run(&root, &arguments),
         Task::Wasm(arguments) => wasm::run(&root, &arguments),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the error and its causes without a backtrace: errors are mistakes of input, not of xtask.

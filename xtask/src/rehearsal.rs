@@ -54,7 +54,9 @@ fn add_shapes(root: &Path, scratch: &Scratch, newest: &Value) -> anyhow::Result<
         let bytes = shape.schema(newest)?;
         let line = match generator.run(REVISION, &bytes) {
             Ok(()) => match add_and_remove(scratch, REVISION, &bytes, Status::Release) {
-                Ok(time) => format!("added {:5.1} s {}", time.as_secs_f64(), shape.name),
+                Ok(trial) => {
+                    format!("added {:5.1} s {}", trial.time.as_secs_f64(), shape.name)
+                }
                 Err(error) if shape.is_refused_by(&error) => {
                     format!("refused       {}: {error:#}", shape.name)
                 }

@@ -71,6 +71,15 @@ impl Scratch {
         remove_empty_folders(&self.root)
     }
 
+    /// Replaces a file of the copy by another one, as if the workspace had it.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn replace(&mut self, path: &str, text: &str) -> anyhow::Result<()> {
+        self.files.insert(PathBuf::from(path), text.into());
+        self.restore()
+    }
+
     /// Returns the paths of files that were changed, added or removed in the copy; build products are no files of the copy.
     ///
     /// # Errors

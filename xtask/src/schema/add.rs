@@ -10,11 +10,10 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use codegen::ir::RustIr;
-use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
+use codegen::{AssumedProperties, Lifecycle, Revision};
 
 use super::origin::{self, Origin};
-use super::review;
+use super::review::Review;
 use super::revisions_toml::{self, Entry};
 use super::rollback::Rollback;
 use super::source::Source;
@@ -71,7 +70,7 @@ pub enum Status {
     Release,
 }
 
-/// Adds a revision.
+/// Adds a revision, or an extension of one, and prints what a person should look at.
 ///
 /// # Errors
 /// Returns an error if the file is no schema that the generator understands, or the generated code does not build or
@@ -80,6 +79,36 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(extends) = &arguments.extends {
         return extension::add(root, arguments, extends);
     }
+    match add_revision(root, arguments)? {
+        Outcome::SameBytes(id) => println!("{id} has the same bytes; nothing to do"),
+        Outcome::Added(review) => {
+            println!("\nadded {}: {}", arguments.revision, review.summary);
+            for line in review.lines() {
+                println!("  look at {line}");
+            }
+            println!(
+                "next: errata (schema/errata.toml), names (schema/names.toml), then `cargo xtask test`"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Outcome of an addition.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The listed revision with this identifier has the same bytes; nothing was written.
+    SameBytes(String),
+    /// The revision was added.
+    Added(Box<Review>),
+}
+
+/// Adds a revision without printing its review.
+///
+/// # Errors
+/// Returns an error if the file is no schema that the generator understands, or the generated code does not build or
+/// pass its tests.
+pub fn add_revision(root: &Path, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let id = arguments.revision.as_str();
     check_id(id)?;
     let draft = arguments.status == Status::Draft;
@@ -88,8 +117,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let schemas = Schemas::read(&folder)?;
     let sha256 = codegen::sha256(&origin.bytes);
     if let Some(same) = schemas.revisions.iter().find(|r| r.sha256 == sha256) {
-        println!("{} has the same bytes; nothing to do", same.id);
-        return Ok(());
+        return Ok(Outcome::SameBytes(same.id.clone()));
     }
     ensure!(
         schemas.revisions.iter().all(|revision| revision.id != id),
@@ -108,16 +136,9 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         sha256,
     };
     let lowered = schemas.lower_bytes(&revision, &origin.bytes)?;
-    let ir = lowered.ir;
     let list = fs::read_to_string(folder.join("revisions.toml"))?;
-    let lifecycle = Lifecycle::new(
-        ir.methods
-            .iter()
-            .any(|method| method.method == "initialize"),
-    );
     let place = revisions_toml::insertion_index(&list, id, draft)?;
-    let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
-    let facts = RevisionFacts::new(id, lifecycle, &assumed);
+    let mut review = Review::new(&schemas, &revision, &origin.bytes, &lowered, place)?;
     // Nothing before this line writes files.
     let list = revisions_toml::add_entry(
         &list,
@@ -125,7 +146,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             arguments,
             &revision,
             &origin,
-            (lifecycle, &assumed),
+            (review.lifecycle, &review.assumed),
             &today(),
         ),
     )?;
@@ -142,58 +163,8 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     };
     build_and_test(root, id, tests)?;
     rollback.keep();
-    println!("\nadded {id}: {}", review::summary_line(&ir, lines));
-    let listed = ListedRevision {
-        revision: &revision,
-        facts: &facts,
-        ir,
-    };
-    let mut lines = describe_revision(&schemas, &listed, &origin, (lifecycle, &assumed))?;
-    lines.extend(lowered.notices.iter().map(ToString::to_string));
-    for line in lines {
-        println!("  look at {line}");
-    }
-    println!(
-        "next: errata (schema/errata.toml), names (schema/names.toml), then `cargo xtask test`"
-    );
-    Ok(())
-}
-
-/// Returns what a person should look at after a revision was added, a line each.
-fn describe_revision(
-    schemas: &Schemas,
-    listed: &ListedRevision<'_>,
-    origin: &Origin,
-    (lifecycle, assumed): (Lifecycle, &AssumedProperties),
-) -> anyhow::Result<Vec<String>> {
-    let (revision, ir) = (listed.revision, &listed.ir);
-    let id = revision.id.as_str();
-    let previous = previous_release(schemas, id);
-    let mut lines = review::review(ir, previous.as_ref().map(|previous| &previous.ir));
-    lines.push(review::describe_assumed_properties(id, lifecycle, assumed));
-    if let Some(previous) = &previous {
-        let changes = codegen::property_changes(previous.row(), listed.row())?;
-        lines.extend(
-            changes
-                .into_iter()
-                .map(|change| format!("the property {change}")),
-        );
-    }
-    let fitting = schemas.fitting_errata(revision, &origin.bytes)?;
-    if !fitting.is_empty() {
-        lines.push(format!(
-            "errata of other revisions that fit the file: {}; add {id} to their `revisions` where the defect is the same",
-            fitting.join(", ")
-        ));
-    }
-    if let Some(previous) = previous.filter(|_| !revision.is_draft()) {
-        lines.extend(codegen::refused_conversions(
-            &previous.ir,
-            ir,
-            &schemas.conversions,
-        )?);
-    }
-    Ok(lines)
+    review.summary.push_str(&format!(", {lines} lines"));
+    Ok(Outcome::Added(Box::new(review)))
 }
 
 /// Checks that a name can be part of paths, crate names and features.
@@ -355,41 +326,6 @@ fn run(root: &Path, command: &mut Command) -> anyhow::Result<()> {
         failure::reason(&String::from_utf8_lossy(&words)),
         log.display()
     )
-}
-
-/// Listed revision with its properties and its intermediate representation.
-struct ListedRevision<'s> {
-    /// Entry of the revision in `schema/revisions.toml`.
-    revision: &'s Revision,
-    /// Properties of the revision in `schema/revisions.toml`.
-    facts: &'s RevisionFacts,
-    /// Intermediate representation for Rust code.
-    ir: RustIr,
-}
-
-impl ListedRevision<'_> {
-    /// Returns the row of the table of revisions.
-    fn row(&self) -> RevisionRow<'_> {
-        RevisionRow {
-            revision: self.revision,
-            ir: &self.ir,
-            facts: self.facts,
-        }
-    }
-}
-
-/// Returns the newest released revision before `id`.
-fn previous_release<'s>(schemas: &'s Schemas, id: &str) -> Option<ListedRevision<'s>> {
-    let listed = schemas.revisions.iter().zip(&schemas.facts);
-    let released = listed.filter(|(revision, _)| !revision.is_draft());
-    let before = released.filter(|(r, _)| r.id.as_str() < id || !id.starts_with("20"));
-    let (revision, facts) = before.max_by_key(|(revision, _)| &revision.id)?;
-    let ir = schemas.ir(revision).ok()?;
-    Some(ListedRevision {
-        revision,
-        facts,
-        ir,
-    })
 }
 
 #[cfg(test)]

@@ -132,8 +132,20 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     bail!("{} of the lines above need work", to_do.len())
 }
 
+/// Returns the URL of the official repository in `schema/revisions.toml`.
+///
+/// # Errors
+/// Returns an error if the list cannot be read.
+pub(super) fn upstream_repository(root: &Path) -> anyhow::Result<String> {
+    let path = root.join("schema/revisions.toml");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let index: Index = toml::from_str(&text)?;
+    Ok(index.upstream_repository)
+}
+
 /// Returns the path of a local clone, or clones a URL.
-fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     if !place.starts_with("http://") && !place.starts_with("https://") {
         let place = origin::find_git_directory(place);
         git_output(&place, &["rev-parse", "HEAD"]).with_context(|| {

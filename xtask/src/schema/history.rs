@@ -12,16 +12,20 @@ use anyhow::{Context, bail, ensure};
 use codegen::Revision;
 use serde_json::Value;
 
-use super::add::{self, Status};
+use super::add::{self, Outcome, Status};
 use super::kept;
 use super::origin::git;
 use super::remove::remove;
+use super::review::Review;
 use crate::codegen::Schemas;
 use crate::rehearsal::{invented_schema, newest_schema};
 use crate::scratch::Scratch;
 
 /// Path of the draft in the official repository.
 const DRAFT_PATH: &str = "schema/draft/schema.json";
+
+/// Page that lists the conversions.
+pub const CONVERSIONS_PAGE: &str = "docs/conversions.md";
 
 /// Identifier of invented revisions.
 pub const REVISION: &str = "2099-01-01";
@@ -154,7 +158,13 @@ fn add_all(root: &Path, versions: &[Version], has_release: bool) -> anyhow::Resu
                 format!("refused       {}: {error:#}", version.name())
             }
             Ok(_) => match add_and_remove(&scratch, "draft", &version.bytes, Status::Draft) {
-                Ok(time) => format!("added {:5.1} s {}", time.as_secs_f64(), version.name()),
+                Ok(trial) => {
+                    format!(
+                        "added {:5.1} s {}",
+                        trial.time.as_secs_f64(),
+                        version.name()
+                    )
+                }
                 Err(error) => {
                     failed += 1;
                     scratch.restore()?;
@@ -168,9 +178,10 @@ fn add_all(root: &Path, versions: &[Version], has_release: bool) -> anyhow::Resu
     // Conversions are held against a release alone.
     if has_release {
         let invented = invented_schema(&newest_schema(root)?)?;
-        let time = add_and_remove(&scratch, REVISION, &invented, Status::Release);
-        let time = time.with_context(|| format!("the release {REVISION} was not added"))?;
-        let line = format!("added {:5.1} s {REVISION}, a release", time.as_secs_f64());
+        let trial = add_and_remove(&scratch, REVISION, &invented, Status::Release);
+        let trial = trial.with_context(|| format!("the release {REVISION} was not added"))?;
+        let seconds = trial.time.as_secs_f64();
+        let line = format!("added {seconds:5.1} s {REVISION}, a release");
         println!("{line}");
         lines.push(line);
     }
@@ -192,7 +203,18 @@ fn add_all(root: &Path, versions: &[Version], has_release: bool) -> anyhow::Resu
     Ok(())
 }
 
-/// Adds a schema to the copy and removes it, and checks that every file is as before; returns the duration of `schema add`.
+/// A revision that was added to a copy of the workspace and removed.
+#[derive(Debug)]
+pub struct Trial {
+    /// Duration of `schema add`.
+    pub time: Duration,
+    /// What `schema add` tells a person to look at.
+    pub review: Review,
+    /// Contents of `docs/conversions.md` with the revision.
+    pub conversions: String,
+}
+
+/// Adds a schema to the copy and removes it, and checks that every file is as before.
 ///
 /// # Errors
 /// Returns the error of the command that fails.
@@ -201,22 +223,34 @@ pub fn add_and_remove(
     id: &str,
     bytes: &[u8],
     status: Status,
-) -> anyhow::Result<Duration> {
+) -> anyhow::Result<Trial> {
     let folder = scratch.root().join("target");
     fs::create_dir_all(&folder)?;
     let file = folder.join("rehearsed.json");
     fs::write(&file, bytes)?;
     let begun = Instant::now();
     let arguments = add::Arguments::of_file(id, &file, status);
-    let added = add::add(scratch.root(), &arguments);
+    let added = add::add_revision(scratch.root(), &arguments);
     let time = begun.elapsed();
-    if let Err(error) = added {
-        scratch.check_unchanged("a failed `schema add`")?;
-        return Err(error);
-    }
+    let review = match added {
+        Ok(Outcome::Added(review)) => *review,
+        Ok(Outcome::SameBytes(same)) => bail!("{same} has the same bytes as {id}"),
+        Err(error) => {
+            scratch.check_unchanged("a failed `schema add`")?;
+            return Err(error);
+        }
+    };
+    let page = scratch.root().join(CONVERSIONS_PAGE);
+    let conversions = fs::read_to_string(&page);
+    let conversions =
+        conversions.with_context(|| format!("`schema add` left no {}", page.display()));
     remove(scratch.root(), id)?;
     scratch.check_unchanged("`schema remove`")?;
-    Ok(time)
+    Ok(Trial {
+        time,
+        review,
+        conversions: conversions?,
+    })
 }
 
 /// Returns the versions that differ in more than descriptions, in their order; the first one of equal versions is kept.
@@ -233,7 +267,7 @@ fn distinct_versions(versions: Vec<Version>) -> Vec<Version> {
 
 /// Returns a schema without descriptions, titles and comments. `is_table` is true for an object whose members are named by the
 /// schema, such as `properties`.
-fn without_descriptions(schema: Value, is_table: bool) -> Value {
+pub(super) fn without_descriptions(schema: Value, is_table: bool) -> Value {
     match schema {
         Value::Object(members) => {
             let kept = members.into_iter().filter(|(name, _)| {

@@ -17,8 +17,10 @@ pub mod revisions_toml;
 pub mod rollback;
 pub mod source;
 pub mod verify;
+pub mod watch;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -49,13 +51,15 @@ pub enum Action {
     },
     /// Check all files against schema/revisions.toml, offline.
     Verify,
+    /// Report what the official draft would cost: what `schema add` absorbs, and what a person has to decide.
+    Watch(watch::Arguments),
 }
 
-/// Runs a command.
+/// Runs a command; the exit code is success, or that of `watch`.
 ///
 /// # Errors
 /// Returns the error of the command.
-pub fn run(root: &Path, action: &Action) -> anyhow::Result<()> {
+pub fn run(root: &Path, action: &Action) -> anyhow::Result<ExitCode> {
     let folder = root.join("schema");
     match action {
         Action::Add(arguments) => add::add(root, arguments),
@@ -64,5 +68,7 @@ pub fn run(root: &Path, action: &Action) -> anyhow::Result<()> {
         Action::Remove { revision } => remove::remove(root, revision),
         Action::Fetch { revisions } => fetch::fetch(&folder, revisions),
         Action::Verify => verify::verify(&folder),
-    }
+        Action::Watch(arguments) => return watch::watch(root, arguments),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

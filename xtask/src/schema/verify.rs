@@ -86,7 +86,7 @@ fn directories(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
 }
 
 /// Formats a number with a noun in the singular or plural.
-fn count_noun(number: usize, noun: &str) -> String {
+pub(super) fn count_noun(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

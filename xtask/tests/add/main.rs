@@ -1,6 +1,8 @@
 //! `schema add` with input that is not a schema of the protocol: a clear error, and unchanged files. Uses a temporary
 //! copy of the schema folder; the build and tests of a new crate never start.
 
+mod watch;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
