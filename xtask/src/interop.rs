@@ -11,6 +11,7 @@ mod pairs;
 mod peers;
 pub(crate) mod process;
 mod proxy;
+mod skills;
 mod starts;
 mod tolerance;
 
@@ -70,6 +71,9 @@ pub struct Arguments {
     /// Measure how long the first list of tools takes in front of ten of the servers, beside the slowest of them alone.
     #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only", "tolerance"])]
     starts: bool,
+    /// Only the skills: of the peers that have them, by our client, and of our server, by theirs.
+    #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only", "starts", "tolerance"])]
+    skills: bool,
     /// Run the clients of other libraries in front of the untidy servers of tests/tolerance, and record what they deliver.
     #[arg(long, conflicts_with_all = ["bridge", "transport", "peers_only"])]
     tolerance: bool,
@@ -112,6 +116,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let peers = Peers::read(&source)?;
     let mut selected = peers.select_peers(&arguments.only)?;
     selected.retain(|peer| !arguments.tolerance || peer.tolerance.is_some());
+    selected.retain(|peer| !arguments.skills || peer.skills.is_some());
     selected.retain(|peer| !arguments.starts || peer.language != Language::Rust);
     let chosen = install_all(&source, &target, selected, arguments.offline)?;
     let logs = target.join("logs");
@@ -121,6 +126,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if arguments.starts {
         return starts::run(root, &chosen);
+    }
+    if arguments.skills {
+        let rows = skills::run(root, &chosen, &logs)?;
+        return check_failures(rows.iter().map(|row| &*row.failures), &logs);
     }
     if arguments.bridge {
         return run_gateway_pairs(root, arguments, (&peers, &chosen), &logs);
@@ -142,11 +151,14 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         arguments.transport.is_empty() || arguments.transport.iter().any(|only| only == name)
     };
     pairs.retain(wanted);
-    let rows = run_all(pairs, MAX_CONCURRENT_PAIRS, |pair| {
+    let mut rows = run_all(pairs, MAX_CONCURRENT_PAIRS, |pair| {
         let row = pair.run(&logs)?;
         print_table_row(&row.to_output_line(), &row.failures);
         Ok(row)
     })?;
+    if ours.is_some() && arguments.transport.is_empty() {
+        rows.extend(skills::run(root, &chosen, &logs)?);
+    }
     let is_whole = arguments.only.is_empty() && arguments.transport.is_empty();
     if is_whole && !arguments.peers_only {
         write_table(root, &rows)?;

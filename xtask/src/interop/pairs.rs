@@ -8,9 +8,9 @@ use super::outcome::RequiredOutcome;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
 
 /// Direction in the table: our client with the peer's server.
-const OUR_CLIENT: &str = "our client, its server";
+pub(super) const OUR_CLIENT: &str = "our client, its server";
 /// Direction in the table: the peer's client with our server.
-const OUR_SERVER: &str = "its client, our server";
+pub(super) const OUR_SERVER: &str = "its client, our server";
 
 /// A client and a server that are tested together.
 pub(super) struct Pair {

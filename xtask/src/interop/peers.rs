@@ -94,6 +94,8 @@ pub(super) struct Peer {
     pub(super) client: Vec<Mode>,
     /// Client executable for untidy servers, if the peer is one of those that are compared with ours.
     pub(super) tolerance: Option<String>,
+    /// Executable that serves and reads skills, if the peer has them.
+    pub(super) skills: Option<String>,
 }
 
 /// Language of a peer, which decides how it is installed and started.
@@ -375,7 +377,7 @@ mod tests {
         let peers = peers();
         for peer in &peers.peers {
             let programs = folder().join(peer.language.program_folder());
-            if let Some(program) = &peer.tolerance {
+            for program in peer.tolerance.iter().chain(&peer.skills) {
                 assert!(programs.join(program).is_file(), "{} {program}", peer.name);
             }
             for mode in peer.server.iter().chain(&peer.client) {

@@ -111,6 +111,13 @@ impl Announcement {
         suffix: "",
     };
 
+    /// Announcement of an example whose first line on standard error is its URL.
+    pub(crate) const URL: Self = Self {
+        is_on_stderr: true,
+        prefix: "",
+        suffix: "/mcp",
+    };
+
     /// Announcement of `mcp-exact bridge --listen`, on standard error.
     pub(crate) const GATEWAY: Self = Self {
         is_on_stderr: true,
