@@ -3,6 +3,7 @@
 //! [`call`] converts, sends and answers; [`session`] and [`stateless`] decide whose connection it is.
 
 pub(crate) mod backends;
+pub(crate) mod cached;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod relay;

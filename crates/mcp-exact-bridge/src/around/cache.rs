@@ -240,10 +240,12 @@ impl AnswerStore {
 }
 
 impl Answers {
-    /// Returns the ticket of a request, if its answer may be kept. `session` is the number of the session of the client.
+    /// Returns the ticket of a request, if its answer may be kept. `capabilities` are those of the client as the
+    /// server sees them, and `session` is the number of its session.
     pub(crate) fn ticket(
         &self,
         request: &IncomingRequest<RequestContext>,
+        capabilities: &str,
         session: Option<u64>,
     ) -> Option<CacheTicket> {
         let method = *METHODS.iter().find(|known| **known == request.method())?;
@@ -252,7 +254,6 @@ impl Answers {
             return None;
         }
         let client = request.client();
-        let capabilities = client.capabilities.text();
         let params = params_of(request);
         let key = |scope: Scope, client: String| {
             let params = params.clone();
@@ -489,6 +490,11 @@ impl State {
             self.remove(server, &key);
         }
     }
+}
+
+/// Returns true if answers to requests with a method may be kept.
+pub(crate) fn is_cacheable(method: &str) -> bool {
+    METHODS.contains(&method)
 }
 
 /// Returns a URI in the form in which URIs are compared.

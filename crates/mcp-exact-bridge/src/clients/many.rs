@@ -27,7 +27,7 @@ use crate::around::server_uris::is_of_one_server;
 use crate::around::skills;
 use crate::around::target::{self, Target};
 use crate::clients::shared_state::SharedState;
-use crate::route::call::cached_reply;
+use crate::route::cached;
 use crate::route::retry;
 use crate::route::server::Server;
 use crate::route::session::Session;
@@ -332,13 +332,13 @@ impl SharedState {
         let request = admitted.request();
         let session = self.session(client, request, server);
         let number = session.as_ref().map(|session| session.number());
-        let ticket = backend.cache_ticket(request, number);
+        let ticket = cached::ticket(backend, request, number);
         if let Some(answer) = ticket.as_ref().and_then(|ticket| ticket.find()) {
             if let Some(session) = &session {
                 session.keep_informed(request);
             }
             notes.is_cached.store(true, Ordering::Relaxed);
-            return cached_reply(backend, request, &answer);
+            return cached::reply(backend, request, &answer);
         }
         let keeping = ticket.map(|ticket| admitted.clone().with_ticket(ticket));
         let admitted = keeping.as_ref().unwrap_or(admitted);

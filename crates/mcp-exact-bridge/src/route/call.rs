@@ -9,7 +9,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
-use crate::around::cache::{CacheTicket, CachedAnswer};
+use crate::around::cache::CacheTicket;
 use crate::around::gate::Admitted;
 use crate::around::hooks::MessageHooks;
 use crate::around::pin_states::PinnedList;
@@ -134,20 +134,8 @@ impl<'a> RelayedCall<'a> {
     }
 }
 
-/// Returns the reply for a client whose request has an answer that is kept.
-pub(crate) fn cached_reply(
-    backend: &Backend,
-    request: &IncomingRequest<RequestContext>,
-    answer: &CachedAnswer,
-) -> Result<Reply, PeerError> {
-    let losses = backend.losses().of_server(&backend.repairs());
-    let translation = Translation::new(request.revision(), answer.revision, losses);
-    let translation = translation.of_request(&request.context().app_data);
-    finish(backend, request, &translation.reversed(), answer.result())
-}
-
 /// Returns the reply with a result in the revision of the server, converted and limited for the client.
-fn finish(
+pub(crate) fn finish(
     backend: &Backend,
     request: &IncomingRequest<RequestContext>,
     back: &Translation,

@@ -10,11 +10,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CachedNegotiation, Change, ClientEvent, IncomingRequest, PeerError, Principal, RawResult,
-    SessionInfo,
+    CachedNegotiation, Change, ClientEvent, PeerError, Principal, RawResult, SessionInfo,
 };
 use mcp_exact_tool_schema::CatalogueProblem;
-use mcp_exact_transport::RequestContext;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -23,7 +21,7 @@ use tokio::time::Instant;
 use crate::around::access::Item;
 use crate::around::backoff::Backoff;
 use crate::around::breaker::Breaker;
-use crate::around::cache::{Answers, CacheTicket};
+use crate::around::cache::Answers;
 use crate::around::gate::Gate;
 use crate::around::limits::Places;
 use crate::around::live::LiveRules;
@@ -389,20 +387,9 @@ impl Backend {
         *self.layers.read()
     }
 
-    /// Returns the ticket of a request of a client, if its answer may be kept; `session` is the number of the client's session.
-    pub(crate) fn cache_ticket(
-        &self,
-        request: &IncomingRequest<RequestContext>,
-        session: Option<u64>,
-    ) -> Option<Arc<CacheTicket>> {
-        if !self.layers().has_cache {
-            return None;
-        }
-        // What a principal has been shown is compared with pins, and remembered, each time.
-        if request.method() == "tools/list" && self.has_pins() {
-            return None;
-        }
-        self.answers.ticket(request, session).map(Arc::new)
+    /// Returns the answers that are kept.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Counts a request that is repeated.

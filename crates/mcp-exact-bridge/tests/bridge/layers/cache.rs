@@ -10,13 +10,13 @@ use mcp_exact_bridge::{
     AccessRule, Bridge, Cache, CacheState, ConfiguredUpstream, Options, Rules, Update,
     UpstreamSettings,
 };
-use mcp_exact_session::{CacheHint, CallOptions, ClientConfig, Identity, JsonObject};
+use mcp_exact_session::{CacheHint, ClientConfig, Identity, JsonObject};
 use mcp_exact_tests_support::http_peer::{PeerReply, PeerRequest};
 use serde_json::{Value, json};
 
 use super::web::{Web, bridge_of};
 use crate::common::{InMemory, handle_of, object};
-use crate::isolation::{connect_as, listen_by_header, outcome_of};
+use crate::isolation::{connect_as, listen_by_header};
 use crate::own_uris::{REVISIONS, revision, send};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -328,26 +328,23 @@ async fn retries_of_clients_are_not_kept() {
     web.react(|request| {
         let is_read = request.method() == "resources/read";
         let has_state = request.body["params"]["requestState"].is_string();
-        is_read.then(|| match has_state {
-            true => PeerReply::result(request, answer(request, PUBLIC, "answer 7")),
-            false => PeerReply::result(
-                request,
-                json!({
-                    "resultType": "input_required", "ttlMs": 60000, "cacheScope": "public",
-                    "requestState": "s", "inputRequests": {},
-                }),
-            ),
+        is_read.then(|| {
+            if has_state {
+                return PeerReply::result(request, answer(request, PUBLIC, "answer 7"));
+            }
+            let asks = json!({
+                "resultType": "input_required", "ttlMs": 60000, "cacheScope": "public",
+                "requestState": "s", "inputRequests": {},
+            });
+            PeerReply::result(request, asks)
         })
     });
     let (bridge, _) = bridge_of(web.endpoint(), true, options()).await;
     let client = handle_of(&bridge, revision("2026-07-28")).await;
-    let sent = client.request(
-        "resources/read",
-        Some(object(READ)),
-        CallOptions::default(),
-        None,
-    );
-    let _ = outcome_of(sent).await;
+    for _ in 0..2 {
+        // The endpoint of the client answers the result of type `input_required` by a retry.
+        assert_eq!(ask(&client, "resources/read", READ).await, 7);
+    }
     assert_eq!(state(&bridge).bytes, 0);
     assert_eq!(state(&bridge).hits, 0);
 }
