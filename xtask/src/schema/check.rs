@@ -78,6 +78,9 @@ fn is_of_extension(place: &str) -> bool {
     place.starts_with("ext-") && place.contains('=')
 }
 
+/// Option of `schema check` that names a clone.
+const UPSTREAM: &str = "--upstream";
+
 /// Compares the files; the error contains hints for each difference.
 ///
 /// # Errors
@@ -96,7 +99,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     };
     let place = places.of_revisions().unwrap_or(&index.upstream_repository);
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
-    let clone = clone(place, &scratch.path().join("revisions"))?;
+    let clone = clone(place, &scratch.path().join("revisions"), UPSTREAM)?;
     let mut to_do = unlisted_revisions(&clone, &index)?;
     for listed in &index.revision {
         let bytes = read_vendored(&folder, listed)?;
@@ -115,7 +118,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
         let place = places.of_extension(id);
         let place = place.unwrap_or(&extension.upstream_repository);
         let scratch = scratch.path().join(id);
-        let clone = self::clone(place, &scratch)?;
+        let clone = self::clone(place, &scratch, UPSTREAM)?;
         let bytes = read_vendored(&folder, listed)?;
         let corrected = || codegen::corrected_extension(&listed.revision, &bytes, tables);
         to_do.extend(amendment_hint(&clone, listed, &bytes, corrected)?);
@@ -144,8 +147,8 @@ pub(super) fn upstream_repository(root: &Path) -> anyhow::Result<String> {
     Ok(index.upstream_repository)
 }
 
-/// Returns the path of a local clone, or clones a URL.
-pub(super) fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
+/// Returns the path of a local clone, or clones a URL; `option` is the one that names a clone instead.
+pub(super) fn clone(place: &str, scratch: &Path, option: &str) -> anyhow::Result<PathBuf> {
     if !place.starts_with("http://") && !place.starts_with("https://") {
         let place = origin::find_git_directory(place);
         git_output(&place, &["rev-parse", "HEAD"]).with_context(|| {
@@ -169,7 +172,7 @@ pub(super) fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
         .status()
         .context("cannot start git; install it")?;
     if !status.success() {
-        bail!("git cannot clone {place}; check the connection, or name a clone with --upstream");
+        bail!("git cannot clone {place}; check the connection, or name a clone with {option}");
     }
     Ok(scratch.to_owned())
 }

@@ -82,7 +82,7 @@ fn read_draft(root: &Path, from: Option<&str>) -> anyhow::Result<Origin> {
     }
     let repository = check::upstream_repository(root)?;
     let folder = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
-    let clone = check::clone(&repository, &folder.path().join("clone"))?;
+    let clone = check::clone(&repository, &folder.path().join("clone"), "--from")?;
     let origin = origin::read_origin(&clone.display().to_string(), DRAFT, true);
     origin.with_context(|| format!("{repository} has no draft now; name a file with --from"))
 }
