@@ -115,7 +115,8 @@ fn read_definitions_exist() {
 #[test]
 fn released_bytes_are_nothing_new() {
     let schemas = schemas();
-    let newest = schemas.revisions.last().expect("a revision");
+    let mut released = schemas.revisions.iter().filter(|one| !one.is_draft());
+    let newest = released.next_back().expect("a release");
     let file = format!("schema/{}/schema.json", newest.id);
     let bytes = fs::read(workspace_root().join(file)).expect("a schema");
     let report = report(&bytes);
