@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::around::limits::Holder;
 use crate::around::resource_uri::ResourceUri;
+use crate::around::target;
 
 /// Settings of the cache of answers.
 ///
@@ -250,7 +251,7 @@ impl Answers {
     ) -> Option<CacheTicket> {
         let method = *METHODS.iter().find(|known| **known == request.method())?;
         // "Results produced by retrying a request […] MUST NOT be cached" (`server/utilities/caching`, "Cache Key").
-        if request.state.is_some() || !request.responses.is_empty() {
+        if target::has_input(request) {
             return None;
         }
         let client = request.client();
@@ -529,11 +530,7 @@ fn own_params_of(request: &IncomingRequest<RequestContext>) -> String {
     let significant: JsonObject = significant
         .map(|(name, value)| (name.into_owned(), value.to_json()))
         .collect();
-    let rest = params.view();
-    let rest = rest.iter().filter(|(name, _)| name != "_meta");
-    let mut rest: JsonObject = rest
-        .map(|(name, value)| (name.into_owned(), value.to_json()))
-        .collect();
+    let mut rest = target::without(params, &["_meta"]);
     if !significant.is_empty() {
         rest.insert("_meta", significant);
     }

@@ -20,7 +20,7 @@ use crate::around::resource_uri::ResourceUri;
 use crate::around::rules::Rules;
 use crate::around::server_uris::ServerUris;
 use crate::around::skills;
-use crate::around::target::{Target, missing_member, renamed};
+use crate::around::target::{self, Target, missing_member, renamed};
 
 /// Rules for one request: those that apply when it arrives, until it ends.
 #[derive(Debug, Clone)]
@@ -190,10 +190,8 @@ impl Admitted {
     pub(crate) fn without_input(mut self) -> Self {
         self.request.responses = InputResponses::default();
         self.request.state = None;
-        let params = self.request.params().map(|params| {
-            let none = [("inputResponses", None), ("requestState", None)];
-            JsonObject::from(params.view().with(none))
-        });
+        let params = self.request.params();
+        let params = params.map(|params| target::without(params, &target::INPUT));
         self.request = self.request.with_call(self.request.method(), params);
         self
     }

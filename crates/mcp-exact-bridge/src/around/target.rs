@@ -2,7 +2,8 @@
 //!
 //! [`Target::of`] alone knows which member of the params a method names.
 
-use mcp_exact_session::{Json, JsonObject, PeerError};
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError};
+use mcp_exact_transport::RequestContext;
 
 use crate::around::names::Kind;
 use crate::around::skills;
@@ -84,6 +85,23 @@ pub(crate) fn missing_member(name: &str) -> PeerError {
     PeerError::invalid_params(format!("`{name}` must be a string"))
 }
 
+/// Members of params by which a client responds to input requests (2026-07-28, `basic/patterns/mrtr`).
+pub(crate) const INPUT: [&str; 2] = ["inputResponses", "requestState"];
+
+/// Returns true if a request carries responses to input requests, or the state of an earlier attempt.
+pub(crate) fn has_input(request: &IncomingRequest<RequestContext>) -> bool {
+    request.state.is_some()
+        || !request.responses.is_empty()
+        || INPUT.iter().any(|name| request.param(name).is_some())
+}
+
+/// Returns params without some members.
+pub(crate) fn without(params: &JsonObject, names: &[&str]) -> JsonObject {
+    let members = params.view();
+    let left = members.iter().filter(|(name, _)| !names.contains(&&**name));
+    left.map(|(name, value)| (name, value.to_json())).collect()
+}
+
 /// Returns params in which the item of a request has another name or URI. The other members do not change.
 pub(crate) fn renamed(method: &str, params: &JsonObject, member: &str, text: &str) -> JsonObject {
     let mut params = params.clone();
@@ -100,6 +118,18 @@ pub(crate) fn renamed(method: &str, params: &JsonObject, member: &str, text: &st
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Members are left out wherever they are, and the others stay as they are.
+    #[test]
+    fn members_are_left_out() {
+        let whole = r#"{"inputResponses":{},"name":"n","requestState":"s","arguments":{"requestState":1.0}}"#;
+        let params: JsonObject = whole.parse().expect("an object");
+        let left = without(&params, &INPUT);
+        assert_eq!(
+            left.text(),
+            r#"{"name":"n","arguments":{"requestState":1.0}}"#
+        );
+    }
 
     /// The member that a method names is read, and no other one.
     #[test]

@@ -352,12 +352,12 @@ impl SharedState {
                 None => backend.stateless.relay(client, admitted).await,
             }
         };
-        let mut relayed = attempt().await;
         let Some(policy) = retry::policy_for(backend, request) else {
-            return relayed;
+            return attempt().await;
         };
         let mut attempts = Attempts::new(&policy, backend.layers().request_timeout);
         let deadline = attempts.deadline();
+        let mut relayed = attempt().await;
         while let Err(error) = &relayed
             && let Some(pause) = attempts.pause_after(error)
         {

@@ -4,6 +4,7 @@ use mcp_exact_session::{IncomingRequest, is_repeatable};
 use mcp_exact_transport::RequestContext;
 
 use crate::around::retry::RetryPolicy;
+use crate::around::target;
 use crate::servers::backend::Backend;
 use crate::servers::tasks;
 
@@ -15,7 +16,7 @@ pub(crate) fn policy_for(
 ) -> Option<RetryPolicy> {
     let policy = backend.layers().retry?;
     // The input that a retry of the client carries is used up by the first attempt.
-    if request.state.is_some() || !request.responses.is_empty() {
+    if target::has_input(request) {
         return None;
     }
     let covers = if request.method() == "tools/call" {
