@@ -8,8 +8,8 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// Type-erased future of background work.
-type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Type-erased future that is `Send`.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Spawns `work` as a separate task on the current runtime.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -25,6 +25,6 @@ pub(crate) fn spawn_on(
 }
 
 /// Spawns boxed work as a separate task on `runtime`.
-fn spawn_boxed(runtime: &Handle, work: BoxedWork) -> JoinHandle<()> {
+fn spawn_boxed(runtime: &Handle, work: BoxFuture<()>) -> JoinHandle<()> {
     runtime.spawn(work)
 }

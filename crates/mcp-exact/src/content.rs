@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use mcp_exact_wire::Writer;
 
-use crate::link::{Encode, Json, JsonObject, RawJson};
+use crate::protocol::{Encode, Json, JsonObject, RawJson};
 
 /// Role of a message or of an audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 use crate::task::{MessageKind, TaskEnd, TaskMessage, TaskRecord, TaskStore, TaskStoreError};
 
 /// Creates the record of a task of a client, which is a member of the record's origin, whose params have a size in bytes.
@@ -208,7 +208,7 @@ pub async fn shared_task_store(
     );
 
     let answers = |task: &TaskRecord, text: &str| {
-        let answers = JsonObject::from_iter([("key", crate::link::Json::string(text))]);
+        let answers = JsonObject::from_iter([("key", crate::protocol::Json::string(text))]);
         TaskMessage::new(task.id(), MessageKind::Answers(answers))
     };
     let cancel = TaskMessage::new(task.id(), MessageKind::Cancel);

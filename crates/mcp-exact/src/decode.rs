@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::access::{ArrayItems, ObjectMembers, VariantObject};
 pub(crate) use crate::decode::mismatch::Mismatch;
-use crate::link::{Json, ObjectRef};
+use crate::protocol::{Json, ObjectRef};
 
 /// Name of the newtype struct by which `serde_json::value::RawValue` requests the text of a value.
 const RAW_VALUE_TOKEN: &str = "$serde_json::private::RawValue";

@@ -4,13 +4,14 @@
 //! revision.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::apps::{self, App, Visibility};
 use crate::content::{Role, to_json_number};
-use crate::link::{Json, JsonObject, RawJson, Revision};
 use crate::outgoing;
+use crate::protocol::{Json, JsonObject, RawJson, Revision};
 use crate::schema::Subschemas;
+use crate::sync::lock;
 use crate::task::Tasks;
 
 /// Icon of a server, tool, resource or prompt (from 2025-11-25 on).
@@ -697,10 +698,7 @@ impl AdvertisedDefinition {
 
     /// Returns the JSON text of the definition in a revision; `None` if the revision cannot express the definition.
     pub(crate) fn text_for_revision(&self, revision: Revision) -> Option<Arc<str>> {
-        let mut forms = self
-            .converted_forms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut forms = lock(&self.converted_forms);
         if let Some((_, form)) = forms.iter().find(|(known, _)| *known == revision) {
             return form.clone();
         }

@@ -6,7 +6,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::link::PeerError;
+use crate::protocol::PeerError;
 
 /// Result of a handler. The error is [`Error`]; `?` converts every type that implements [`std::error::Error`] into it.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
@@ -184,7 +184,7 @@ pub(crate) fn protocol_error(error: &Error) -> PeerError {
         return error.clone();
     }
     if let Some(error) = error.find_source::<ResourceNotFound>() {
-        return crate::link::resource_not_found(&error.uri);
+        return crate::protocol::resource_not_found(&error.uri);
     }
     if error.find_source::<InvalidArguments>().is_some() {
         return PeerError::invalid_params(error.message_with_sources());

@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::cx::Cx;
 use crate::decode::{self, Mismatch};
 use crate::error::Error;
-use crate::link::{JsonObject, JsonRef, ObjectRef, Principal, Request, Revision};
+use crate::link::Request;
+use crate::protocol::{JsonObject, JsonRef, ObjectRef, Principal, Revision};
 use crate::schema::{self, InputSchema};
 use crate::server::Server;
 

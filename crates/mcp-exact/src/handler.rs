@@ -6,13 +6,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::background::BoxFuture;
 use crate::error::Error;
 use crate::extract::{Call, FromCall, Signature};
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 use crate::reply::IntoReply;
-
-/// Type-erased future that is `Send`.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Async function that answers a call.
 ///

@@ -114,7 +114,7 @@ pub async fn blocking<T: Send + 'static>(
         .map_err(|error| match error.try_into_panic() {
             Ok(panic) => Error::msg(format!(
                 "the handler panicked: {}",
-                crate::server::panic_message(panic)
+                crate::panics::panic_message(panic)
             )),
             Err(error) => Error::from(error),
         })

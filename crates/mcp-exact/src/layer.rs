@@ -3,16 +3,18 @@
 //! A layer wraps a handler, and the type of the layered service is erased.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::background::BoxFuture;
 use crate::error::{BoxError, Error};
 use crate::extract::Call;
-use crate::handler::{BoxFuture, ErasedHandler};
+use crate::handler::ErasedHandler;
 use crate::reply::ToolResult;
+use crate::sync::lock;
 
 /// Handler of a tool as a `tower` service, for the layers of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
 #[derive(Clone)]
@@ -51,10 +53,7 @@ where
         // Services need not be `Sync`, so each call uses its own clone.
         let service = Mutex::new(layer.layer(ToolService { handler }));
         ErasedHandler::from_fn(move |call| {
-            let mut service = service
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
+            let mut service = lock(&service).clone();
             Box::pin(async move {
                 let ready = poll_fn(|cx| service.poll_ready(cx)).await;
                 ready.map_err(Error::into_boxed)?;

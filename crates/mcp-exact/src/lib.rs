@@ -100,6 +100,7 @@ pub use serde;
 
 pub mod apps;
 mod background;
+mod cancellation;
 #[cfg(feature = "client")]
 mod client;
 mod content;
@@ -125,6 +126,7 @@ mod ok;
 mod outgoing;
 mod panics;
 mod params;
+mod protocol;
 mod repairs;
 mod replay;
 mod reply;
@@ -133,6 +135,7 @@ mod seal;
 mod server;
 #[cfg(feature = "skills")]
 mod skills;
+mod sync;
 mod task;
 mod template;
 #[cfg(feature = "client")]
@@ -140,6 +143,7 @@ pub mod testing;
 mod validate;
 mod visit;
 
+pub use cancellation::Cancelled;
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientCall, ClientChange, ClientError, CloseReason, CompletionOutput, Connect,
@@ -151,9 +155,8 @@ pub use client::{
 pub use client::{SkillError, SkillFile, SkillListing};
 pub use content::{Content, Role};
 pub use cx::{
-    Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError,
-    InputRequestErrorKind, OnceError, ProgressAmount, Root, RootsRequest, Sample, Sampled,
-    SamplingRequest,
+    Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError, InputRequestErrorKind,
+    OnceError, ProgressAmount, Root, RootsRequest, Sample, Sampled, SamplingRequest,
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 pub use error::{
@@ -172,13 +175,6 @@ pub use into_server::local;
 pub use into_server::{Argument, change_definition, check_argument, check_reply};
 pub use into_server::{IntoServer, blocking};
 pub use layer::ToolService;
-#[cfg(feature = "client")]
-pub use link::CachedNegotiation;
-pub use link::{
-    CacheHint, Encode, Home, JsonObject, Level, Lifecycle, Limits, MessageBudget, NegotiationError,
-    PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
-    ServerSettings, Tolerance, TraceContext, TypedRequest, revisions,
-};
 pub use listing::{PageRequest, ResourcePage};
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;
@@ -205,6 +201,13 @@ pub use mcp_exact_tool_schema::{ArgumentError, Catalogue, CatalogueError, ToolEn
 pub use mcp_exact_wire::{Decode, Defined};
 pub use notification::Notification;
 pub use ok::Ok;
+#[cfg(feature = "client")]
+pub use protocol::CachedNegotiation;
+pub use protocol::{
+    CacheHint, Encode, Home, JsonObject, Level, Lifecycle, Limits, MessageBudget, NegotiationError,
+    PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
+    ServerSettings, Tolerance, TraceContext, TypedRequest, revisions,
+};
 pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};

@@ -6,8 +6,8 @@ use crate::decode;
 use crate::definition::Resource;
 use crate::error::Error;
 use crate::extract::{Call, FromCall};
-use crate::link::{Json, JsonObject};
 use crate::params::string_member;
+use crate::protocol::{Json, JsonObject};
 use crate::reply::IntoReply;
 use crate::template::{TemplateValue, UriTemplate};
 

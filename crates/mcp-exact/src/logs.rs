@@ -13,7 +13,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use crate::cx::Cx;
-use crate::link::{Json, Level};
+use crate::protocol::{Json, Level};
 
 tokio::task_local! {
     /// Context of the request whose handler is being polled.

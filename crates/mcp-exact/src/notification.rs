@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::link::{JsonObject, Principal, Revision};
+use crate::protocol::{JsonObject, Principal, Revision};
 
 /// Notification that was received from the peer, for the handlers of
 /// [`ServerBuilder::on_notification`](crate::ServerBuilder::on_notification) and
@@ -51,7 +51,7 @@ impl NotificationHandlers {
             if *method == notification.method {
                 let call = || handler(notification.clone());
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-                    let message = crate::server::panic_message(panic);
+                    let message = crate::panics::panic_message(panic);
                     tracing::error!(%message, method, "the handler of a notification panicked");
                 }
             }

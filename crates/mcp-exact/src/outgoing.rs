@@ -12,7 +12,7 @@ use mcp_exact_convert::{
 use mcp_exact_wire::order::contains;
 use mcp_exact_wire::{JsonRef, Kind};
 
-use crate::link::{Json, JsonObject, PeerError, Revision, is_extension_result};
+use crate::protocol::{Json, JsonObject, PeerError, Revision, is_extension_result};
 
 /// Revision in whose form results, definitions and input requests are built.
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
@@ -414,9 +414,10 @@ mod tests {
         for text in plain {
             let result = object(text);
             assert!(is_plain_result(&result, false), "{text}");
-            let older =
-                |from: &Revision| crate::link::lifecycle_of(*from) == crate::Lifecycle::Initialize;
-            for from in crate::link::revisions().filter(older) {
+            let older = |from: &Revision| {
+                crate::protocol::lifecycle_of(*from) == crate::Lifecycle::Initialize
+            };
+            for from in crate::protocol::revisions().filter(older) {
                 let converted = convert_between(
                     MessagePart::Result.payload("tools/call"),
                     &result,

@@ -1,13 +1,14 @@
 //! Containment of panics in the application's handlers: the connection stays open, and every input request of the
 //! server is answered.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls a handler that returns no result. If `call` panics, logs the panic with the name `handler` and returns
 /// normally.
 pub(crate) fn contain_panic(handler: &str, call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        let message = crate::server::panic_message(panic);
+        let message = panic_message(panic);
         tracing::error!(%message, "the handler of `{handler}` panicked");
     }
 }
@@ -23,8 +24,19 @@ pub(crate) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Re
         // A future that has panicked must not be polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(crate::server::panic_message(panic))),
+            Err(panic) => std::task::Poll::Ready(Err(panic_message(panic))),
         }
     })
     .await
+}
+
+/// Returns the message of a panic with this payload.
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    // The destructor of a payload may panic as well, which must not end the connection.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    text.unwrap_or_else(|| "no message".to_owned())
 }

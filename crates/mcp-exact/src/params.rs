@@ -1,6 +1,6 @@
 //! The tool, prompt or resource that the params of a request name.
 
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 
 /// Returns the name of the tool or prompt, or the URI of the resource, in the params of a request.
 pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::link::{Repair, RepairRule};
 use crate::panics::contain_panic;
+use crate::protocol::{Repair, RepairRule};
+use crate::sync::lock;
 
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
@@ -92,7 +93,7 @@ impl RepairReports {
     fn is_new(&self, repaired: &RepairedMessage) -> bool {
         let subject = repaired.repair.subject.as_deref();
         let subject = subject.unwrap_or(&repaired.method).to_owned();
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = lock(&self.logged);
         logged.len() < MAX_REMEMBERED && logged.insert((repaired.repair.rule, subject))
     }
 }

@@ -10,7 +10,7 @@ use std::thread::ThreadId;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::{InputRequest, Json, JsonObject, JsonRef, ObjectRef};
+use crate::protocol::{InputRequest, Json, JsonObject, JsonRef, ObjectRef};
 
 /// Record that is sealed into `requestState`, which the client returns with its retry.
 ///

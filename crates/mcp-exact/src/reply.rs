@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::content::{Content, Role, encode_base64};
 use crate::error::{BoxError, Error};
-use crate::link::{self, Encode, JsonObject, RawJson};
+use crate::protocol::{self, Encode, JsonObject, RawJson};
 use crate::schema;
 
 /// Result of a handler that becomes a reply of the kind `O`.
@@ -52,15 +52,15 @@ impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
 pub struct Json<T>(pub T);
 
 /// Serialises a value as JSON.
-fn to_json_value<T: Serialize>(value: &T) -> Result<link::Json, Error> {
-    link::Json::from_serialize(value).map_err(Error::from)
+fn to_json_value<T: Serialize>(value: &T) -> Result<protocol::Json, Error> {
+    protocol::Json::from_serialize(value).map_err(Error::from)
 }
 
 /// Result of a tool (section `server/tools`, "Tool Result").
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolResult {
     pub(crate) content: Vec<Content>,
-    pub(crate) structured: Option<link::Json>,
+    pub(crate) structured: Option<protocol::Json>,
     pub(crate) is_error: bool,
     meta: Option<JsonObject>,
 }
@@ -143,7 +143,7 @@ impl ToolResult {
             // (`server/tools`, "Structured Content").
             self.content.push(Content::text(structured.text()));
         }
-        let written = link::Json::from_encode(&CompleteResult(self));
+        let written = protocol::Json::from_encode(&CompleteResult(self));
         JsonObject::try_from(written).unwrap_or_default()
     }
 }
@@ -280,7 +280,7 @@ impl PromptResult {
     #[must_use]
     pub fn message(mut self, role: Role, content: impl Into<Content>) -> Self {
         self.messages.push(JsonObject::from_iter([
-            ("role", link::Json::string(role.name())),
+            ("role", protocol::Json::string(role.name())),
             ("content", content.into().into_object().into()),
         ]));
         self
@@ -296,9 +296,9 @@ impl PromptResult {
     /// Returns the result object of `prompts/get`.
     pub(crate) fn object(self) -> JsonObject {
         let mut object =
-            JsonObject::from_iter([("messages", link::Json::from_encode(&self.messages))]);
+            JsonObject::from_iter([("messages", protocol::Json::from_encode(&self.messages))]);
         if let Some(description) = &self.description {
-            object.insert("description", link::Json::string(description));
+            object.insert("description", protocol::Json::string(description));
         }
         object
     }
@@ -418,12 +418,12 @@ impl Contents {
     pub(crate) fn object(self, uri: &str, mime_type: Option<&str>) -> JsonObject {
         let items = self.items.into_iter().map(|item| {
             let uri = item.uri.as_deref().unwrap_or(uri);
-            let mut object = JsonObject::from_iter([("uri", link::Json::string(uri))]);
+            let mut object = JsonObject::from_iter([("uri", protocol::Json::string(uri))]);
             if let Some(mime_type) = item.mime_type.as_deref().or(mime_type) {
-                object.insert("mimeType", link::Json::string(mime_type));
+                object.insert("mimeType", protocol::Json::string(mime_type));
             }
             match &item.data {
-                ItemData::Text(text) => object.insert("text", link::Json::string(text)),
+                ItemData::Text(text) => object.insert("text", protocol::Json::string(text)),
                 ItemData::Blob(bytes) => object.insert("blob", encode_base64(bytes)),
             }
             if !item.meta.is_empty() {
@@ -432,7 +432,7 @@ impl Contents {
             object
         });
         let items: Vec<JsonObject> = items.collect();
-        let mut object = JsonObject::from_iter([("contents", link::Json::from_encode(&items))]);
+        let mut object = JsonObject::from_iter([("contents", protocol::Json::from_encode(&items))]);
         if let Some(ttl_ms) = self.ttl_ms {
             object.insert("ttlMs", ttl_ms);
         }
@@ -493,10 +493,10 @@ impl Completions {
         self.values.truncate(MAX_VALUES);
         let has_more = total > self.values.len();
         let completion = JsonObject::from_iter([
-            ("values", link::Json::from_encode(&self.values)),
+            ("values", protocol::Json::from_encode(&self.values)),
             (
                 "total",
-                link::Json::from(u64::try_from(total).unwrap_or(u64::MAX)),
+                protocol::Json::from(u64::try_from(total).unwrap_or(u64::MAX)),
             ),
             ("hasMore", has_more.into()),
         ]);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::decode;
 use crate::definition::PromptArgument;
-use crate::link::{Json, JsonObject, JsonRef};
+use crate::protocol::{Json, JsonObject, JsonRef};
 
 /// Form of the schemas of named types inside another schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 
-use crate::link::Seal;
+use crate::protocol::Seal;
 
 /// Length of the nonce in bytes.
 const NONCE_BYTES: usize = 24;

@@ -23,7 +23,7 @@ mod recording;
 pub use recording::{Mismatch, Recorder, Recording, record};
 
 use crate::client::{Client, Connect};
-use crate::link::{Revision, revisions};
+use crate::protocol::{Revision, revisions};
 
 /// Runs a test with a client of each revision that is compiled in, oldest first.
 ///
@@ -76,7 +76,7 @@ where
     // The test runs in a separate task, so that a panic can be reported together with the revision.
     if let Err(error) = tokio::spawn(test(client)).await {
         let message = match error.try_into_panic() {
-            Ok(panic) => crate::server::panic_message(panic),
+            Ok(panic) => crate::panics::panic_message(panic),
             Err(error) => error.to_string(),
         };
         panic!("revision {revision}: {message}");

@@ -7,7 +7,7 @@ mod checks {
     use crate::definition::Tool;
     use crate::error::{Error, Problem};
     use crate::extract::Call;
-    use crate::link::JsonObject;
+    use crate::protocol::JsonObject;
 
     /// Validators of one tool.
     pub(crate) struct Checks {
@@ -78,7 +78,7 @@ mod checks {
         ///
         /// # Errors
         /// An error with the JSON pointer of the value that violates the output schema.
-        pub(crate) fn output(&self, structured: &crate::link::Json) -> Result<(), Error> {
+        pub(crate) fn output(&self, structured: &crate::protocol::Json) -> Result<(), Error> {
             let Some(validator) = &self.output else {
                 return Ok(());
             };
@@ -124,7 +124,7 @@ mod checks {
             clippy::unused_self,
             reason = "the signature of the feature"
         )]
-        pub(crate) fn output(&self, _: &crate::link::Json) -> Result<(), Error> {
+        pub(crate) fn output(&self, _: &crate::protocol::Json) -> Result<(), Error> {
             Ok(())
         }
     }

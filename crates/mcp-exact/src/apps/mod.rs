@@ -55,7 +55,7 @@ pub use settings::{Csp, PageSettings, Permission};
 pub use source::{CspSource, InvalidSource};
 pub use tool::{ToolUi, Visibility};
 
-use crate::link::{Json, JsonObject, extension};
+use crate::protocol::{Json, JsonObject, extension};
 
 /// Identifier of the extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/ui";

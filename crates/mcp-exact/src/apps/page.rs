@@ -12,7 +12,7 @@ use super::tool::ui_in;
 use super::{MIME_TYPE, means_page_type};
 use crate::client::ClientError;
 use crate::content::decode_base64;
-use crate::link::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject};
 
 /// Size up to which [`Client::read_app`](crate::Client::read_app) takes a page, in bytes.
 pub const MAX_PAGE_BYTES: usize = 8 << 20;

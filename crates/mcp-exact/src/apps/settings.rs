@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::source::CspSource;
-use crate::link::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject};
 
 /// Settings of a page, `_meta.ui` of its contents (section "UI Resource Format").
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{DEPRECATED_URI, is_page_uri};
-use crate::link::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject};
 
 /// Who may call a tool (section "Resource Discovery", "Visibility"). A tool that says nothing is for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,37 +3,34 @@
 //! Handlers receive requests and return answers in the form of the home revision; this module converts requests from
 //! the negotiated revision and answers to it.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
 use super::reconnect::ConnectionEvent;
+use crate::background::BoxFuture;
 use crate::content::{Content, Role};
 use crate::cx::Root;
-use crate::link::{Json, JsonObject, PeerError, Revision};
 use crate::notification::NotificationHandlers;
 use crate::outgoing;
 use crate::panics::{catch_future_panic, contain_panic};
+use crate::protocol::{Json, JsonObject, PeerError, Revision};
 use crate::repairs::RepairReports;
+use crate::sync::lock;
 use crate::visit::{Visit, VisitAnswer};
-
-/// Future of an answer to an input request.
-type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Handlers that the application has registered for requests and notifications of the server, with the capabilities
 /// that they imply.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     /// Handler for forms (elicitation mode `form`).
-    pub(super) on_elicit: Option<Arc<dyn Fn(Form) -> AnswerFuture<FormAnswer> + Send + Sync>>,
+    pub(super) on_elicit: Option<Arc<dyn Fn(Form) -> BoxFuture<FormAnswer> + Send + Sync>>,
     /// Handler for requests to visit a page (elicitation mode `url`).
-    pub(super) on_visit: Option<Arc<dyn Fn(Visit) -> AnswerFuture<VisitAnswer> + Send + Sync>>,
+    pub(super) on_visit: Option<Arc<dyn Fn(Visit) -> BoxFuture<VisitAnswer> + Send + Sync>>,
     /// Handler for sampling requests.
-    pub(super) sample:
-        Option<Arc<dyn Fn(SampleRequest) -> AnswerFuture<SampleReply> + Send + Sync>>,
+    pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> BoxFuture<SampleReply> + Send + Sync>>,
     /// Roots that the server may request; `None` if the client does not declare the capability `roots`.
     pub(super) roots: Option<RootsList>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
@@ -66,12 +63,12 @@ impl RootsList {
 
     /// Replaces the roots.
     pub(super) fn set(&self, roots: Vec<Root>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = roots;
+        *lock(&self.0) = roots;
     }
 
     /// Returns the result of `roots/list`.
     fn result(&self) -> JsonObject {
-        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = lock(&self.0);
         let roots: Vec<JsonObject> = roots.iter().map(root_json).collect();
         JsonObject::from_iter([("roots", Json::from_encode(&roots))])
     }

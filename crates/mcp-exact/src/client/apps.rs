@@ -3,7 +3,7 @@
 use super::list::Definition;
 use super::{Client, ClientError, Connect};
 use crate::apps::{self, AppError, AppPage, MAX_PAGE_BYTES, PageUi, ToolUi};
-use crate::link::{JsonObject, METHOD_NOT_FOUND, extension};
+use crate::protocol::{JsonObject, METHOD_NOT_FOUND, extension};
 
 impl Connect {
     /// Declares to servers of every revision that pages of [MCP Apps](crate::apps) are shown: the extension

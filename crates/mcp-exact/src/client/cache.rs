@@ -4,11 +4,12 @@
 //! are not cached.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::connect::ClientChange;
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
+use crate::sync::lock;
 
 /// Maximum number of cached pages.
 const MAX_PAGES: usize = 256;
@@ -43,7 +44,7 @@ pub(super) struct CacheGeneration {
 impl PageCache {
     /// Locks the state of the cache.
     fn state(&self) -> MutexGuard<'_, CacheState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the

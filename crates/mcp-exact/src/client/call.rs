@@ -16,12 +16,13 @@ use super::recover::{
     Failure, RequestParts, SharedProgress, callback, is_answer, is_loss, recover,
 };
 use super::{Client, ClientError, into_result};
-use crate::link::{
+use crate::background::BoxFuture;
+use crate::panics::contain_panic;
+use crate::params::request_label;
+use crate::protocol::{
     Json, JsonObject, Level, Lifecycle, Outcome, PendingRequest, Progress, SendError, TraceContext,
     lifecycle_of,
 };
-use crate::panics::contain_panic;
-use crate::params::request_label;
 use tokio::time::Instant;
 
 /// State of the future of a request.
@@ -41,7 +42,7 @@ enum RequestState {
         in_flight: InFlight,
     },
     /// The connection was lost; the reason or another connection is awaited.
-    Recovering(Pin<Box<dyn Future<Output = Result<JsonObject, ClientError>> + Send>>),
+    Recovering(BoxFuture<Result<JsonObject, ClientError>>),
     /// The future has completed.
     Done,
 }

@@ -5,13 +5,14 @@
 //! schema.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jsonschema::Validator;
 use serde_json::Value;
 
 use super::output::ToolOutput;
 use super::{Client, ClientError};
+use crate::sync::lock;
 
 /// Validators by tool name.
 type Validators = Arc<HashMap<String, Validator>>;
@@ -32,7 +33,7 @@ struct CheckState {
 impl OutputChecks {
     /// Locks the compiled validators.
     fn state(&self) -> MutexGuard<'_, CheckState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Discards the schemas, because the list of tools has changed.

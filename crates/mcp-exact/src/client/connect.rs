@@ -4,7 +4,7 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_transport as transport;
@@ -17,12 +17,13 @@ use super::oauth::Authorization;
 use super::reconnect::{ConnectionEvent, Reconnect};
 use super::{Client, ClientError};
 use crate::cx::Root;
-use crate::link::{
+use crate::notification::Notification;
+use crate::protocol::{
     CachedNegotiation, Identity, Level, Limits, MessageBudget, RawJson, Revision, Tolerance,
 };
-use crate::notification::Notification;
 use crate::repairs::RepairedMessage;
 use crate::server::Server;
+use crate::sync::lock;
 use crate::visit::{Visit, VisitAnswer};
 
 /// Size of the buffer for each direction of an in-memory connection, in bytes.
@@ -132,10 +133,7 @@ impl Connect {
     ) -> Self {
         let transport = Mutex::new(Some(transport));
         Self::new(Ok(Arc::new(move |_| {
-            let transport = transport
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let transport = lock(&transport).take();
             let message = "the transport of the server serves one connection; add the server by its command or its URL";
             let transport = transport.ok_or_else(|| ClientError::Connect(message.to_owned()))?;
             Ok(Box::new(move |config, cached, handler| {

@@ -1,7 +1,7 @@
 //! Extensions of a client: the declaration with its settings, and the methods and notifications that belong to it.
 
 use super::{Client, Connect};
-use crate::link::{JsonObject, extension};
+use crate::protocol::{JsonObject, extension};
 
 impl Connect {
     /// Declares an extension, such as `com.example/index`, with its settings, to servers of every revision. The server's

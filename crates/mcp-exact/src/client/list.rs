@@ -10,7 +10,7 @@ use std::hash::BuildHasher as _;
 use mcp_exact_wire::{Decode, Defined};
 
 use super::{Client, ClientError};
-use crate::link::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
+use crate::protocol::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
 
 /// Maximum total size in bytes of the pages that [`List::all`] collects.
 const MAX_BYTES: usize = 256 << 20;

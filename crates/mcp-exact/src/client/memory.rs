@@ -1,8 +1,9 @@
 //! What is remembered of a server that is silent on the probe, so that only the first connection waits for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use crate::link::CachedNegotiation;
+use crate::protocol::CachedNegotiation;
+use crate::sync::lock;
 
 /// Memory of the negotiation with one server, which is a command or a URL.
 ///
@@ -21,10 +22,10 @@ pub(super) struct LastNegotiation(Mutex<Option<CachedNegotiation>>);
 
 impl NegotiationMemory for LastNegotiation {
     fn load(&self) -> Option<CachedNegotiation> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     fn store(&self, negotiation: Option<CachedNegotiation>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = negotiation;
+        *lock(&self.0) = negotiation;
     }
 }

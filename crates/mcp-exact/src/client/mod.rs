@@ -50,7 +50,7 @@ pub use subscribe::Subscription;
 
 use crate::cx::Root;
 use crate::error::write_report;
-use crate::link::{
+use crate::protocol::{
     CachedNegotiation, Json, JsonObject, Level, Lifecycle, NegotiationError, Outcome, PeerError,
     Repair, Revision, SendError, lifecycle_of,
 };

@@ -12,7 +12,7 @@ use super::typed::LazyItems;
 use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
-use crate::link::{Json, JsonObject, RawJson};
+use crate::protocol::{Json, JsonObject, RawJson};
 
 /// Bytes of an image, an audio clip or a binary resource.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ClientError;
-use crate::link::Revision;
+use crate::protocol::Revision;
 
 /// Reason why a connection has ended.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -188,8 +188,9 @@ impl ClientError {
 
     /// Returns true if another attempt to connect cannot succeed without a change by a person.
     pub(super) fn is_permanent(&self) -> bool {
-        use crate::link::NegotiationError::{
-            NoCommonRevision, NoHandshake, Redirected, Revision as OtherRevision,
+        use crate::protocol::{
+            NegotiationError::NoCommonRevision, NegotiationError::NoHandshake,
+            NegotiationError::Redirected, NegotiationError::Revision as OtherRevision,
         };
         match self {
             Self::Config(_) => true,

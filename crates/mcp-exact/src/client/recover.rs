@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::link::{ClientLink, RequestOptions};
 use super::reconnect::CloseReason;
 use super::{ClientError, into_result};
-use crate::link::{JsonObject, Outcome, Progress, Revision, SendError};
+use crate::protocol::{JsonObject, Outcome, Progress, Revision, SendError};
 
 /// Handler for progress notifications, which each attempt to send a request uses.
 pub(super) type SharedProgress = Arc<dyn Fn(&Progress) + Send + Sync>;

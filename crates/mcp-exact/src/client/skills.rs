@@ -3,8 +3,8 @@
 use super::list::List;
 use super::{Client, ClientError, Connect, ResourceOutput};
 use crate::content::decode_base64;
-use crate::link::{INVALID_PARAMS, Json, JsonObject};
 use crate::params::string_member;
+use crate::protocol::{INVALID_PARAMS, Json, JsonObject};
 use crate::skills::{
     EXTENSION, GET, LIST, READ_DIRECTORY, SKILL_FILE, Skill, cut, differing_field, digest_of,
     parse_frontmatter,

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use super::link::{ClientLink, LIST_KINDS, RequestOptions, announces_changes};
 use super::recover::is_loss;
 use super::{Client, ClientError};
-use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
+use crate::protocol::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
 /// Subscription to updates of resources, from [`Client::subscribe`]. Dropping the value ends the subscription
 /// (`server/resources`, "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except for URIs that

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::link::ClientLink;
 use super::{Client, ClientError};
-use crate::link::{ErrorObject, Json, JsonObject, PeerError};
+use crate::params::string_member;
+use crate::protocol::{ErrorObject, Json, JsonObject, PeerError};
 
 /// Minimum and maximum time between two `tasks/get` requests; the interval that the server suggests is clamped to this
 /// range.
@@ -157,12 +158,6 @@ impl Client {
         ]);
         self.request("tasks/update", Some(params)).await.map(drop)
     }
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-fn string_member(object: &JsonObject, name: &str) -> Option<String> {
-    let value = object.view().find(name)?;
-    value.as_str().map(std::borrow::Cow::into_owned)
 }
 
 /// Returns the value of the member `name`; `None` if the member is missing or is not an object.

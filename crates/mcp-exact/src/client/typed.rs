@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use mcp_exact_wire::{Decode, Defined};
 
 use super::ClientError;
-use crate::link::JsonObject;
 use crate::outgoing;
+use crate::protocol::JsonObject;
 
 /// Decodes the result of a method, which has the form of the home revision, as a type of any revision.
 pub(super) fn result_as<T: Decode + Defined>(

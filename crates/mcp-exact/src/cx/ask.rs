@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use super::Cx;
-use crate::link::{
+use crate::outgoing;
+use crate::protocol::{
     InputRequest, JsonObject, Lifecycle, Outcome, PeerError, PendingRequest, Revision, now_millis,
 };
-use crate::outgoing;
 use crate::replay::{InputOutcome, InputRequestId};
 
 /// Error of an input request that has no answer.

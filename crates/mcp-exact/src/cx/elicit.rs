@@ -15,7 +15,7 @@ use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use super::{Cx, form};
 use crate::decode;
 use crate::form_values;
-use crate::link::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject};
 use crate::schema::{self, Subschemas};
 use crate::visit::Visit;
 

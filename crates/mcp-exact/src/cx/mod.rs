@@ -10,12 +10,11 @@ mod form;
 mod once;
 mod roots;
 mod sample;
-mod token;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 
 pub use ask::{InputRequestError, InputRequestErrorKind};
@@ -25,18 +24,19 @@ pub(crate) use form::form_of_object;
 pub use once::OnceError;
 pub use roots::{Root, RootsRequest};
 pub use sample::{Sample, Sampled, SamplingRequest};
-pub(crate) use token::CancellationToken;
-pub use token::Cancelled;
 
+use crate::cancellation::Cancelled;
 use crate::error::RequestEnded;
 use crate::extract::CallInput;
-use crate::link::{
-    Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, RawJson,
-    Request, RequestLink, Revision, SendError, TraceContext, TypedRequest, extension,
-};
+use crate::link::{Request, RequestLink};
 use crate::outgoing;
+use crate::protocol::{
+    Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, RawJson,
+    Revision, SendError, TraceContext, TypedRequest, extension,
+};
 use crate::replay::HandlerRun;
 use crate::server::Server;
+use crate::sync::lock;
 use crate::task::{CallTask, TaskError};
 
 /// Number type that progress is measured in; implemented for every primitive number.
@@ -184,7 +184,7 @@ impl Cx {
 
     /// Locks the task state of the call.
     fn task_state(&self) -> MutexGuard<'_, TaskState> {
-        self.0.task.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.task)
     }
 
     /// Allows the request to become a task.
@@ -235,10 +235,7 @@ impl Cx {
 
     /// Locks the record of the current run of the handler.
     pub(crate) fn handler_run(&self) -> MutexGuard<'_, HandlerRun> {
-        self.0
-            .handler_run
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.handler_run)
     }
 
     /// Returns the arguments, URI and states of the handler.

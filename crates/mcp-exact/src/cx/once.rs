@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::Cx;
 use crate::error::Error;
-use crate::link::Json;
+use crate::protocol::Json;
 use crate::replay::ExecutionContext;
 
 /// Error of [`Cx::once`]: the result of the effect cannot be recorded or read.

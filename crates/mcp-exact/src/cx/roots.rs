@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 
 /// Method of the request for roots.
 const ROOTS_METHOD: &str = "roots/list";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use crate::content::{Content, Role, to_json_number};
-use crate::link::{Json, JsonObject, RawJson};
+use crate::protocol::{Json, JsonObject, RawJson};
 
 /// Method of sampling requests.
 const SAMPLING_METHOD: &str = "sampling/createMessage";

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::*;
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 
 /// Struct with optional fields, fields with defaults, a list and a map.
 #[derive(Debug, PartialEq, Deserialize)]

@@ -4,7 +4,7 @@ use mcp_exact_tool_schema::{ArgumentError, Catalogue, ToolIndex};
 
 use super::{Host, HostBuilder, HostTools};
 use crate::client::Definition;
-use crate::link::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject};
 
 impl HostBuilder {
     /// Sets the catalogue of the tools: other names, titles, descriptions and annotations, hidden tools, and arguments that calls get

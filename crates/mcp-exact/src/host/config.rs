@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::client::{Client, ClientError, Connect};
 use crate::decode;
-use crate::link::{Json, Revision};
+use crate::protocol::{Json, Revision};
 #[cfg(feature = "tls")]
 use crate::transport::http::client::CertificateFiles;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport, HyperOptions};

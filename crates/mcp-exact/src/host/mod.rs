@@ -23,7 +23,7 @@ pub use server::{ServerState, ServerStatus};
 use crate::apps::AppError;
 use crate::client::{Client, ClientError, Connect, Definition, Reconnect, ToolOutput};
 use crate::error::write_report;
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 use server::HostServer;
 
 /// Separator between the name of a server and the name of a tool.

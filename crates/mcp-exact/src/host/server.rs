@@ -1,10 +1,11 @@
 //! One server of a host: its connection, and the results of the attempts to connect.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use crate::client::{Client, ClientError, CloseReason, Connect};
-use crate::link::Revision;
+use crate::protocol::Revision;
+use crate::sync::lock;
 
 /// State of the connection of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl HostServer {
 
     /// Locks the connection state.
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns the latest client, which may be closed.

@@ -13,10 +13,11 @@ use mcp_exact_transport::{
 use session::ServerEvent;
 
 use super::listeners::{Listener, Subscription};
-use super::{PeerError, Reply, Request, RequestKey, RequestLink};
+use super::{Reply, Request, RequestLink};
 use crate::background;
-use crate::handler::BoxFuture;
+use crate::background::BoxFuture;
 use crate::notification::Notification;
+use crate::protocol::{PeerError, RequestKey};
 use crate::server::{Answer, Server, call_rule};
 
 /// Request in flight, as its cancellation needs it.
@@ -44,7 +45,7 @@ fn cancel(running: RequestTask<RunningRequest>) {
 /// reply with.
 fn catch_panics<T>(answer: impl FnOnce() -> T, convert: impl FnOnce(Reply) -> T) -> T {
     std::panic::catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|panic| {
-        let message = crate::server::panic_message(panic);
+        let message = crate::panics::panic_message(panic);
         tracing::error!(%message, "a request panicked");
         let message = "the handler failed; see the log of the server";
         convert(Reply::Error(PeerError::internal(message)))

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use mcp_exact_transport as transport;
 use mcp_exact_transport::ServerHandle;
 
-use super::{Change, JsonObject, Request, RequestKey, RequestLink, lock_ignoring_poison};
+use super::{Request, RequestLink};
+use crate::protocol::{Change, JsonObject, RequestKey};
+use crate::sync::lock;
 
 /// Endpoints whose clients are notified of changes.
 #[derive(Default)]
@@ -71,7 +73,7 @@ impl Listeners {
         let Some(handle) = &link.handle else {
             return;
         };
-        let mut all = lock_ignoring_poison(&self.by_endpoint);
+        let mut all = lock(&self.by_endpoint);
         if let Some(listener) = all.get_mut(&handle.number()) {
             listener.subscriber = Some(Arc::clone(request));
         }
@@ -83,7 +85,7 @@ impl Listeners {
         let Some(handle) = &link.handle else {
             return;
         };
-        let mut all = lock_ignoring_poison(&self.by_endpoint);
+        let mut all = lock(&self.by_endpoint);
         let listener = all.get_mut(&handle.number());
         let subscriptions = listener.map(|listener| &mut listener.subscriptions);
         let mut subscriptions = subscriptions.into_iter().flatten();
@@ -95,7 +97,7 @@ impl Listeners {
     /// Changes the entry of an endpoint: adds a missing entry first, and removes an entry without session and
     /// subscriptions afterwards.
     pub(super) fn update(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
-        let mut all = lock_ignoring_poison(&self.by_endpoint);
+        let mut all = lock(&self.by_endpoint);
         let number = handle.number();
         let listener = all.entry(number).or_insert_with(|| Listener::new(handle));
         change(listener);
@@ -106,12 +108,12 @@ impl Listeners {
 
     /// Returns the number of endpoints whose clients are notified of changes.
     pub(crate) fn len(&self) -> usize {
-        lock_ignoring_poison(&self.by_endpoint).len()
+        lock(&self.by_endpoint).len()
     }
 
     /// Returns true if a client has subscribed to the changes of a task.
     pub(crate) fn has_task_watchers(&self, id: &str) -> bool {
-        let all = lock_ignoring_poison(&self.by_endpoint);
+        let all = lock(&self.by_endpoint);
         let mut subscriptions = all.values().flat_map(|listener| &listener.subscriptions);
         subscriptions.any(|one| one.tasks.iter().any(|task| task == id))
     }
@@ -125,7 +127,7 @@ impl Listeners {
         may_know: impl Fn(&Request) -> bool,
     ) {
         let mut subscribed = Vec::new();
-        for listener in lock_ignoring_poison(&self.by_endpoint).values() {
+        for listener in lock(&self.by_endpoint).values() {
             let wanted = listener.subscriptions.iter();
             let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
             subscribed.extend(wanted.map(|one| {
@@ -142,7 +144,7 @@ impl Listeners {
     /// Adds the change bus of a service, on which changes are published from now on; a bus is added only once.
     #[cfg(feature = "http-server")]
     pub(crate) fn add_change_bus(&self, service: &transport::http::server::HttpService) {
-        let mut announcers = lock_ignoring_poison(&self.change_buses);
+        let mut announcers = lock(&self.change_buses);
         if announcers.iter().any(|known| service.join(known)) {
             return;
         }
@@ -153,12 +155,12 @@ impl Listeners {
     /// `sees` returns true if a subscriber may be notified of a resource.
     pub(crate) fn publish(&self, change: &Change, sees: impl Fn(&Request, &str) -> bool) {
         #[cfg(feature = "http-server")]
-        for announcer in lock_ignoring_poison(&self.change_buses).iter() {
+        for announcer in lock(&self.change_buses).iter() {
             announcer.announce(change);
         }
         // Rules of the application run without the lock.
         let all: Vec<Listener> = {
-            let all = lock_ignoring_poison(&self.by_endpoint);
+            let all = lock(&self.by_endpoint);
             all.values().cloned().collect()
         };
         for listener in all {

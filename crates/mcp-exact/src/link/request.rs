@@ -6,11 +6,11 @@ use mcp_exact_session as session;
 use mcp_exact_transport::RequestContext;
 use mcp_exact_wire::ObjectRef;
 
-use super::{
+use crate::cancellation::CancellationToken;
+use crate::protocol::{
     InputRequest, InputResponses, JsonObject, Lifecycle, MirroredParam, PeerError, Principal,
     Revision, SessionInfo, TraceContext, TypedRequest, extension, lifecycle_of,
 };
-use crate::cx::CancellationToken;
 
 /// Received request, with the session and connection data of its sender.
 pub struct Request {

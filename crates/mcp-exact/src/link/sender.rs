@@ -6,11 +6,12 @@ use std::time::Duration;
 use mcp_exact_session as session;
 use mcp_exact_transport::{PendingRequest, ServerHandle};
 
-use super::{
-    InputRequest, Json, JsonObject, Level, PeerError, Progress, Reply, Request, RequestKey,
-    SendError, lock_ignoring_poison,
-};
+use super::{Reply, Request};
 use crate::background;
+use crate::protocol::{
+    InputRequest, Json, JsonObject, Level, PeerError, Progress, RequestKey, SendError,
+};
+use crate::sync::lock;
 
 /// Link that sends messages about one request to its client.
 #[derive(Debug, Clone)]
@@ -64,7 +65,7 @@ impl RequestLink {
             return Ok(());
         };
         let delayed = self.delayed_progress.get_or_init(Arc::default);
-        if lock_ignoring_poison(delayed).replace(progress).is_none() {
+        if lock(delayed).replace(progress).is_none() {
             let work = self.clone().send_delayed_progress(Arc::clone(delayed));
             background::spawn_on(&runtime, work);
         }
@@ -75,7 +76,7 @@ impl RequestLink {
     async fn send_delayed_progress(self, delayed: Arc<Mutex<Option<Progress>>>) {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let Some(latest) = lock_ignoring_poison(&delayed).clone() else {
+            let Some(latest) = lock(&delayed).clone() else {
                 return;
             };
             let sent = self.handle();
@@ -86,7 +87,7 @@ impl RequestLink {
             }
             // The value was sent or superseded, or the request has ended. A later value may have been recorded
             // meanwhile.
-            let mut waiting = lock_ignoring_poison(&delayed);
+            let mut waiting = lock(&delayed);
             if waiting.as_ref() == Some(&latest) {
                 waiting.take();
                 return;

@@ -14,17 +14,19 @@ use super::catalogue::{self, Catalogue, Reference};
 use super::lists::CursorSeal;
 use super::visibility::{Caller, ListedDefinition, Visibility};
 use super::{Server, ServerInner};
+use crate::background::BoxFuture;
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_to_json};
 use crate::error::{BuildError, Problem};
 use crate::extract::{Call, States};
-use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
+use crate::handler::{ErasedHandler, Handler, RegisteredHandler};
 use crate::layer::{self, LayerFn, ToolService};
-use crate::link::{
-    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, RawJson, Request,
-    Revision, ServerConfig, Settings, Tolerance, extension, tasks_extension,
-};
+use crate::link::{Listeners, Request, Settings};
 use crate::listing::ResourcePage;
 use crate::notification::{Notification, NotificationHandlers};
+use crate::protocol::{
+    CacheHint, Identity, Json, JsonObject, Level, Limits, Offer, RawJson, Revision, ServerConfig,
+    Tolerance, extension, tasks_extension,
+};
 use crate::repairs::{RepairReports, RepairedMessage};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;

@@ -10,8 +10,8 @@ use crate::error::Problem;
 use crate::extract::{Signature, States};
 use crate::handler::{ErasedHandler, RegisteredHandler};
 use crate::layer::LayerFn;
-use crate::link::{self, JsonObject, MirroredParam};
 use crate::listing::ResourcePage;
+use crate::protocol::{self, JsonObject, MirroredParam};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema::{self, Subschemas};
 use crate::template::UriTemplate;
@@ -403,7 +403,7 @@ pub(super) fn tool_entry(
     let checks = crate::validate::Checks::new(&tool)?;
     let mirrored = tool
         .declared_input_schema()
-        .map(link::mirrored_params)
+        .map(protocol::mirrored_params)
         .transpose();
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?

@@ -8,7 +8,8 @@ use super::catalogue::Reference;
 use crate::decode;
 use crate::error::Error;
 use crate::extract::{Call, FromCall};
-use crate::link::{JsonObject, PeerError};
+use crate::params::string_member;
+use crate::protocol::{JsonObject, PeerError};
 
 /// Argument that the user is typing, as a completion handler receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl CompletionRequest {
             }
         };
         let value = member(&argument, "value")?;
-        let mut partial = JsonObject::from_iter([("value", crate::link::Json::string(&value))]);
+        let mut partial = JsonObject::from_iter([("value", crate::protocol::Json::string(&value))]);
         let context = params.get("context").map(JsonObject::try_from);
         if let Some(Ok(context)) = context
             && let Some(arguments) = context.get("arguments")
@@ -85,12 +86,4 @@ impl CompletionRequest {
             partial,
         })
     }
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-fn string_member(from: &JsonObject, name: &str) -> Option<String> {
-    from.view()
-        .find(name)?
-        .as_str()
-        .map(std::borrow::Cow::into_owned)
 }

@@ -4,8 +4,9 @@
 
 use std::time::Instant;
 
-use crate::link::{JsonObject, Reply, Request};
+use crate::link::{Reply, Request};
 use crate::params::request_label;
+use crate::protocol::JsonObject;
 
 /// Log of one request: the label of the request and the time at which it was received; `None` if the log is disabled.
 pub(super) struct RequestLog(Option<(String, Instant)>);

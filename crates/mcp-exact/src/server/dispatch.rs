@@ -14,19 +14,19 @@ use super::conversation::RequestLog;
 use super::page::{ListEntry, list_page};
 use super::runner::{RunEnd, RunStep, RunningHandler, run_handler};
 use super::visibility::ListedDefinition;
+use crate::background::BoxFuture;
 use crate::cx::{Cx, InputRequestError};
 use crate::error::{Error, protocol_error};
 use crate::extract::{Arguments, Call, CallInput};
-use crate::handler::{BoxFuture, ErasedHandler};
-use crate::link::{
-    self, JsonObject, JsonRef, Lifecycle, Outcome, PeerError, Reply, Request, RequestLink,
-    extension, resource_not_found,
-};
+use crate::handler::ErasedHandler;
+use crate::link::{Reply, Request, RequestLink};
 use crate::outgoing;
 use crate::params::{named_target, string_member};
+use crate::protocol::{
+    self, JsonObject, JsonRef, Lifecycle, Outcome, PeerError, extension, resource_not_found,
+};
 use crate::replay::{HandlerRun, ReplayError, ReplayRecord};
 use crate::reply::{Completions, ToolResult};
-use crate::task;
 
 /// Answer to a request that was begun.
 pub(crate) enum Answer {
@@ -261,7 +261,7 @@ impl Server {
 
     /// Begins to answer `tools/call`: polls the handler once.
     fn begin_tool_call(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
-        let may_be_task = self.0.tasks.is_some() && active.request.has_extension(task::EXTENSION);
+        let may_be_task = self.0.tasks.is_some() && active.request.has_extension(protocol::TASKS);
         let (entry, arguments) = self.find_called_tool(&active, may_be_task)?;
         let cx = self.new_cx(active, &entry.tool.version, arguments, None)?;
         if may_be_task {
@@ -314,7 +314,7 @@ impl Server {
         let arguments = call_arguments(params, given)?;
         request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
         if entry.tool.task_required && !may_be_task {
-            return Err(link::missing_tasks(&name, request.lifecycle()));
+            return Err(protocol::missing_tasks(&name, request.lifecycle()));
         }
         Ok((Arc::clone(entry), arguments))
     }
@@ -686,7 +686,7 @@ fn missing_capability_error(error: &Error, cx: &Cx) -> Option<PeerError> {
     let capability = error
         .find_source::<InputRequestError>()?
         .missing_capability()?;
-    (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
+    (cx.lifecycle() == Lifecycle::Discover).then(|| protocol::missing_capability(capability))
 }
 
 /// Returns the arguments of a prompt, which must be strings, in the types of the handler's `Input`.

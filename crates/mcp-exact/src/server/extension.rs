@@ -2,7 +2,7 @@
 
 use super::builder::ServerBuilder;
 use crate::handler::{ErasedHandler, Handler};
-use crate::link::{JsonObject, extension};
+use crate::protocol::{JsonObject, extension};
 
 impl ServerBuilder {
     /// Declares an extension, such as `com.example/index`, with its settings, to clients of every revision. The client's

@@ -16,10 +16,11 @@ use super::visibility::ListedDefinition;
 use super::{Server, page};
 use crate::definition::Resource;
 use crate::extract::{Arguments, Call};
-use crate::link::{Json, JsonObject, Lifecycle, PeerError, Principal, Request, Seal};
+use crate::link::Request;
 use crate::listing::{PageRequest, ResourcePage};
 use crate::outgoing;
 use crate::params::string_member;
+use crate::protocol::{Json, JsonObject, Lifecycle, PeerError, Principal, Seal};
 
 /// Maximum number of pages of handlers that one request joins: handlers may return pages without a resource that the
 /// client sees.

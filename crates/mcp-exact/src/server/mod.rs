@@ -32,7 +32,6 @@ use std::time::Duration;
 pub use builder::ServerBuilder;
 pub use complete::Partial;
 pub(crate) use dispatch::Answer;
-pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
 #[cfg(feature = "skills")]
 pub use skills::SkillFolder;
@@ -44,8 +43,9 @@ pub use visibility::{Caller, ListedDefinition};
 
 use crate::extract::States;
 use crate::handler::Handler;
-use crate::link::{Change, JsonObject, Listeners, Request, Revision, Settings};
+use crate::link::{Listeners, Request, Settings};
 use crate::notification::{Notification, NotificationHandlers};
+use crate::protocol::{Change, JsonObject, Revision};
 use crate::repairs::RepairReports;
 use catalogue::Catalogue;
 use visibility::Visibility;

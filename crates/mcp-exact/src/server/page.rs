@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::link::{JsonObject, PeerError};
+use crate::protocol::{JsonObject, PeerError};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct ListEntry<'e> {
@@ -84,7 +84,7 @@ mod tests {
             definition: format!("{{\"name\":{name:?}}}").into(),
         });
         let params = cursor.map(|cursor| {
-            let cursor = crate::link::Json::string(cursor);
+            let cursor = crate::protocol::Json::string(cursor);
             JsonObject::from_iter([("cursor", cursor)])
         });
         let page = list_page("tools", &mut entries, params.as_ref(), 2);

@@ -3,7 +3,6 @@
 //! Detects input requests that end the current request (from 2026-07-28 on), and enforces the time limit of handlers,
 //! excluding the time that they wait for answers.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,10 +10,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
+use crate::background::BoxFuture;
 use crate::cx::Cx;
 use crate::error::Error;
-use crate::handler::BoxFuture;
-use crate::link::Lifecycle;
+use crate::panics::panic_message;
+use crate::protocol::Lifecycle;
 use crate::replay::{ExecutionContext, ReplayError, Suspension};
 use crate::task::{LiveTask, TaskError};
 
@@ -206,15 +206,4 @@ impl TimeBudget {
         }
         self.working_since.is_some() && self.timer.as_mut().poll(task).is_ready()
     }
-}
-
-/// Returns the message of a panic with this payload.
-pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    // The destructor of a payload may panic as well, which must not end the connection.
-    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    text.unwrap_or_else(|| "no message".to_owned())
 }

@@ -10,8 +10,8 @@ use super::catalogue::{self, Catalogue};
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::handler::{ErasedHandler, Handler};
-use crate::link::Change;
 use crate::listing::ResourcePage;
+use crate::protocol::Change;
 use crate::reply::{Contents, PromptResult, ToolResult};
 
 /// Handle that inserts and removes tools.

@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use super::Server;
 use super::catalogue::Catalogue;
 use super::complete::CompletionRequest;
-use crate::link::{JsonObject, Request};
+use crate::link::Request;
+use crate::params::string_member;
+use crate::protocol::JsonObject;
 
 impl Server {
     /// Returns the scopes of a message, without repetition. An invalid message requires no scopes, because the endpoint
@@ -104,12 +106,6 @@ impl ScopeSet {
             }
         }
     }
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-fn string_member(object: &JsonObject, name: &str) -> Option<String> {
-    let value = object.view().find(name)?;
-    value.as_str().map(std::borrow::Cow::into_owned)
 }
 
 /// Authenticator that adds itself to the extensions of each request, so that scopes can be checked later.

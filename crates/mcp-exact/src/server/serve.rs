@@ -10,7 +10,7 @@ use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, ServeError, ServerHandler, Transport};
 
 use super::Server;
-use crate::link::ServerSettings;
+use crate::protocol::ServerSettings;
 
 impl Server {
     /// Returns the settings and the event handler of an endpoint, for transports without a method in this crate.

@@ -18,7 +18,8 @@ use crate::background;
 use crate::cx::Cx;
 use crate::definition::Tool;
 use crate::extract::Call;
-use crate::link::{JsonObject, PeerError, Principal, Reply, Request, RequestLink};
+use crate::link::{Reply, Request, RequestLink};
+use crate::protocol::{JsonObject, PeerError, Principal};
 use crate::replay::HandlerRun;
 use crate::reply::ToolResult;
 use crate::task::{
@@ -655,7 +656,7 @@ fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
         .and_then(|result| tool_result_object(entry, cx, result))
     {
         Ok(mut result) => {
-            result.insert("resultType", crate::link::Json::string("complete"));
+            result.insert("resultType", crate::protocol::Json::string("complete"));
             TaskEnd::Completed(result)
         }
         Err(error) => TaskEnd::failed(&error),

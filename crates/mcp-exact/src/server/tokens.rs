@@ -17,9 +17,9 @@ use mcp_exact_transport::http::server::{
 use sha2::{Digest as _, Sha256};
 
 use super::ServerBuilder;
+use crate::background::BoxFuture;
 use crate::error::Problem;
-use crate::handler::BoxFuture;
-use crate::link::Principal;
+use crate::protocol::Principal;
 
 /// Hash of a token.
 type Hash = [u8; 32];

@@ -8,7 +8,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
-use crate::link::{JsonObject, Principal, Request, Revision};
+use crate::link::Request;
+use crate::protocol::{JsonObject, Principal, Revision};
 
 /// Sender of a request, for visibility rules.
 #[derive(Clone, Copy)]
@@ -156,7 +157,7 @@ impl Visibility {
 /// Evaluates a visibility rule outside of a request; if the rule panics, the definition is hidden.
 pub(crate) fn call_rule(question: impl FnOnce() -> bool) -> bool {
     std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
-        let message = super::panic_message(panic);
+        let message = crate::panics::panic_message(panic);
         tracing::error!(%message, "a rule of visibility panicked");
         false
     })

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::frontmatter::MAX_TEXT;
 use super::{MAX_FILES, MAX_SKILL_BYTES, SKILL_FILE, is_skill_name};
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 
 /// Maximum length of a URI in bytes.
 const MAX_URI: usize = 8 << 10;

@@ -5,16 +5,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::share::{KeptTasks, StoreLimits};
+use super::store::StoreFuture;
 use super::{TaskRecord, TaskStore, TaskStoreError};
-
-/// Future of an operation of the store.
-type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+use crate::sync::lock;
 
 /// Number of writes after which expired and abandoned files are removed again.
 const WRITES_PER_SWEEP: u64 = 256;
@@ -74,7 +72,7 @@ impl DirectoryTaskStore {
     }
 
     fn kept(&self) -> MutexGuard<'_, KeptTasks> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     /// Counts a record that is to be written; removes the files of expired tasks if there is no room. Returns true if the task

@@ -3,16 +3,17 @@
 //! A live task contains the record, the pending input requests, and the context of the handler. The record is saved
 //! whenever it changes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::{
     CallTask, SAVE_RETRY_DELAY, TaskClient, TaskEnd, TaskRecord, TaskStore, TaskStoreError,
 };
 use crate::background;
+use crate::background::BoxFuture;
 use crate::cx::Cx;
-use crate::handler::BoxFuture;
-use crate::link::{InputRequest, Json, JsonObject};
+use crate::protocol::{InputRequest, Json, JsonObject};
+use crate::sync::lock;
 
 /// Task whose handler runs in this process.
 pub(crate) struct LiveTask {
@@ -71,7 +72,7 @@ impl LiveTask {
 
     /// Locks the record and the pending input requests.
     fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns the client that the task counts for.

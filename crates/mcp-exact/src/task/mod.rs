@@ -13,11 +13,12 @@ mod store;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::handler::BoxFuture;
+use crate::background::BoxFuture;
 use crate::server::ServerTasks;
+use crate::sync::lock;
 
 pub use directory::DirectoryTaskStore;
 pub(crate) use live::{LiveTask, UnclaimedRecord};
@@ -26,9 +27,6 @@ pub use record::TaskRecord;
 pub(crate) use record::{TaskEnd, TaskOrigin};
 pub(crate) use store::MessageKind;
 pub use store::{MemoryTaskStore, TaskExchange, TaskMessage, TaskStore, TaskStoreError};
-
-/// Identifier of the tasks extension.
-pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Delay before a failed save of a task's end is retried.
 pub(crate) const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -221,7 +219,7 @@ impl TaskRegistry {
 
     /// Locks the watched tasks of other processes.
     pub(crate) fn watched(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watched)
     }
 
     /// Returns true if handlers of tasks run in this process.
@@ -243,7 +241,7 @@ impl TaskRegistry {
 
     /// Locks the tasks that run in this process.
     fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.live)
     }
 
     /// Returns a task that runs in this process.
@@ -269,7 +267,7 @@ impl TaskRegistry {
 
     /// Locks the clients of the tasks that are being created.
     fn reserved(&self) -> MutexGuard<'_, Vec<Option<TaskClient>>> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reserved)
     }
 
     /// Reserves a slot for a task of a call.

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Tool;
-use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
+use crate::link::Request;
+use crate::protocol::{Json, JsonObject, PeerError, SessionInfo};
 use crate::replay::ReplayRecord;
 
 /// Memory of a record without params and result, in bytes.
@@ -109,7 +110,7 @@ impl TaskOrigin {
     /// Returns the session information of the call; `None` if this build does not support its revision.
     pub(crate) fn session_info(&self) -> Option<SessionInfo> {
         Some(SessionInfo {
-            revision: crate::link::revisions().find(|one| one.as_str() == self.revision)?,
+            revision: crate::protocol::revisions().find(|one| one.as_str() == self.revision)?,
             capabilities: self.capabilities.clone(),
             implementation: self.client.clone(),
             instructions: None,

@@ -5,17 +5,19 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::TaskRecord;
 use super::share::{KeptTasks, StoreLimits};
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
+use crate::sync::lock;
 
 /// Future of an operation of a task store.
-type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+pub(super) type StoreFuture<'a, T> =
+    Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
 /// Error of a task store.
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +180,7 @@ impl MemoryTaskStore {
 
     /// Locks the records.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Stores a record; removes expired records if the store is full.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use mcp_exact_transport::LineTransport;
@@ -19,6 +19,7 @@ use tokio::io::{
 
 use crate::client::{Client, Connect};
 use crate::server::Server;
+use crate::sync::lock;
 
 /// Size of the buffer for each direction, in bytes.
 const PIPE_BYTES: usize = 256 << 10;
@@ -78,7 +79,7 @@ pub struct Recorder(Arc<Mutex<Vec<RecordedMessage>>>);
 impl Recorder {
     /// Locks the recorded messages.
     fn messages(&self) -> MutexGuard<'_, Vec<RecordedMessage>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Returns the messages that were recorded so far.
@@ -151,7 +152,11 @@ type RecordedLine = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream
 /// Returns the transport over one end of a pipe.
 fn recorded_transport(stream: DuplexStream) -> RecordedLine {
     let (reader, writer) = split(stream);
-    LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
+    LineTransport::new(
+        reader,
+        writer,
+        crate::protocol::Limits::default().message_bytes,
+    )
 }
 
 /// Returns a function that starts to serve one connection and returns the client's end of its pipe.

@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 use transport::{ClientHandle, ClientHandler};
 
-use super::{ClientLink, LIST_KINDS, SessionInfo, announces_changes, lock_ignoring_poison};
+use super::{ClientLink, LIST_KINDS, SessionInfo, announces_changes};
 use crate::client::answer::Handlers;
 use crate::client::cache::PageCache;
 #[cfg(feature = "validation")]
@@ -22,8 +22,9 @@ use crate::client::connect::{ClientChange, LogMessage};
 use crate::client::into_result;
 use crate::client::reconnect::ConnectionEvent;
 use crate::client::subscribe::{self, SubscriptionCounts};
-use crate::link::{Json, JsonObject, Level, Lifecycle, RequestKey};
 use crate::notification::Notification;
+use crate::protocol::{Json, JsonObject, Level, Lifecycle, RequestKey};
+use crate::sync::lock;
 
 /// State that is changed by the events of the connections of a client.
 pub(super) struct EventState {
@@ -86,13 +87,13 @@ impl ClientHandler for EventHandler {
                 events.answer_server_request(client, key, &request)
             }
             ClientEvent::RequestCancelled(key) => {
-                let answering = lock_ignoring_poison(&events.answer_tasks).remove(&key);
+                let answering = lock(&events.answer_tasks).remove(&key);
                 if let Some(answering) = answering {
                     answering.abort();
                 }
             }
             ClientEvent::Subscribed(key, filter) => {
-                lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key, filter.uris);
+                lock(&events.acknowledged_subscriptions).insert(key, filter.uris);
                 events.acknowledgement_received.notify_waiters();
             }
             ClientEvent::Log { message: log, .. } => events.handlers.handle_log(LogMessage {
@@ -182,12 +183,12 @@ impl EventState {
 
     /// Records the time at which the connection ended, unless it is recorded.
     pub(super) fn mark_closed(&self) {
-        lock_ignoring_poison(&self.closed_at).get_or_insert_with(SystemTime::now);
+        lock(&self.closed_at).get_or_insert_with(SystemTime::now);
     }
 
     /// Ends the tasks that answer requests of the server.
     fn end_answers(&self) {
-        let answering = std::mem::take(&mut *lock_ignoring_poison(&self.answer_tasks));
+        let answering = std::mem::take(&mut *lock(&self.answer_tasks));
         answering.into_values().for_each(|task| task.abort());
     }
 
@@ -195,7 +196,7 @@ impl EventState {
     pub(super) fn end_connection(&self) {
         self.mark_closed();
         self.end_answers();
-        lock_ignoring_poison(&self.acknowledged_subscriptions).clear();
+        lock(&self.acknowledged_subscriptions).clear();
         self.cache.clear();
         #[cfg(feature = "validation")]
         if let Some(checks) = &self.output_checks {
@@ -205,7 +206,7 @@ impl EventState {
 
     /// Records that the connection is open.
     pub(super) fn mark_open(&self) {
-        *lock_ignoring_poison(&self.closed_at) = None;
+        *lock(&self.closed_at) = None;
     }
 
     /// Calls the application's handler for changes of the connection.
@@ -216,7 +217,7 @@ impl EventState {
     /// Removes the acknowledgement of a `subscriptions/listen` request, and returns the URIs that the server has
     /// accepted; `None` if the request was not acknowledged.
     pub(super) fn take_acknowledgement(&self, key: RequestKey) -> Option<Vec<String>> {
-        lock_ignoring_poison(&self.acknowledged_subscriptions).remove(&key)
+        lock(&self.acknowledged_subscriptions).remove(&key)
     }
 
     /// Discards cached data that a change concerns, and calls the application's handler for changes.
@@ -236,7 +237,7 @@ impl EventState {
         client: &ClientHandle,
         info: &SessionInfo,
     ) {
-        if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
+        if crate::protocol::lifecycle_of(info.revision) == Lifecycle::Discover {
             // Nothing is subscribed to before the connection is open.
             if let Some(link) = self.link.get().and_then(Weak::upgrade) {
                 let lists = self.handlers.on_change.is_some();
@@ -248,7 +249,7 @@ impl EventState {
         let lists = lists.filter(|(list, ..)| announces_changes(&info.capabilities, list));
         let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
         let (events, client) = (Arc::clone(self), client.clone());
-        let level = *lock_ignoring_poison(&self.log_level);
+        let level = *lock(&self.log_level);
         tokio::spawn(async move {
             if let Some(level) = level {
                 let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
@@ -295,10 +296,10 @@ impl EventState {
         );
         let (events, client) = (Arc::clone(self), client.clone());
         // The lock is held until the task handle is stored, because the task may finish immediately.
-        let mut answering = lock_ignoring_poison(&self.answer_tasks);
+        let mut answering = lock(&self.answer_tasks);
         let answering_request = async move {
             let answer = answer.await;
-            lock_ignoring_poison(&events.answer_tasks).remove(&key);
+            lock(&events.answer_tasks).remove(&key);
             let answer = answer.map(session::RawResult::from);
             if let Err(error) = client.answer(key, answer) {
                 tracing::debug!(%error, "an answer was not sent");

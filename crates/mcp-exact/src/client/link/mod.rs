@@ -8,7 +8,7 @@ mod supervise;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_session as session;
@@ -27,12 +27,13 @@ use super::connect::ClientChange;
 use super::oauth::Authorization;
 use super::reconnect::{CloseReason, ConnectionEvent};
 use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
-use crate::link::{
+use crate::outgoing;
+use crate::protocol::{
     CachedNegotiation, JsonObject, Level, ListCursors, NegotiationError, PeerError, Revision,
     SendError, Tolerance,
 };
-use crate::outgoing;
 use crate::repairs::RepairReports;
+use crate::sync::lock;
 use events::EventState;
 
 pub(super) use session::SessionInfo;
@@ -109,11 +110,6 @@ const WITHOUT_SESSION: u8 = 2;
 /// Maximum time to wait for the reason of an end, such as the exit status of the server's process.
 const MAX_REASON_WAIT: Duration = Duration::from_secs(1);
 
-/// Locks a mutex, also after a thread has panicked while it held the lock.
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl fmt::Debug for ClientLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientLink").finish_non_exhaustive()
@@ -164,7 +160,7 @@ impl ClientLink {
 
     /// Returns the handle of the latest connection.
     fn handle(&self) -> ClientHandle {
-        lock_ignoring_poison(&self.connected).handle.clone()
+        lock(&self.connected).handle.clone()
     }
 
     /// Replaces the connection.
@@ -174,7 +170,7 @@ impl ClientLink {
         info: SessionInfo,
         negotiation: CachedNegotiation,
     ) {
-        *lock_ignoring_poison(&self.connected) = Connected {
+        *lock(&self.connected) = Connected {
             handle,
             info,
             negotiation,
@@ -196,21 +192,21 @@ impl ClientLink {
 
     /// Returns the current session: another one may have replaced the first one.
     pub(super) fn session(&self) -> SessionInfo {
-        let connected = lock_ignoring_poison(&self.connected);
+        let connected = lock(&self.connected);
         let current = connected.handle.session_info();
         current.unwrap_or_else(|| connected.info.clone())
     }
 
     /// Returns the negotiated revision of the current session.
     pub(super) fn revision(&self) -> Revision {
-        let connected = lock_ignoring_poison(&self.connected);
+        let connected = lock(&self.connected);
         let current = connected.handle.revision();
         current.unwrap_or(connected.info.revision)
     }
 
     /// Returns the result of the negotiation, for later connections.
     pub(super) fn negotiation(&self) -> CachedNegotiation {
-        lock_ignoring_poison(&self.connected).negotiation
+        lock(&self.connected).negotiation
     }
 
     /// Returns the time limits of a request.
@@ -297,12 +293,12 @@ impl ClientLink {
 
     /// Returns the log level that the application has set for the session.
     pub(super) fn log_level(&self) -> Option<Level> {
-        *lock_ignoring_poison(&self.events.log_level)
+        *lock(&self.events.log_level)
     }
 
     /// Sets the log level of later requests and sessions.
     pub(super) fn set_log_level(&self, level: Level) {
-        *lock_ignoring_poison(&self.events.log_level) = Some(level);
+        *lock(&self.events.log_level) = Some(level);
     }
 
     /// Returns the policy for what the server sends.
@@ -368,12 +364,12 @@ impl ClientLink {
 
     /// Keeps the subscription to the lists until the connection is dropped.
     pub(super) fn set_list_subscription(&self, subscription: ListenSubscription) {
-        *lock_ignoring_poison(&self.list_subscription) = Some(subscription);
+        *lock(&self.list_subscription) = Some(subscription);
     }
 
     /// Returns true if there is a subscription to the lists with this filter.
     pub(super) fn has_list_subscription(&self, filter: &JsonObject) -> bool {
-        let subscription = lock_ignoring_poison(&self.list_subscription);
+        let subscription = lock(&self.list_subscription);
         subscription
             .as_ref()
             .is_some_and(|subscription| subscription.has_filter(filter))
@@ -547,7 +543,7 @@ impl ClientLink {
     /// Returns the time at which the connection ended; `None` while the connection is open.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(super) fn closed_at(&self) -> Option<std::time::SystemTime> {
-        *lock_ignoring_poison(&self.events.closed_at)
+        *lock(&self.events.closed_at)
     }
 
     /// Waits for the next connection in place of a lost one, and until the application has been told of it.

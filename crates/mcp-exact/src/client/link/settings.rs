@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_exact_session as session;
 use session::ClientConfig;
 
-use crate::link::{
+use crate::protocol::{
     Identity, JsonObject, Level, Limits, MessageBudget, Revision, Tolerance, TraceContext,
     extension,
 };
@@ -61,7 +61,7 @@ impl Settings {
 
     /// Declares the tasks extension; later calls have no effect.
     pub(in crate::client) fn add_tasks(&mut self) {
-        extension::declare(&mut self.0.extensions, crate::link::tasks_extension());
+        extension::declare(&mut self.0.extensions, crate::protocol::tasks_extension());
     }
 
     /// Returns the extensions and vendor methods.

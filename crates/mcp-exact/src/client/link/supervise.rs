@@ -18,7 +18,7 @@ use crate::client::ClientError;
 use crate::client::memory::NegotiationMemory;
 use crate::client::oauth::Authorization;
 use crate::client::reconnect::{CloseReason, ConnectionEvent, Reconnect};
-use crate::link::{CachedNegotiation, lifecycle_of};
+use crate::protocol::{CachedNegotiation, lifecycle_of};
 
 /// Number of checks without an answer after which a connection ends, even if other requests wait for an answer: a server may do
 /// one thing at a time.

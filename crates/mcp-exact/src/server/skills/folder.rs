@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::file::{FileContent, ServedFile, Trace};
 use crate::definition::Resource;
-use crate::link::JsonObject;
+use crate::protocol::JsonObject;
 use crate::skills::{
     MAX_FILES, MAX_SKILL_BYTES, SKILL_FILE, encode_path, is_skill_name, parse_frontmatter,
 };

@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::folder::{FolderError, Snapshot};
-use crate::link::Change;
+use crate::protocol::Change;
 use crate::server::Server;
+use crate::sync::lock;
 
 /// Folder of skills of a server.
 pub(super) struct SkillStore {
@@ -65,7 +66,7 @@ impl SkillStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns the skills of the last look at the folder, and those before, whose removal is being announced.
