@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::answer::{ActiveRequest, convert_run_end, protocol_error_of};
 use super::catalogue::{Catalogue, ResourceListEntry, TemplateEntry};
-use super::dispatch::{ActiveRequest, convert_run_end, protocol_error_of};
 use super::page::page_object;
 use super::runner::{RunEnd, RunningHandler, run_handler};
 use super::visibility::ListedDefinition;

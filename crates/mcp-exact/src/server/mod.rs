@@ -2,12 +2,12 @@
 //!
 //! A [`Server`] is cheap to clone; all clones and all connections share one catalogue.
 
+mod answer;
 mod apps;
 mod builder;
 mod catalogue;
 mod complete;
 mod conversation;
-mod dispatch;
 mod extension;
 mod forms;
 mod lists;
@@ -29,9 +29,9 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+pub(crate) use answer::Answer;
 pub use builder::ServerBuilder;
 pub use complete::Partial;
-pub(crate) use dispatch::Answer;
 pub use runtime::{Prompts, Resources, Tools};
 #[cfg(feature = "skills")]
 pub use skills::SkillFolder;

@@ -9,11 +9,11 @@ use std::time::SystemTime;
 
 use tokio::time::Instant;
 
+use super::answer::{handler_version, required_string, tool_result_object};
 use super::catalogue::ToolEntry;
-use super::dispatch::{handler_version, required_string, tool_result_object};
 use super::runner::{RunEnd, RunStep, RunningHandler};
 use super::visibility::ListedDefinition;
-use super::{Server, call_rule, dispatch};
+use super::{Server, answer, call_rule};
 use crate::background;
 use crate::cx::Cx;
 use crate::definition::Tool;
@@ -584,7 +584,7 @@ impl Server {
         let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
         let link = RequestLink::for_resumed_task(&request);
         let arguments = origin.params.view().find("arguments");
-        let arguments = dispatch::call_arguments(&origin.params, arguments)?;
+        let arguments = answer::call_arguments(&origin.params, arguments)?;
         let cx = Cx::new(request, link, run, self.call_input(arguments, None));
         let call = Call::new(&cx);
         // Extractors run with the first poll, so that their panic ends only the task.
@@ -652,8 +652,7 @@ fn detailed_task(registry: &TaskRegistry, known: &TaskLookup) -> JsonObject {
 /// the task uses `failed` status […]. If the request completed with a result (even if `isError: true` for tool
 /// results), the task uses `completed`" (section "Task Execution Errors").
 fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
-    match dispatch::convert_run_end(end, cx)
-        .and_then(|result| tool_result_object(entry, cx, result))
+    match answer::convert_run_end(end, cx).and_then(|result| tool_result_object(entry, cx, result))
     {
         Ok(mut result) => {
             result.insert("resultType", crate::protocol::Json::string("complete"));
