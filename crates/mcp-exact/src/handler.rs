@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::background::BoxFuture;
+use crate::call::{Call, FromCall, Signature};
 use crate::error::Error;
-use crate::extract::{Call, FromCall, Signature};
 use crate::protocol::JsonObject;
 use crate::reply::IntoReply;
 

@@ -10,8 +10,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::background::BoxFuture;
+use crate::call::Call;
 use crate::error::{BoxError, Error};
-use crate::extract::Call;
 use crate::handler::ErasedHandler;
 use crate::reply::ToolResult;
 use crate::sync::lock;

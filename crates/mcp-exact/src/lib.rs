@@ -100,6 +100,7 @@ pub use serde;
 
 pub mod apps;
 mod background;
+mod call;
 mod cancellation;
 #[cfg(feature = "client")]
 mod client;
@@ -135,6 +136,7 @@ mod seal;
 mod server;
 #[cfg(feature = "skills")]
 mod skills;
+mod states;
 mod sync;
 mod task;
 mod template;
@@ -143,6 +145,7 @@ pub mod testing;
 mod validate;
 mod visit;
 
+pub use call::{Call, FromCall, Signature};
 pub use cancellation::Cancelled;
 #[cfg(feature = "client")]
 pub use client::{
@@ -162,7 +165,7 @@ pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, T
 pub use error::{
     BuildError, Error, InvalidArguments, Problem, RequestEnded, ResourceNotFound, Result,
 };
-pub use extract::{Call, FromCall, Headers, Input, Meta, RawRequest, Signature, State, Uri};
+pub use extract::{Headers, Input, Meta, RawRequest, State, Uri};
 pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use host::{

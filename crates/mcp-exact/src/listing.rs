@@ -2,10 +2,10 @@
 //!
 //! `server/lists.rs` joins the pages of all lists of a server.
 
+use crate::call::{Call, FromCall};
 use crate::decode;
 use crate::definition::Resource;
 use crate::error::Error;
-use crate::extract::{Call, FromCall};
 use crate::params::string_member;
 use crate::protocol::{Json, JsonObject};
 use crate::reply::IntoReply;

@@ -1,6 +1,6 @@
 //! The tool, prompt or resource that the params of a request name.
 
-use crate::protocol::JsonObject;
+use crate::protocol::{JsonObject, PeerError};
 
 /// Returns the name of the tool or prompt, or the URI of the resource, in the params of a request.
 pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> {
@@ -28,4 +28,16 @@ pub(crate) fn request_label(method: &str, params: Option<&JsonObject>) -> String
         Some(name) => format!("{method} {name}"),
         None => method.to_owned(),
     }
+}
+
+/// Returns the value of the string member `name` of the params.
+///
+/// # Errors
+/// The error to reply with, if the member is missing or has another type.
+pub(crate) fn required_string(
+    params: Option<&JsonObject>,
+    name: &str,
+) -> Result<String, PeerError> {
+    let value = params.and_then(|params| string_member(params, name));
+    value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` must be a string")))
 }

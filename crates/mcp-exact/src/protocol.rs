@@ -46,11 +46,6 @@ pub(crate) fn resource_not_found(uri: &str) -> PeerError {
     PeerError::new(session::code::RESOURCE_NOT_FOUND, message).with_data(data)
 }
 
-/// Returns the error for a request that requires a capability the client has not declared.
-pub(crate) fn missing_capability(capability: &str) -> PeerError {
-    PeerError::missing_capability(capability)
-}
-
 /// Returns the error for a call of a tool that requires tasks, if the client does not support tasks.
 pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
     match lifecycle {

@@ -4,9 +4,8 @@
 
 #[cfg(feature = "validation")]
 mod checks {
-    use crate::definition::Tool;
+    use crate::call::Call;
     use crate::error::{Error, Problem};
-    use crate::extract::Call;
     use crate::protocol::JsonObject;
 
     /// Validators of one tool.
@@ -22,7 +21,11 @@ mod checks {
         ///
         /// # Errors
         /// The problem of the first schema that cannot be compiled.
-        pub(crate) fn new(tool: &Tool) -> Result<Self, Problem> {
+        pub(crate) fn new(
+            tool: &str,
+            input: Option<&JsonObject>,
+            output: Option<&JsonObject>,
+        ) -> Result<Self, Problem> {
             let validator = |schema: Option<&JsonObject>| -> Result<_, String> {
                 let Some(schema) = schema else {
                     return Ok(None);
@@ -33,18 +36,15 @@ mod checks {
                 let validator = validator.map_err(|error| error.to_string())?;
                 Ok(Some((validator, schema)))
             };
-            let name = || tool.name().to_owned();
-            let input =
-                validator(tool.declared_input_schema()).map_err(|reason| Problem::InputSchema {
-                    kind: "tool",
-                    name: name(),
-                    reason,
-                })?;
-            let output = validator(tool.declared_output_schema()).map_err(|reason| {
-                Problem::OutputSchema {
-                    name: name(),
-                    reason,
-                }
+            let name = || tool.to_owned();
+            let input = validator(input).map_err(|reason| Problem::InputSchema {
+                kind: "tool",
+                name: name(),
+                reason,
+            })?;
+            let output = validator(output).map_err(|reason| Problem::OutputSchema {
+                name: name(),
+                reason,
             })?;
             let output = output.map(|(validator, _)| validator);
             Ok(Self { input, output })
@@ -95,16 +95,20 @@ mod checks {
 
 #[cfg(not(feature = "validation"))]
 mod checks {
-    use crate::definition::Tool;
+    use crate::call::Call;
     use crate::error::{Error, Problem};
-    use crate::extract::Call;
+    use crate::protocol::{Json, JsonObject};
 
     /// Placeholder for the validators of a tool, without the feature `validation`.
     pub(crate) struct Checks;
 
     impl Checks {
         #[allow(clippy::unnecessary_wraps, reason = "the signature of the feature")]
-        pub(crate) fn new(_: &Tool) -> Result<Self, Problem> {
+        pub(crate) fn new(
+            _: &str,
+            _: Option<&JsonObject>,
+            _: Option<&JsonObject>,
+        ) -> Result<Self, Problem> {
             Ok(Self)
         }
 
@@ -124,7 +128,7 @@ mod checks {
             clippy::unused_self,
             reason = "the signature of the feature"
         )]
-        pub(crate) fn output(&self, _: &crate::protocol::Json) -> Result<(), Error> {
+        pub(crate) fn output(&self, _: &Json) -> Result<(), Error> {
             Ok(())
         }
     }

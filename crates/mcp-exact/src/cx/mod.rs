@@ -7,27 +7,29 @@
 mod ask;
 mod elicit;
 mod form;
+mod input;
 mod once;
 mod roots;
 mod sample;
+mod task;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use ask::{InputRequestError, InputRequestErrorKind};
 pub use elicit::{Elicit, ElicitUrl, Elicited};
 pub use form::FormError;
 pub(crate) use form::form_of_object;
+pub(crate) use input::{Arguments, CallInput};
 pub use once::OnceError;
 pub use roots::{Root, RootsRequest};
 pub use sample::{Sample, Sampled, SamplingRequest};
+pub(crate) use task::CallTask;
 
 use crate::cancellation::Cancelled;
 use crate::error::RequestEnded;
-use crate::extract::CallInput;
 use crate::link::{Request, RequestLink};
 use crate::outgoing;
 use crate::protocol::{
@@ -35,9 +37,8 @@ use crate::protocol::{
     Revision, SendError, TraceContext, TypedRequest, extension,
 };
 use crate::replay::HandlerRun;
-use crate::server::Server;
 use crate::sync::lock;
-use crate::task::{CallTask, TaskError};
+use task::TaskState;
 
 /// Number type that progress is measured in; implemented for every primitive number.
 pub trait ProgressAmount {
@@ -134,22 +135,6 @@ struct CxInner {
     task: Mutex<TaskState>,
 }
 
-/// Task state of a call: no task, possible task, or task.
-#[derive(Default)]
-enum TaskState {
-    /// The request cannot become a task, or its client does not support tasks.
-    #[default]
-    Impossible,
-    /// The request can become a task.
-    Allowed,
-    /// The handler waits until the call is a task.
-    Requested(Waker),
-    /// The call could not become a task.
-    Unavailable(TaskError),
-    /// The call is a task; the reference is empty after the task has ended.
-    Created(Weak<dyn CallTask>),
-}
-
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cx")
@@ -180,57 +165,6 @@ impl Cx {
             can_send_requests,
             task: Mutex::default(),
         }))
-    }
-
-    /// Locks the task state of the call.
-    fn task_state(&self) -> MutexGuard<'_, TaskState> {
-        lock(&self.0.task)
-    }
-
-    /// Allows the request to become a task.
-    pub(crate) fn allow_task(&self) {
-        *self.task_state() = TaskState::Allowed;
-    }
-
-    /// Returns true if the request can become a task and is not a task yet.
-    pub(crate) fn may_become_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Allowed)
-    }
-
-    /// Returns true if the handler waits for the call to become a task.
-    pub(crate) fn wants_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Requested(_))
-    }
-
-    /// Sets the task state, and wakes a handler that waits for the call to become a task.
-    fn set_task_state(&self, state: TaskState) {
-        let before = std::mem::replace(&mut *self.task_state(), state);
-        if let TaskState::Requested(waker) = before {
-            waker.wake();
-        }
-    }
-
-    /// Records that the call has become a task.
-    pub(crate) fn set_task(&self, task: Weak<dyn CallTask>) {
-        self.set_task_state(TaskState::Created(task));
-    }
-
-    /// Records that the call cannot become a task.
-    pub(crate) fn refuse_task(&self, error: TaskError) {
-        self.set_task_state(TaskState::Unavailable(error));
-    }
-
-    /// Returns the task that the call has become.
-    pub(crate) fn task(&self) -> Option<Arc<dyn CallTask>> {
-        match &*self.task_state() {
-            TaskState::Created(task) => task.upgrade(),
-            _ => None,
-        }
-    }
-
-    /// Returns true if the call has become a task.
-    fn is_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Created(_))
     }
 
     /// Locks the record of the current run of the handler.
@@ -284,30 +218,6 @@ impl Cx {
     /// Returns true if the run of the handler has ended or the client has cancelled the request.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.has_ended.load(Ordering::Acquire) || self.0.request.token().is_cancelled()
-    }
-
-    /// Returns the server that answers the request. A handler uses it to change the lists of tools, resources and
-    /// prompts, or to announce that a resource was updated. [`Server`] is an extractor, too.
-    ///
-    /// ```
-    /// # use mcp_exact::{Client, Cx, Server};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let server = Server::builder("demo", "1.0.0")
-    ///     .tool("learn", |cx: Cx| async move {
-    ///         cx.server().tools().insert("greet", || async { "hello" })?;
-    ///         mcp_exact::Ok("learnt")
-    ///     })
-    ///     .build()?;
-    /// let client = Client::in_memory(&server).await?;
-    /// let _: String = client.call("learn", &()).await?;
-    /// let greeting: String = client.call("greet", &()).await?;
-    /// assert_eq!(greeting, "hello");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn server(&self) -> Server {
-        self.0.input.server().clone()
     }
 
     /// Returns the revision of the request. Handlers rarely need the revision, because results are converted to it.
@@ -519,43 +429,6 @@ impl Cx {
             () = self.cancelled() => Err(Cancelled),
             output = future => Ok(output),
         }
-    }
-
-    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`) and continues the handler as this task;
-    /// the client fetches the result later. Returns true if the call is a task now.
-    ///
-    /// Returns `false` immediately, and the call continues as an ordinary one, if the client has not declared the
-    /// extension, if the negotiated revision does not define it, or if the request is not a tool call. Input requests
-    /// before this method end the request as usual; later input requests belong to the task. With
-    /// [`Tool::task`](crate::Tool::task) calls are tasks from the start.
-    ///
-    /// After a restart with the same store, a server runs the handlers of unfinished tasks again, by the rules for
-    /// input requests of [`Cx`]. Recorded answers and results of [`once`](Self::once) are reused; all other code is
-    /// repeated. A run after a restart has the arguments, the principal and the capabilities of the call, but no
-    /// headers and no access token claims of its HTTP request. An extractor that needs headers or claims ends the task
-    /// as failed.
-    ///
-    /// # Errors
-    /// [`TaskError`]; the call continues as an ordinary one.
-    pub async fn become_task(&self) -> Result<bool, TaskError> {
-        std::future::poll_fn(|context| {
-            let mut state = self.task_state();
-            let is_new = matches!(*state, TaskState::Allowed);
-            match &*state {
-                TaskState::Impossible => return Poll::Ready(Ok(false)),
-                TaskState::Created(_) => return Poll::Ready(Ok(true)),
-                TaskState::Unavailable(error) => return Poll::Ready(Err(error.clone())),
-                TaskState::Allowed | TaskState::Requested(_) => {
-                    *state = TaskState::Requested(context.waker().clone());
-                }
-            }
-            drop(state);
-            if is_new {
-                self.handler_run().wake_runner();
-            }
-            Poll::Pending
-        })
-        .await
     }
 
     /// Returns an error if the run of the handler has ended or the client has cancelled the request.

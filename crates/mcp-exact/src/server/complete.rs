@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::catalogue::Reference;
+use crate::call::{Call, FromCall};
 use crate::decode;
 use crate::error::Error;
-use crate::extract::{Call, FromCall};
 use crate::params::string_member;
 use crate::protocol::{JsonObject, PeerError};
 

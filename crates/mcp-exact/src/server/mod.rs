@@ -8,14 +8,15 @@ mod builder;
 mod catalogue;
 mod complete;
 mod conversation;
+mod cursor;
+mod entries;
 mod extension;
 mod forms;
-mod lists;
-mod merge;
 mod page;
+#[cfg(feature = "http-server")]
+mod required_scopes;
 mod runner;
 mod runtime;
-#[cfg(feature = "http-server")]
 mod scopes;
 mod serve;
 #[cfg(feature = "skills")]
@@ -26,6 +27,7 @@ mod tokens;
 mod visibility;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -35,19 +37,27 @@ pub use complete::Partial;
 pub use runtime::{Prompts, Resources, Tools};
 #[cfg(feature = "skills")]
 pub use skills::SkillFolder;
-pub(crate) use tasks::ServerTasks;
 #[cfg(feature = "http-server")]
 pub use tokens::{BearerToken, CheckToken, TokenGrant};
 pub(crate) use visibility::call_rule;
 pub use visibility::{Caller, ListedDefinition};
 
-use crate::extract::States;
-use crate::handler::Handler;
-use crate::link::{Listeners, Request, Settings};
+use crate::background::BoxFuture;
+use crate::call::{Call, FromCall};
+use crate::cx::Cx;
+use crate::error::Error;
+use crate::link::{Listeners, Reply, Request, RequestLink, Settings};
 use crate::notification::{Notification, NotificationHandlers};
-use crate::protocol::{Change, JsonObject, Revision};
+use crate::protocol::{Change, JsonObject, PeerError, Revision};
 use crate::repairs::RepairReports;
-use catalogue::Catalogue;
+use crate::reply::ToolResult;
+use crate::states::States;
+use crate::task::{TaskError, TaskStoreError};
+use catalogue::{Catalogue, ToolEntry};
+use cursor::CursorSeal;
+use runner::RunningHandler;
+#[cfg(feature = "http-server")]
+use tokens::BearerAuthenticator;
 use visibility::Visibility;
 
 /// A server of the Model Context Protocol, which answers clients of every revision with the same handlers. A server
@@ -84,11 +94,11 @@ struct ServerInner {
     /// Rules that decide which definitions a caller may see.
     visibility: Visibility,
     /// Checks of subscriptions to the resources of a template.
-    subscription_checks: Vec<builder::SubscriptionCheck>,
+    subscription_checks: Vec<SubscriptionCheck>,
     /// Maximum number of entries per page of a list.
     page_size: usize,
     /// Seal of the cursors of lists that handlers supply.
-    cursors: lists::CursorSeal,
+    cursors: CursorSeal,
     /// Time limit of handlers; `None` for no limit.
     timeout: Option<Duration>,
     /// Version of the server, which is part of the version of each handler.
@@ -98,16 +108,67 @@ struct ServerInner {
     /// Tasks of the server; `None` without tasks.
     tasks: Option<ServerTasks>,
     /// Functions that run before the server serves the first request.
-    start_hooks: Vec<builder::Hook>,
+    start_hooks: Vec<Hook>,
     /// Functions that run after the last reply.
-    shutdown_hooks: Vec<builder::Hook>,
+    shutdown_hooks: Vec<Hook>,
     /// Handlers of notifications of clients.
     notification_handlers: NotificationHandlers,
     /// Reports of repaired messages of clients.
     repairs: RepairReports,
     /// Authenticator of clients over HTTP.
     #[cfg(feature = "http-server")]
-    bearer: Option<Arc<tokens::BearerAuthenticator>>,
+    bearer: Option<Arc<BearerAuthenticator>>,
+}
+
+/// Function that runs when a server starts or shuts down.
+pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
+
+/// Template with the function that decides whether the sender of a request may subscribe to a resource of it.
+pub(super) type SubscriptionCheck = (
+    &'static str,
+    Arc<dyn Fn(&Server, &Request, &str) -> bool + Send + Sync>,
+);
+
+/// Tasks of one server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks does
+/// not contain the implementation.
+#[derive(Clone)]
+pub(crate) struct ServerTasks(Arc<dyn TaskService>);
+
+/// Future of an operation on tasks.
+type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Operations on the tasks of a server.
+trait TaskService: Send + Sync {
+    /// Runs the handlers of all unfinished tasks in the store; returns their number.
+    fn resume_all<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+    ) -> TaskWork<'a, Result<usize, TaskStoreError>>;
+
+    /// Converts the call of a running handler to a task; returns the reply of the call.
+    fn begin<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        entry: &'a Arc<ToolEntry>,
+        running: &'a mut Option<RunningHandler<ToolResult>>,
+        cx: &'a Cx,
+    ) -> TaskWork<'a, Result<Reply, TaskError>>;
+
+    /// Sends the current state of the tasks `ids` to a new subscription.
+    fn notify_tasks<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        ids: Vec<String>,
+        request: &'a Request,
+        subscription: &'a RequestLink,
+    ) -> TaskWork<'a, ()>;
+
+    /// Answers `tasks/get`, `tasks/update` or `tasks/cancel`.
+    fn answer_task_request<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        request: &'a Request,
+    ) -> TaskWork<'a, Result<Reply, PeerError>>;
 }
 
 impl fmt::Debug for Server {
@@ -124,39 +185,6 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Creates the builder of a server from its programmatic name and its version.
-    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
-        ServerBuilder::new(name.into(), version.into())
-    }
-
-    /// Creates the builder of a server with a catch-all handler for requests, with exact types or untyped
-    /// ([`ServerBuilder::raw`]). Tools, resources and prompts can be registered in addition.
-    ///
-    /// ```
-    /// use mcp_exact::{Cx, JsonObject, RawRequest, Server};
-    ///
-    /// let server = Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
-    ///     let text = format!("{} in {}", request.method, cx.revision());
-    ///     let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
-    ///     mcp_exact::Ok(result.parse::<JsonObject>()?)
-    /// })
-    /// .capability("tools", JsonObject::new())
-    /// .build()?;
-    /// # Ok::<(), mcp_exact::BuildError>(())
-    /// ```
-    pub fn raw<A: 'static, H: Handler<A, JsonObject>>(
-        name: impl Into<String>,
-        version: impl Into<String>,
-        handler: H,
-    ) -> ServerBuilder {
-        Self::builder(name, version).raw(handler)
-    }
-
-    /// Returns the states that handlers receive.
-    pub(crate) fn states(&self) -> &States {
-        &self.0.states
-    }
-
     /// Returns the declared capabilities, as a `ServerCapabilities` object of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
         self.0.settings.capabilities()
@@ -170,22 +198,6 @@ impl Server {
             form.parse().ok()
         });
         tools.collect()
-    }
-
-    /// Returns a handle that inserts and removes tools while the server runs.
-    pub fn tools(&self) -> Tools {
-        Tools(self.clone())
-    }
-
-    /// Returns a handle that inserts and removes resources while the server runs, and notifies subscribers of their
-    /// changes.
-    pub fn resources(&self) -> Resources {
-        Resources(self.clone())
-    }
-
-    /// Returns a handle that inserts and removes prompts while the server runs.
-    pub fn prompts(&self) -> Prompts {
-        Prompts(self.clone())
     }
 
     /// Notifies every subscribed client of a change.
@@ -224,5 +236,41 @@ impl Server {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&catalogue)
+    }
+}
+
+impl Cx {
+    /// Returns the server that answers the request. A handler uses it to change the lists of tools, resources and
+    /// prompts, or to announce that a resource was updated. [`Server`] is an extractor, too.
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, Cx, Server};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let server = Server::builder("demo", "1.0.0")
+    ///     .tool("learn", |cx: Cx| async move {
+    ///         cx.server().tools().insert("greet", || async { "hello" })?;
+    ///         mcp_exact::Ok("learnt")
+    ///     })
+    ///     .build()?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let _: String = client.call("learn", &()).await?;
+    /// let greeting: String = client.call("greet", &()).await?;
+    /// assert_eq!(greeting, "hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn server(&self) -> Server {
+        match Arc::clone(self.input().server()).downcast() {
+            Ok(server) => Server(server),
+            Err(_) => unreachable!("a server has made the context"),
+        }
+    }
+}
+
+/// Server that answers the call; see [`Cx::server`].
+impl FromCall for Server {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().server())
     }
 }

@@ -6,7 +6,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::Server;
-use super::catalogue::{self, Catalogue};
+use super::catalogue::{Catalogue, TemplateEntry};
+use super::entries;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::handler::{ErasedHandler, Handler};
@@ -38,7 +39,7 @@ impl Tools {
         handler: H,
     ) -> Result<(), Problem> {
         let mut entry =
-            catalogue::tool_entry(tool.into(), ErasedHandler::new(handler), &self.0.0.states)?;
+            entries::tool_entry(tool.into(), ErasedHandler::new(handler), &self.0.0.states)?;
         if entry.tool.task_required && self.0.0.tasks.is_none() {
             let name = entry.tool.name().to_owned();
             return Err(Problem::NoTasks { name });
@@ -84,7 +85,7 @@ impl Resources {
         resource: impl Into<Resource>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::resource_entry(
+        let entry = entries::resource_entry(
             resource.into(),
             ErasedHandler::new(handler),
             &self.0.0.states,
@@ -107,7 +108,7 @@ impl Resources {
         template: impl Into<ResourceTemplate>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::template_entry(
+        let entry = entries::template_entry(
             template.into(),
             ErasedHandler::new(handler),
             &self.0.0.states,
@@ -133,7 +134,7 @@ impl Resources {
     ) -> Result<(), Problem> {
         let template = template.into();
         let handler = ErasedHandler::new(handler);
-        let entry = catalogue::list_entry(template.clone(), handler, &self.0.0.states)?;
+        let entry = entries::list_entry(template.clone(), handler, &self.0.0.states)?;
         if self.0.catalogue().template(&template).is_none() {
             return Err(Problem::List { template });
         }
@@ -157,7 +158,7 @@ impl Resources {
     /// Removes a resource template; returns true if the template existed. Its list is not called any more, until a template with
     /// the same text is inserted.
     pub fn remove_template(&self, template: &str) -> bool {
-        let found = |known: &catalogue::TemplateEntry| known.template.template() == template;
+        let found = |known: &TemplateEntry| known.template.template() == template;
         self.0.remove_entry(
             &Change::Resources,
             |catalogue| &mut catalogue.templates,
@@ -189,7 +190,7 @@ impl Prompts {
         handler: H,
     ) -> Result<(), Problem> {
         let entry =
-            catalogue::prompt_entry(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
+            entries::prompt_entry(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
         self.0
             .change_catalogue("prompts", &Change::Prompts, |catalogue| {
                 let name = entry.prompt.name().to_owned();
@@ -210,6 +211,22 @@ impl Prompts {
 }
 
 impl Server {
+    /// Returns a handle that inserts and removes tools while the server runs.
+    pub fn tools(&self) -> Tools {
+        Tools(self.clone())
+    }
+
+    /// Returns a handle that inserts and removes resources while the server runs, and notifies subscribers of their
+    /// changes.
+    pub fn resources(&self) -> Resources {
+        Resources(self.clone())
+    }
+
+    /// Returns a handle that inserts and removes prompts while the server runs.
+    pub fn prompts(&self) -> Prompts {
+        Prompts(self.clone())
+    }
+
     /// Applies a change to the catalogue and notifies subscribers.
     ///
     /// # Errors

@@ -1,117 +1,21 @@
-//! OAuth scopes that a message requires: those of the tools, resources and prompts that its requests name.
-//!
-//! The scopes are determined from the body of an HTTP request before the endpoint receives it. Requests about a task do
-//! not name its tool, so the scope of the tool is checked when the task is found.
+//! OAuth scopes that the sender of a request was granted. Transports without authentication grant everything.
 
+#[cfg(feature = "http-server")]
 use std::sync::Arc;
 
+#[cfg(feature = "http-server")]
 use http::request::Parts;
+#[cfg(feature = "http-server")]
 use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate};
-use serde_json::value::RawValue;
 
-use super::Server;
-use super::catalogue::Catalogue;
-use super::complete::CompletionRequest;
 use crate::link::Request;
-use crate::params::string_member;
-use crate::protocol::JsonObject;
-
-impl Server {
-    /// Returns the scopes of a message, without repetition. An invalid message requires no scopes, because the endpoint
-    /// rejects it.
-    pub(super) fn required_scopes(&self, body: &[u8]) -> Vec<String> {
-        let Ok(text) = std::str::from_utf8(body) else {
-            return Vec::new();
-        };
-        let mut scopes = ScopeSet::default();
-        let catalogue = self.catalogue();
-        // The first one that the caller sees serves a URI: which one is not known here, so all count.
-        let hides = self.0.visibility.has_rules();
-        if let Ok(message) = text.parse::<JsonObject>() {
-            scopes.add_message(&message, &catalogue, hides);
-        } else if let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) {
-            let messages = batch
-                .iter()
-                .filter_map(|message| message.get().parse().ok());
-            for message in messages {
-                scopes.add_message(&message, &catalogue, hides);
-            }
-        }
-        scopes.0
-    }
-}
-
-/// Required scopes, without repetition.
-#[derive(Default)]
-struct ScopeSet(Vec<String>);
-
-impl ScopeSet {
-    /// Adds the scopes in `label`, which are separated by spaces.
-    fn add_scopes(&mut self, label: Option<&str>) {
-        for scope in label.into_iter().flat_map(str::split_whitespace) {
-            if !self.0.iter().any(|known| known == scope) {
-                self.0.push(scope.to_owned());
-            }
-        }
-    }
-
-    /// Adds the scopes of a message; returns `None` if the message names no definition with a scope. `hides` is true if
-    /// the server has visibility rules.
-    fn add_message(
-        &mut self,
-        message: &JsonObject,
-        catalogue: &Catalogue,
-        hides: bool,
-    ) -> Option<()> {
-        let params = JsonObject::try_from(message.get("params")?).ok()?;
-        match string_member(message, "method")?.as_str() {
-            "tools/call" => {
-                let entry = catalogue.tool(&string_member(&params, "name")?)?;
-                self.add_scopes(entry.tool.scope_label());
-            }
-            "prompts/get" => {
-                let entry = catalogue.prompt(&string_member(&params, "name")?)?;
-                self.add_scopes(entry.prompt.scope_label());
-            }
-            "resources/read"
-            | "resources/subscribe"
-            | "skills/get"
-            | "resources/directory/read" => {
-                self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
-            }
-            "subscriptions/listen" => {
-                let filter = JsonObject::try_from(params.get("notifications")?).ok()?;
-                let uris = filter.get("resourceSubscriptions")?;
-                for uri in uris.decode_as::<Vec<String>>().ok()? {
-                    self.add_resource(&uri, catalogue, hides);
-                }
-            }
-            "completion/complete" => {
-                let wanted = CompletionRequest::read_params(Some(&params)).ok()?;
-                self.add_scopes(catalogue.referenced_entry(&wanted.reference)?.scope());
-            }
-            _ => {}
-        }
-        Some(())
-    }
-
-    /// Adds the scopes of the resource with a URI. Also adds the scopes of the matching templates if there is no such
-    /// resource, or if a visibility rule may hide the resource (`hides`).
-    fn add_resource(&mut self, uri: &str, catalogue: &Catalogue, hides: bool) {
-        let fixed = catalogue.resource(uri);
-        self.add_scopes(fixed.and_then(|entry| entry.resource.scope_label()));
-        if fixed.is_none() || hides {
-            for (entry, _) in catalogue.matching_templates(uri) {
-                self.add_scopes(entry.template.scope_label());
-            }
-        }
-    }
-}
 
 /// Authenticator that adds itself to the extensions of each request, so that scopes can be checked later.
+#[cfg(feature = "http-server")]
 #[derive(Clone)]
 pub(super) struct ScopeAuthenticator(pub(super) Arc<dyn Authenticate>);
 
+#[cfg(feature = "http-server")]
 impl Authenticate for ScopeAuthenticator {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         Box::pin(async move {
@@ -130,14 +34,26 @@ impl Authenticate for ScopeAuthenticator {
     }
 }
 
-/// Returns true if the sender of a request was granted these scopes, or the transport has no authentication.
-pub(super) fn has_scopes(request: &Request, scopes: &[String]) -> bool {
-    granted_scopes(request, scopes) != Some(false)
+/// Returns true if the sender of a request was granted all scopes of a definition, which are separated by spaces, or the
+/// transport has no authentication.
+pub(super) fn has_scope(request: &Request, scopes: Option<&str>) -> bool {
+    #[cfg(feature = "http-server")]
+    {
+        let scopes = scopes.unwrap_or_default();
+        scopes.trim().is_empty() || are_granted(request, scopes) != Some(false)
+    }
+    #[cfg(not(feature = "http-server"))]
+    {
+        let _ = (request, scopes);
+        true
+    }
 }
 
-/// Returns true if the sender of a request was granted these scopes; `None` if the transport has no authentication.
-pub(super) fn granted_scopes(request: &Request, scopes: &[String]) -> Option<bool> {
+/// Returns true if the sender of a request was granted all of these scopes; `None` if the transport has no authentication.
+#[cfg(feature = "http-server")]
+pub(super) fn are_granted(request: &Request, scopes: &str) -> Option<bool> {
     let parts = request.context().http.as_ref()?;
     let scoped = parts.extensions.get::<ScopeAuthenticator>()?;
-    Some(scoped.authorize(parts, scopes).is_ok())
+    let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
+    Some(scoped.authorize(parts, &scopes).is_ok())
 }

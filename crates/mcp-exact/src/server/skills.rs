@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::Server;
 use super::builder::ServerBuilder;
 use super::page::{entry_name_of_cursor, invalid_cursor, page_object};
+use super::scopes::has_scope;
 use super::visibility::ListedDefinition;
 use crate::cx::Cx;
 use crate::definition::{Resource, ResourceTemplate};
@@ -225,7 +226,7 @@ struct Skills {
 /// skill that they are in is seen, so that a skill inside of another one is hidden together with its files.
 struct Seen<'r> {
     snapshot: Arc<Snapshot>,
-    server: &'r Server,
+    server: Server,
     request: &'r Request,
     /// False if the caller sees no skill at all.
     sees_any: bool,
@@ -307,25 +308,25 @@ impl Seen<'_> {
 impl Skills {
     /// Returns the current state, with what the caller sees of it.
     async fn seen<'r>(&self, cx: &'r Cx) -> Seen<'r> {
-        let server = cx.input().server();
-        let snapshot = self.store.current(server).await;
-        self.seen_of(snapshot, server, cx.request())
+        let server = cx.server();
+        let snapshot = self.store.current(&server).await;
+        self.seen_of(snapshot, &server, cx.request())
     }
 
     /// Returns what the sender of a request sees of a state.
     fn seen_of<'r>(
         &self,
         snapshot: Arc<Snapshot>,
-        server: &'r Server,
+        server: &Server,
         request: &'r Request,
     ) -> Seen<'r> {
         let template = ListedDefinition::Template(&self.template);
         let is_shown = server.0.visibility.is_visible(request, template);
         Seen {
-            sees_any: is_shown && self.has_scope(request),
+            sees_any: is_shown && has_scope(request, self.template.scope_label()),
             decisions: vec![OnceCell::new(); snapshot.skills.len()],
             snapshot,
-            server,
+            server: server.clone(),
             request,
         }
     }
@@ -340,21 +341,6 @@ impl Skills {
             Some(self.seen_of(state, server, request).sees(owner))
         });
         found.into_iter().next().unwrap_or(false)
-    }
-
-    /// Returns true if the token of the caller grants the scopes of the skills.
-    fn has_scope(&self, request: &Request) -> bool {
-        #[cfg(feature = "http-server")]
-        {
-            let scopes = self.template.scope_label().unwrap_or_default();
-            let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
-            scopes.is_empty() || super::scopes::has_scopes(request, &scopes)
-        }
-        #[cfg(not(feature = "http-server"))]
-        {
-            let _ = request;
-            true
-        }
     }
 
     /// Answers `resources/read` of a file of a skill.
@@ -480,7 +466,7 @@ fn page(
     let count = entries.len();
     let (mut bytes, mut listed) = (0, Vec::new());
     let mut last = None;
-    for (uri, text) in entries.into_iter().take(cx.input().server().0.page_size) {
+    for (uri, text) in entries.into_iter().take(cx.server().0.page_size) {
         bytes += text.len();
         if bytes > MAX_PAGE_BYTES && !listed.is_empty() {
             break;

@@ -16,9 +16,7 @@ use mcp_exact_transport::http::server::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::ServerBuilder;
 use crate::background::BoxFuture;
-use crate::error::Problem;
 use crate::protocol::Principal;
 
 /// Hash of a token.
@@ -61,7 +59,7 @@ impl TokenGrant {
     }
 }
 
-/// A token for [`ServerBuilder::bearer_tokens`], with its grant. Only the hash of the token is kept.
+/// A token for [`ServerBuilder::bearer_tokens`](crate::ServerBuilder::bearer_tokens), with its grant. Only the hash of the token is kept.
 ///
 /// A text becomes a token without scopes, whose principal is derived from the hash: `token-` and 12 hexadecimal digits.
 ///
@@ -74,7 +72,7 @@ pub struct BearerToken {
     hash: Hash,
     grant: TokenGrant,
     /// True if a client can send the token: it is not empty, and has the characters of RFC 6750, section 2.1.
-    is_usable: bool,
+    pub(super) is_usable: bool,
 }
 
 impl BearerToken {
@@ -112,7 +110,7 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// Checks the bearer tokens of clients, for example in a database: [`ServerBuilder::check_tokens`]. Async functions
+/// Checks the bearer tokens of clients, for example in a database: [`ServerBuilder::check_tokens`](crate::ServerBuilder::check_tokens). Async functions
 /// and closures that take the token as a `String` are checks.
 ///
 /// ```
@@ -148,81 +146,14 @@ type BoxedCheck = dyn Fn(String) -> BoxFuture<Option<TokenGrant>> + Send + Sync;
 /// Authenticator of bearer tokens.
 pub(super) struct BearerAuthenticator {
     /// Listed tokens.
-    tokens: Vec<BearerToken>,
+    pub(super) tokens: Vec<BearerToken>,
     /// Check of tokens that are not listed.
-    check: Option<Arc<BoxedCheck>>,
+    pub(super) check: Option<Arc<BoxedCheck>>,
 }
 
 /// Scopes that were granted, an extension of the request.
 #[derive(Clone)]
 struct GrantedScopes(Arc<[String]>);
-
-impl ServerBuilder {
-    /// Requires one of these bearer tokens in every HTTP request; other transports are not affected. Each token has a
-    /// [principal](TokenGrant::new) and [scopes](TokenGrant::scopes).
-    ///
-    /// ```
-    /// # fn example() -> Result<(), mcp_exact::BuildError> {
-    /// use mcp_exact::{BearerToken, Server, TokenGrant};
-    ///
-    /// let server = Server::builder("notes", "1.0.0")
-    ///     .bearer_tokens(["c2VjcmV0"])
-    ///     .bearer_tokens([BearerToken::new("YWRtaW4", TokenGrant::new("admin").scopes(["write"]))])
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Send tokens over HTTPS only, and generate them from at least 16 random bytes.
-    /// [`HttpServerOptions::authenticate`](crate::transport::http::server::HttpServerOptions::authenticate) replaces this
-    /// setting.
-    pub fn bearer_tokens(
-        mut self,
-        tokens: impl IntoIterator<Item = impl Into<BearerToken>>,
-    ) -> Self {
-        let tokens: Vec<BearerToken> = tokens.into_iter().map(Into::into).collect();
-        if tokens.iter().any(|token| !token.is_usable) {
-            let message =
-                "a bearer token is empty or has characters other than A-Z a-z 0-9 - . _ ~ + / =";
-            self.problems.push(Problem::Config(message.to_owned()));
-        }
-        self.bearer_authenticator().tokens.extend(tokens);
-        self
-    }
-
-    /// Requires a bearer token that `check` accepts in every HTTP request, in addition to the
-    /// [listed](Self::bearer_tokens) tokens. For OAuth, use a [`ResourceServer`](https://docs.rs/mcp-exact-auth)
-    /// instead.
-    ///
-    /// ```
-    /// # fn example() -> Result<(), mcp_exact::BuildError> {
-    /// use mcp_exact::{Server, TokenGrant};
-    ///
-    /// let server = Server::builder("notes", "1.0.0")
-    ///     .check_tokens(async |token: String| {
-    ///         token.strip_prefix("user-").map(TokenGrant::new)
-    ///     })
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn check_tokens(mut self, check: impl CheckToken) -> Self {
-        let check = Arc::new(check);
-        self.bearer_authenticator().check = Some(Arc::new(move |token| {
-            let check = Arc::clone(&check);
-            Box::pin(async move { check.check(&token).await })
-        }));
-        self
-    }
-
-    /// Returns the authenticator, which is created by the first call.
-    fn bearer_authenticator(&mut self) -> &mut BearerAuthenticator {
-        self.bearer.get_or_insert_with(|| BearerAuthenticator {
-            tokens: Vec::new(),
-            check: None,
-        })
-    }
-}
 
 impl BearerAuthenticator {
     /// Returns what a token grants.

@@ -7,6 +7,8 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+#[cfg(feature = "http-server")]
+use super::scopes::has_scope;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::link::Request;
 use crate::protocol::{JsonObject, Principal, Revision};
@@ -35,8 +37,7 @@ impl<'r> Caller<'r> {
     /// nothing is granted.
     #[cfg(feature = "http-server")]
     pub fn has_scope(&self, scopes: &str) -> bool {
-        let scopes: Vec<String> = scopes.split_whitespace().map(str::to_owned).collect();
-        super::scopes::granted_scopes(self.0, &scopes) == Some(true)
+        super::scopes::are_granted(self.0, scopes) == Some(true)
     }
 
     /// Returns a header of the HTTP request, by its name in any case.
@@ -136,11 +137,7 @@ impl Visibility {
     /// Adds the rule that hides what the caller's token has no scope for.
     #[cfg(feature = "http-server")]
     pub(super) fn with_scopes(self) -> Self {
-        self.with_rule(|caller, listed| {
-            let scopes = listed.scope().unwrap_or_default().split_whitespace();
-            let scopes: Vec<String> = scopes.map(str::to_owned).collect();
-            scopes.is_empty() || super::scopes::has_scopes(caller.0, &scopes)
-        })
+        self.with_rule(|caller, listed| has_scope(caller.0, listed.scope()))
     }
 
     pub(super) fn has_rules(&self) -> bool {

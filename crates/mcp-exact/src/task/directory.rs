@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::error::TaskStoreError;
+use super::record::TaskRecord;
 use super::share::{KeptTasks, StoreLimits};
 use super::store::StoreFuture;
-use super::{TaskRecord, TaskStore, TaskStoreError};
+use super::store::TaskStore;
 use crate::sync::lock;
 
 /// Number of writes after which expired and abandoned files are removed again.

@@ -6,14 +6,16 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::{
-    CallTask, SAVE_RETRY_DELAY, TaskClient, TaskEnd, TaskRecord, TaskStore, TaskStoreError,
-};
-use crate::background;
-use crate::background::BoxFuture;
-use crate::cx::Cx;
+use super::error::TaskStoreError;
+use super::record::{TaskClient, TaskEnd, TaskRecord};
+use super::store::TaskStore;
+use crate::background::{self, BoxFuture};
+use crate::cx::{CallTask, Cx};
 use crate::protocol::{InputRequest, Json, JsonObject};
 use crate::sync::lock;
+
+/// Delay before a failed save of a task's end is retried.
+pub(crate) const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Task whose handler runs in this process.
 pub(crate) struct LiveTask {

@@ -5,31 +5,27 @@
 //! `live` contains tasks whose handlers run in this process. The methods of tasks are implemented in `server/tasks.rs`.
 
 mod directory;
+mod error;
 mod live;
 mod record;
+mod registry;
 mod share;
 mod store;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::background::BoxFuture;
 use crate::server::ServerTasks;
-use crate::sync::lock;
 
 pub use directory::DirectoryTaskStore;
-pub(crate) use live::{LiveTask, UnclaimedRecord};
-use record::TaskClient;
+pub use error::{TaskError, TaskStoreError};
+pub(crate) use live::{LiveTask, SAVE_RETRY_DELAY, UnclaimedRecord};
 pub use record::TaskRecord;
 pub(crate) use record::{TaskEnd, TaskOrigin};
+pub(crate) use registry::TaskRegistry;
 pub(crate) use store::MessageKind;
-pub use store::{MemoryTaskStore, TaskExchange, TaskMessage, TaskStore, TaskStoreError};
-
-/// Delay before a failed save of a task's end is retried.
-pub(crate) const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
+pub use store::{MemoryTaskStore, TaskExchange, TaskMessage, TaskStore};
 
 /// Configuration of the tasks of a server, for [`ServerBuilder::tasks`](crate::ServerBuilder::tasks).
 ///
@@ -85,7 +81,7 @@ impl Tasks {
             lifetime: Some(Duration::from_secs(3600)),
             poll_interval: Duration::from_millis(500),
             max_running: 1_000,
-            service_constructor: |config| ServerTasks::new(TaskRegistry::new(config)),
+            service_constructor: ServerTasks::new,
         }
     }
 
@@ -131,165 +127,5 @@ impl Tasks {
     pub fn limit(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
         self
-    }
-}
-
-/// Error of a call that did not become a task.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TaskError {
-    /// The server was built without tasks.
-    #[error(
-        "the server keeps no tasks; call `ServerBuilder::tasks` or mark the tool by `Tool::task`"
-    )]
-    NotConfigured,
-    /// The maximum number of tasks is running.
-    #[error("{0} tasks are running already; try again later or raise `Tasks::limit`")]
-    TooMany(usize),
-    /// The maximum number of tasks of one client is running.
-    #[error(
-        "this client has {0} tasks that run, as many as one client may have; call again when one has ended"
-    )]
-    OverShare(usize),
-    /// The store failed.
-    #[error("the task could not be stored: {0}")]
-    Store(String),
-}
-
-impl From<TaskStoreError> for TaskError {
-    fn from(error: TaskStoreError) -> Self {
-        Self::Store(error.to_string())
-    }
-}
-
-/// Task that a call has become, for the context of the call.
-pub(crate) trait CallTask: Send + Sync {
-    /// Sets the status message of the task to a progress message of the handler.
-    fn set_message(&self, message: String);
-
-    /// Saves the answers and the results of `once` that the handler has obtained so far.
-    fn save_progress(self: Arc<Self>) -> BoxFuture<Result<(), TaskStoreError>>;
-}
-
-/// Tasks of one server whose handlers run in this process, with their configuration.
-pub(crate) struct TaskRegistry {
-    config: Tasks,
-    /// Tasks whose handlers run in this process, by id.
-    live: Mutex<HashMap<String, Arc<LiveTask>>>,
-    /// Clients of the tasks that are being created.
-    reserved: Mutex<Vec<Option<TaskClient>>>,
-    /// Tasks of other processes that subscriptions of this one watch, with their states as last told.
-    watched: Mutex<HashMap<String, TaskRecord>>,
-    /// True once this process exchanges messages and tasks with others.
-    is_exchanging: AtomicBool,
-}
-
-/// Slot of a task that is being created, which counts towards the limit until it is dropped.
-pub(crate) struct ReservedSlot<'r> {
-    registry: &'r TaskRegistry,
-    client: Option<TaskClient>,
-}
-
-impl Drop for ReservedSlot<'_> {
-    fn drop(&mut self) {
-        let mut reserved = self.registry.reserved();
-        if let Some(at) = reserved.iter().position(|client| *client == self.client) {
-            reserved.swap_remove(at);
-        }
-    }
-}
-
-impl TaskRegistry {
-    pub(crate) fn new(config: Tasks) -> Self {
-        Self {
-            config,
-            live: Mutex::default(),
-            reserved: Mutex::default(),
-            watched: Mutex::default(),
-            is_exchanging: AtomicBool::new(false),
-        }
-    }
-
-    /// Returns the intervals of the exchange with other processes if it has to begin now.
-    pub(crate) fn begin_exchange(&self) -> Option<TaskExchange> {
-        let exchange = self.store().exchange()?;
-        let has_begun = self.is_exchanging.swap(true, Ordering::Relaxed);
-        (!has_begun).then_some(exchange)
-    }
-
-    /// Locks the watched tasks of other processes.
-    pub(crate) fn watched(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
-        lock(&self.watched)
-    }
-
-    /// Returns true if handlers of tasks run in this process.
-    pub(crate) fn has_live(&self) -> bool {
-        !self.live().is_empty()
-    }
-
-    pub(crate) fn store(&self) -> &Arc<dyn TaskStore> {
-        &self.config.store
-    }
-
-    pub(crate) fn lifetime(&self) -> Option<Duration> {
-        self.config.lifetime
-    }
-
-    pub(crate) fn poll_interval(&self) -> Duration {
-        self.config.poll_interval
-    }
-
-    /// Locks the tasks that run in this process.
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
-        lock(&self.live)
-    }
-
-    /// Returns a task that runs in this process.
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<LiveTask>> {
-        self.live().get(id).cloned()
-    }
-
-    /// Adds a task; returns the existing task if the id is in use.
-    pub(crate) fn insert(&self, task: Arc<LiveTask>) -> Result<(), Arc<LiveTask>> {
-        match self.live().entry(task.id().to_owned()) {
-            std::collections::hash_map::Entry::Occupied(known) => Err(Arc::clone(known.get())),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(task);
-                Ok(())
-            }
-        }
-    }
-
-    /// Removes a task that has ended.
-    pub(crate) fn remove(&self, id: &str) {
-        self.live().remove(id);
-    }
-
-    /// Locks the clients of the tasks that are being created.
-    fn reserved(&self) -> MutexGuard<'_, Vec<Option<TaskClient>>> {
-        lock(&self.reserved)
-    }
-
-    /// Reserves a slot for a task of a call.
-    ///
-    /// # Errors
-    /// [`TaskError::TooMany`], [`TaskError::OverShare`].
-    pub(crate) fn reserve(&self, origin: &TaskOrigin) -> Result<ReservedSlot<'_>, TaskError> {
-        let (client, limit) = (origin.task_client(), self.config.max_running);
-        // Slots are counted under both locks, so that two calls cannot both take the last slot.
-        let (live, mut reserved) = (self.live(), self.reserved());
-        if live.len() + reserved.len() >= limit {
-            return Err(TaskError::TooMany(limit));
-        }
-        let is_own = |other: &Option<TaskClient>| *other == client;
-        let running = live.values().filter(|task| is_own(&task.client()));
-        let own = running.count() + reserved.iter().filter(|other| is_own(other)).count();
-        let share = limit.div_ceil(2);
-        if client.is_some() && own >= share {
-            return Err(TaskError::OverShare(share));
-        }
-        reserved.push(client.clone());
-        let registry = self;
-        Ok(ReservedSlot { registry, client })
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Tool;
 use crate::link::Request;
 use crate::protocol::{Json, JsonObject, PeerError, SessionInfo};
 use crate::replay::ReplayRecord;
@@ -81,10 +80,11 @@ pub(crate) enum TaskClient {
 }
 
 impl TaskOrigin {
-    pub(crate) fn new(tool: &Tool, request: &Request) -> Self {
+    /// Returns the origin of a call of a tool that requires the OAuth scopes `scope`.
+    pub(crate) fn new(tool: &str, scope: Option<&str>, request: &Request) -> Self {
         Self {
-            tool: tool.name().to_owned(),
-            scope: tool.scope_label().map(str::to_owned),
+            tool: tool.to_owned(),
+            scope: scope.map(str::to_owned),
             params: request.params().cloned().unwrap_or_default(),
             revision: request.revision().as_str().to_owned(),
             capabilities: request.client_capabilities().clone(),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use super::record::TaskClient;
-use super::{TaskRecord, TaskStoreError};
+use super::error::TaskStoreError;
+use super::record::{TaskClient, TaskRecord};
 
 /// Limits of a store of tasks. One client, which is a principal or the address of anonymous clients, may have half of each.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::TaskRecord;
+use super::error::TaskStoreError;
+use super::record::TaskRecord;
 use super::share::{KeptTasks, StoreLimits};
 use crate::protocol::JsonObject;
 use crate::sync::lock;
@@ -18,25 +19,6 @@ use crate::sync::lock;
 /// Future of an operation of a task store.
 pub(super) type StoreFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
-
-/// Error of a task store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TaskStoreError {
-    /// The store contains the maximum number of tasks.
-    #[error("the store of tasks is full; wait until tasks expire or raise its limit")]
-    Full,
-    /// The client has used up its share of the store.
-    #[error("this client has as many tasks as it may have; wait until they expire")]
-    OverShare,
-    /// Another process has taken over the task, because it considered this process dead. The work of this process
-    /// since then is not recorded.
-    #[error("another process has taken over the task")]
-    TakenOver,
-    /// The store did not answer.
-    #[error("the store of tasks is not available: {0}")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
 
 /// Storage for the records of tasks.
 ///

@@ -1,52 +1,33 @@
-//! `resources/list` of a server with lists of resources ([`ServerBuilder::list`](super::ServerBuilder::list)): fixed
+//! `resources/list` of a server with lists of resources ([`ServerBuilder::list`](crate::ServerBuilder::list)): fixed
 //! resources first, then the lists in the order of registration, joined to pages.
 //!
 //! A cursor names the source of the next page, and what its handler needs to go on. It is sealed for the principal, so
 //! that clients can neither read nor make one, nor use that of somebody else.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
-use super::answer::{ActiveRequest, convert_run_end, protocol_error_of};
-use super::catalogue::{Catalogue, ResourceListEntry, TemplateEntry};
-use super::page::page_object;
-use super::runner::{RunEnd, RunningHandler, run_handler};
-use super::visibility::ListedDefinition;
-use super::{Server, page};
+use super::outcome::{convert_run_end, protocol_error_of};
+use super::{ActiveRequest, Answer};
+use crate::call::Call;
+use crate::cx::Arguments;
 use crate::definition::Resource;
-use crate::extract::{Arguments, Call};
-use crate::link::Request;
+use crate::link::{Reply, Request};
 use crate::listing::{PageRequest, ResourcePage};
 use crate::outgoing;
 use crate::params::string_member;
-use crate::protocol::{Json, JsonObject, Lifecycle, PeerError, Principal, Seal};
+use crate::protocol::{Json, JsonObject, Lifecycle, PeerError, Principal};
+use crate::server::Server;
+use crate::server::catalogue::{Catalogue, ResourceListEntry, TemplateEntry};
+use crate::server::cursor::CursorSeal;
+use crate::server::page::{invalid_cursor, page_object};
+use crate::server::runner::{RunEnd, RunningHandler, run_handler};
+use crate::server::scopes::has_scope;
+use crate::server::visibility::ListedDefinition;
 
 /// Maximum number of pages of handlers that one request joins: handlers may return pages without a resource that the
 /// client sees.
 const MAX_HANDLER_PAGES: usize = 16;
-
-/// Seal of the cursors of a server.
-pub(super) struct CursorSeal {
-    pub(super) seal: Arc<dyn Seal>,
-    /// Name of the server: servers that share their keys do not accept each other's cursors.
-    pub(super) server: String,
-}
-
-impl fmt::Debug for CursorSeal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CursorSeal").finish_non_exhaustive()
-    }
-}
-
-impl CursorSeal {
-    /// Returns the context in which the cursors of a principal are valid.
-    fn context(&self, principal: Option<&Principal>) -> Vec<u8> {
-        let principal = principal.map(|Principal(name)| name.as_str());
-        let context = serde_json::json!(["resources/list", self.server, principal]);
-        context.to_string().into_bytes()
-    }
-}
 
 /// Place in the joined list at which a page begins.
 enum Position {
@@ -130,7 +111,8 @@ impl<'v> View<'v> {
         for list in &view.catalogue.lists {
             if let Some(entry) = view.catalogue.template(&list.template)
                 && view.sees(ListedDefinition::Template(&entry.template))
-                && view.has_scope(entry.template.scope_label())
+                // What a list contains are data, so it is hidden without `hide_without_scope` too.
+                && has_scope(view.request, entry.template.scope_label())
             {
                 view.lists.push((list, entry));
             }
@@ -141,22 +123,6 @@ impl<'v> View<'v> {
     /// Returns true if the sender sees a definition.
     fn sees(&self, listed: ListedDefinition<'_>) -> bool {
         self.server.0.visibility.is_visible(self.request, listed)
-    }
-
-    /// Returns true if the token of the sender grants the scopes of a definition. What a list contains are data, so it is
-    /// hidden without [`hide_without_scope`](super::ServerBuilder::hide_without_scope) too.
-    fn has_scope(&self, label: Option<&str>) -> bool {
-        #[cfg(feature = "http-server")]
-        {
-            let scopes = label.unwrap_or_default().split_whitespace();
-            let scopes: Vec<String> = scopes.map(str::to_owned).collect();
-            scopes.is_empty() || super::scopes::has_scopes(self.request, &scopes)
-        }
-        #[cfg(not(feature = "http-server"))]
-        {
-            let _ = label;
-            true
-        }
     }
 
     /// Returns true if a URI of a list is listed elsewhere: as a fixed resource, or by the list of a template that matches it
@@ -179,19 +145,25 @@ impl<'v> View<'v> {
 }
 
 impl Server {
+    /// Begins to answer `resources/list` of a server with lists of resources.
+    pub(super) fn begin_resource_list(&self, active: ActiveRequest) -> Answer {
+        let server = self.clone();
+        Answer::begin(Box::pin(async move {
+            let page = server.list_resources(&active).await;
+            page.map_or_else(Reply::Error, Reply::Result)
+        }))
+    }
+
     /// Answers `resources/list` with one page of the fixed resources and the lists, as the sender sees them.
-    pub(super) async fn list_resources(
-        &self,
-        active: &ActiveRequest,
-    ) -> Result<JsonObject, PeerError> {
+    async fn list_resources(&self, active: &ActiveRequest) -> Result<JsonObject, PeerError> {
         let request = &*active.request;
         let (seal, principal) = (&self.0.cursors, request.principal());
         let cursor = request.params().and_then(|params| params.get("cursor"));
         let begin = match cursor {
             None => Position::Fixed { after: None },
             Some(cursor) => {
-                let cursor: String = cursor.decode_as().map_err(|_| page::invalid_cursor())?;
-                Position::open(seal, &cursor, principal).ok_or_else(page::invalid_cursor)?
+                let cursor: String = cursor.decode_as().map_err(|_| invalid_cursor())?;
+                Position::open(seal, &cursor, principal).ok_or_else(invalid_cursor)?
             }
         };
         let mut page = JoinedPage {
@@ -222,7 +194,7 @@ impl Server {
         let (mut at, mut cursor) = match begin {
             Position::List { template, cursor } => {
                 let at = lists.iter().position(|(list, _)| list.template == template);
-                (at.ok_or_else(page::invalid_cursor)?, cursor)
+                (at.ok_or_else(invalid_cursor)?, cursor)
             }
             Position::Fixed { after } => {
                 if let Some(next) = add_fixed(&view, after.as_deref(), page)? {
@@ -297,7 +269,7 @@ fn add_fixed(
     let mut seen: Vec<(&str, Arc<str>)> = seen.collect();
     if let Some(after) = after {
         let at = seen.iter().position(|(uri, _)| *uri == after);
-        seen.drain(..=at.ok_or_else(page::invalid_cursor)?);
+        seen.drain(..=at.ok_or_else(invalid_cursor)?);
     }
     let more = seen.len() > page.size;
     seen.truncate(page.size);

@@ -1,0 +1,265 @@
+//! Settings of a server: its description, limits, capabilities, and functions of the application.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::ServerBuilder;
+use crate::call::Call;
+use crate::definition::Icon;
+use crate::layer::{self, ToolService};
+use crate::notification::Notification;
+use crate::protocol::{CacheHint, Level, Limits, Offer, RawJson, Revision, Tolerance};
+use crate::repairs::RepairedMessage;
+use crate::reply::ToolResult;
+use crate::seal::KeyRing;
+use crate::server::visibility::{Caller, ListedDefinition};
+use crate::server::{Hook, Server};
+use crate::task::Tasks;
+
+impl ServerBuilder {
+    /// Declares notifications of a vendor or extension that handlers send ([`Cx::notify`](crate::Cx::notify)), such as
+    /// `com.example/indexed`. A client accepts the notification only if it also declares the method
+    /// ([`Connect::on_notification`](crate::Connect::on_notification)).
+    pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let methods = methods.into_iter().map(Into::into);
+        self.config.extensions.notifications.extend(methods);
+        self
+    }
+
+    /// Adds a handler for notifications of a vendor or extension that clients send, or for
+    /// `notifications/roots/list_changed` (up to 2025-11-25). Every handler of a method is called, on the task of the
+    /// connection: a handler must not block, and can spawn a task or send a message to one.
+    pub fn on_notification(
+        mut self,
+        method: impl Into<String>,
+        handler: impl Fn(Notification) + Send + Sync + 'static,
+    ) -> Self {
+        let method = method.into();
+        self.notification_handlers.add(method.clone(), handler);
+        self.notifications([method])
+    }
+
+    /// Registers a state, which handlers receive as [`State<S>`](crate::State). A server has at most one state per
+    /// type; the state is cloned for each call.
+    pub fn state<S: Clone + Send + Sync + 'static>(mut self, state: S) -> Self {
+        self.states.insert(state);
+        self
+    }
+
+    /// Adds a rule that decides which definitions a caller may see and use. Lists omit hidden definitions; calls of
+    /// hidden definitions, and requests about the tasks of such calls, are answered as if the definition did not exist.
+    /// Subscribers are not notified of changes of hidden resources, unless another process announces the change and the
+    /// resource was hidden after the subscription. With a visibility rule, list results are never marked as shareable
+    /// between callers. If there are several rules, a definition is visible only if all of them allow it.
+    pub fn visible(
+        mut self,
+        rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.visibility = self.visibility.with_rule(rule);
+        self
+    }
+
+    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](Tool::scope) the caller's token
+    /// does not grant. By default, lists contain them, so that a client can request the scope. In both cases, a
+    /// request without the scope is answered with status 403 and `insufficient_scope`, which names the required
+    /// scopes ("Runtime Insufficient Scope Errors"). Over stdio, which has no tokens, everything is listed.
+    #[cfg(feature = "http-server")]
+    pub fn hide_without_scope(mut self) -> Self {
+        self.visibility = self.visibility.with_scopes();
+        self
+    }
+
+    /// Wraps the handler of every tool in a `tower` layer, including tools that are inserted later. The layer that was
+    /// added last receives a call first. Every tool has a separate service, so a limit for all tools together needs a
+    /// layer with shared state, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.
+    ///
+    /// From 2026-07-28 on, a handler that sends input requests runs again with the answers, and each run passes through
+    /// the layers. [`timeout`](Self::timeout) is a time limit that pauses while the user answers.
+    pub fn layer<L, S>(mut self, layer: L) -> Self
+    where
+        L: Layer<ToolService, Service = S> + Send + Sync + 'static,
+        S: Service<Call, Response = ToolResult> + Clone + Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        S::Future: Send,
+    {
+        self.tool_layers.push(layer::erase_layer(layer));
+        self
+    }
+
+    /// Sets the display name of the server (from 2025-06-18 on).
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.config.identity.title = Some(title.into());
+        self
+    }
+
+    /// Sets a member of the server's description of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
+    pub fn identity(mut self, name: &str, value: impl Into<RawJson>) -> Self {
+        self.config.identity.additional_members.insert(name, value);
+        self
+    }
+
+    /// Adds an icon of the server (from 2025-11-25 on).
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.icons.push(icon);
+        self
+    }
+
+    /// Sets the instructions: how a model should use the server.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.config.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the supported revisions, the most preferred one first. The default is every compiled-in revision. The values of
+    /// [`Revision`] are those of [`revisions`](crate::revisions): `revisions().filter(|known| known.as_str() >= "2025-06-18")`.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.config.offer.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Sets the oldest supported revision.
+    pub fn minimum_revision(mut self, revision: Revision) -> Self {
+        self.config.offer = Offer {
+            oldest: Some(revision),
+            ..self.config.offer
+        };
+        self
+    }
+
+    /// Sets the maximum number of entries per page of a list, at least 1; the default is 100.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = entries.max(1);
+        self
+    }
+
+    /// Sets the cache hint of results that do not set their own (from 2026-07-28 on). By default, such results must not
+    /// be cached.
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.config.cache = hint;
+        self
+    }
+
+    /// Sets the time limit of handlers. The time that a handler waits for the answer to an input request does not
+    /// count. Tasks are limited by their lifetime instead ([`Tasks::lifetime`]).
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Adds a function that runs when the server starts to serve ([`Server::serve_stdio`], [`Server::serve_http`]),
+    /// before the first request, such as to connect to a database. Functions run in the order in which they were added;
+    /// if one of them fails, the server does not start. Applications that use neither of these functions, such as those
+    /// with a server in memory, must call [`Server::start`].
+    pub fn on_start<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Server) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result> + Send + 'static,
+    {
+        self.start_hooks.push(boxed_hook(hook));
+        self
+    }
+
+    /// Adds a function that runs when the server shuts down, after the last reply. Functions run in reverse order; an
+    /// error is logged with `tracing` and does not prevent the others from running. Applications that use neither
+    /// [`Server::serve_stdio`] nor [`Server::serve_http`] must call [`Server::shutdown`].
+    pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Server) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result> + Send + 'static,
+    {
+        self.shutdown_hooks.push(boxed_hook(hook));
+        self
+    }
+
+    /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
+    /// extensions, in the form of the newest revision.
+    pub fn capability(mut self, name: &str, value: impl Into<RawJson>) -> Self {
+        self.additional_capabilities.insert(name, value);
+        self
+    }
+
+    /// Sets the options of tasks and declares the extension `io.modelcontextprotocol/tasks`. By default, a server with
+    /// tools that run as [tasks](Tool::task) keeps the tasks in memory.
+    pub fn tasks(mut self, tasks: Tasks) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
+    /// Sets the policy for messages of clients that violate their schema. The default, [`Tolerance::Lenient`],
+    /// repairs a message if its meaning is clear, such as `null` for an absent member.
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.config.tolerance = tolerance;
+        self
+    }
+
+    /// Sets the handler for each repair in a message of a client; each kind is also logged once, as a warning. The handler
+    /// is called on the task of the connection and must not block.
+    pub fn on_repair(mut self, handler: impl Fn(&RepairedMessage) + Send + Sync + 'static) -> Self {
+        self.repairs.on_repair = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets the limits of each connection.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Sets the keys that protect `requestState` (from 2026-07-28 on). Processes that serve the same clients must share
+    /// these keys. By default, each server creates a random key.
+    pub fn keys(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Sets the lifetime of `requestState`; the default is ten minutes.
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.config.state_lifetime = lifetime;
+        self
+    }
+
+    /// Sets the minimum level of the log messages that are sent until the client chooses a level (up to 2025-11-25).
+    pub fn log_level(mut self, level: Level) -> Self {
+        self.config.log_level = level;
+        self
+    }
+
+    /// Disables the capability `logging`; [`Cx::log`](crate::Cx::log) then sends nothing.
+    pub fn without_logging(mut self) -> Self {
+        self.declares_logging = false;
+        self
+    }
+
+    /// Declares the capability `tools`, for a server whose tools are inserted while it runs.
+    pub fn declare_tools(self) -> Self {
+        self.declare_list("tools")
+    }
+
+    /// Declares the capability `resources`, for a server whose resources are inserted while it runs.
+    pub fn declare_resources(self) -> Self {
+        self.declare_list("resources")
+    }
+
+    /// Declares the capability `prompts`, for a server whose prompts are inserted while it runs.
+    pub fn declare_prompts(self) -> Self {
+        self.declare_list("prompts")
+    }
+
+    /// Declares the capability of a list.
+    pub(super) fn declare_list(mut self, capability: &'static str) -> Self {
+        self.declared_lists.push(capability);
+        self
+    }
+}
+
+/// Converts a function to a [`Hook`].
+fn boxed_hook<F, Fut>(hook: F) -> Hook
+where
+    F: Fn(Server) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = crate::Result> + Send + 'static,
+{
+    Arc::new(move |server| Box::pin(hook(server)))
+}
