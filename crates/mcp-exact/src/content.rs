@@ -7,26 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use mcp_exact_wire::Writer;
 
+use crate::annotations::{Role, audience_to_json, priority_to_json};
+use crate::definition::Resource;
 use crate::protocol::{Encode, Json, JsonObject, RawJson};
-
-/// Role of a message or of an audience.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl Role {
-    /// Returns the name of the role in the specification.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
 
 /// One content block (section `server/tools`, "Tool Result").
 ///
@@ -85,7 +68,7 @@ impl Content {
     /// Creates a link to a resource.
     ///
     /// Clients of revisions before 2025-06-18 receive a text block that names the resource.
-    pub fn link(resource: &crate::Resource) -> Self {
+    pub fn link(resource: &Resource) -> Self {
         let mut object = resource.definition();
         object.insert("type", Json::string("resource_link"));
         Self(Block::Object(object))
@@ -135,17 +118,13 @@ impl Content {
     /// Sets the audience of the block.
     #[must_use]
     pub fn audience(self, audience: impl IntoIterator<Item = Role>) -> Self {
-        let names: Vec<String> = audience
-            .into_iter()
-            .map(|role| role.name().to_owned())
-            .collect();
-        self.set_annotation("audience", Json::from_encode(&names))
+        self.set_annotation("audience", audience_to_json(audience))
     }
 
     /// Sets how important the block is, from 0 (optional) to 1 (required). Values outside of this range are clamped.
     #[must_use]
     pub fn priority(self, priority: f64) -> Self {
-        self.set_annotation("priority", to_json_number(priority.clamp(0.0, 1.0)))
+        self.set_annotation("priority", priority_to_json(priority))
     }
 
     /// Sets when the data of the block was last modified, as an ISO 8601 timestamp.
@@ -228,11 +207,6 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> Json {
 /// Returns the bytes of a base64 string; `None` if the string is not valid base64.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
-}
-
-/// Returns a number as JSON; null if the number is not finite.
-pub(crate) fn to_json_number(value: f64) -> Json {
-    Json::from_serialize(&value).unwrap_or(Json::null())
 }
 
 /// Sets an entry of the `_meta` of an object.

@@ -98,6 +98,7 @@ pub use schemars;
 #[doc(hidden)]
 pub use serde;
 
+mod annotations;
 pub mod apps;
 mod background;
 mod call;
@@ -145,6 +146,7 @@ pub mod testing;
 mod validate;
 mod visit;
 
+pub use annotations::Role;
 pub use call::{Call, FromCall, Signature};
 pub use cancellation::Cancelled;
 #[cfg(feature = "client")]
@@ -156,7 +158,7 @@ pub use client::{
 };
 #[cfg(all(feature = "client", feature = "skills"))]
 pub use client::{SkillError, SkillFile, SkillListing};
-pub use content::{Content, Role};
+pub use content::Content;
 pub use cx::{
     Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError, InputRequestErrorKind,
     OnceError, ProgressAmount, Root, RootsRequest, Sample, Sampled, SamplingRequest,

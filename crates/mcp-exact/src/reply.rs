@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::content::{Content, Role, encode_base64};
+use crate::annotations::Role;
+use crate::content::{Content, encode_base64};
 use crate::error::{BoxError, Error};
 use crate::protocol::{self, Encode, JsonObject, RawJson};
 use crate::schema;

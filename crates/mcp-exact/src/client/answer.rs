@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
 use super::reconnect::ConnectionEvent;
+use crate::annotations::Role;
 use crate::background::BoxFuture;
-use crate::content::{Content, Role};
+use crate::content::Content;
 use crate::cx::Root;
 use crate::notification::NotificationHandlers;
 use crate::outgoing;

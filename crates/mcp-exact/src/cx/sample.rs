@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
-use crate::content::{Content, Role, to_json_number};
+use crate::annotations::{Role, to_json_number};
+use crate::content::Content;
 use crate::protocol::{Json, JsonObject, RawJson};
 
 /// Method of sampling requests.

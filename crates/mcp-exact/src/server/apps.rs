@@ -16,10 +16,13 @@ impl ServerBuilder {
     pub fn app(mut self, resource: impl Into<Resource>, app: App) -> Self {
         let resource = resource.into();
         self.problems.extend(app.problems(resource.uri()));
-        self.resource(resource.with_app(&app), move || {
-            let app = app.clone();
-            async move { app }
-        })
+        self.resource(
+            resource.with_page(app.size(), app.settings().object()),
+            move || {
+                let app = app.clone();
+                async move { app }
+            },
+        )
     }
 }
 

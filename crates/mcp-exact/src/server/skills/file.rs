@@ -4,12 +4,29 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::folder::FolderError;
 use crate::definition::Resource;
 use crate::skills::{MAX_SKILL_BYTES, digest_of};
+
+/// Reason why a folder of skills cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FolderError {
+    /// File or directory that is wrong.
+    pub(super) path: PathBuf,
+    /// What is wrong, and what to do.
+    pub(super) reason: String,
+}
+
+impl FolderError {
+    pub(super) fn new(path: &Path, reason: impl ToString) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
 
 /// Resolution of file times: another change within this time may leave the modification time of a file as it is.
 const RACE_TIME: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::file::{FileContent, ServedFile, Trace};
+use super::file::{FileContent, FolderError, ServedFile, Trace};
 use crate::definition::Resource;
 use crate::protocol::JsonObject;
 use crate::skills::{
@@ -23,23 +23,6 @@ use crate::skills::{
 const MAX_ENTRIES: usize = 20_000;
 /// Maximum depth of directories below the folder.
 const MAX_DEPTH: usize = 32;
-/// Reason why a folder of skills cannot be served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FolderError {
-    /// File or directory that is wrong.
-    pub(super) path: PathBuf,
-    /// What is wrong, and what to do.
-    pub(super) reason: String,
-}
-
-impl FolderError {
-    pub(super) fn new(path: &Path, reason: impl ToString) -> Self {
-        Self {
-            path: path.to_owned(),
-            reason: reason.to_string(),
-        }
-    }
-}
 
 /// All skills of a folder at one time.
 #[derive(Debug, Default)]

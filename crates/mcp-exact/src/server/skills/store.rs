@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::folder::{FolderError, Snapshot};
+use super::file::FolderError;
+use super::folder::Snapshot;
 use crate::protocol::Change;
 use crate::server::Server;
 use crate::sync::lock;
