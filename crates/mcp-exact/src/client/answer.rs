@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::connect::{ClientChange, LogMessage};
-use super::reconnect::ConnectionEvent;
+use super::event::{ClientChange, ConnectionEvent, LogMessage};
 use crate::annotations::Role;
 use crate::background::BoxFuture;
 use crate::content::Content;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::connect::ClientChange;
+use super::event::ClientChange;
 use crate::protocol::JsonObject;
 use crate::sync::lock;
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::Client;
+use super::error::{ClientError, CloseReason, into_result};
 use super::link::{ClientLink, InFlight, RequestOptions};
 use super::output::CompletionOutput;
-use super::reconnect::CloseReason;
 use super::recover::{
     Failure, RequestParts, SharedProgress, callback, is_answer, is_loss, recover,
 };
-use super::{Client, ClientError, into_result};
 use crate::background::BoxFuture;
 use crate::panics::contain_panic;
 use crate::params::request_label;
@@ -358,7 +358,10 @@ impl<T: 'static> IntoFuture for ClientCall<T> {
             let limit = request.options.total_timeout;
             let call = async {
                 let result = client.wait_for_call_end(request.await?).await?;
+                #[cfg(feature = "validation")]
                 client.check_output(&tool, &result).await?;
+                #[cfg(not(feature = "validation"))]
+                drop(tool);
                 (self.decode_result)(result)
             };
             // The time limit of a request covers its first answer only, and that answer may be a task.

@@ -4,55 +4,31 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_transport as transport;
-use transport::{ConnectionOptions, Transport, memory_pair};
+#[cfg(feature = "http-client")]
+use mcp_exact_transport::http::client::HttpEndpoint;
 
+use super::Client;
 use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
+use super::error::ClientError;
+use super::event::{ClientChange, ConnectionEvent, LogMessage};
+#[cfg(feature = "http-client")]
+use super::link::dial_http;
 use super::link::{ClientLink, DialWith, Dialer, Settings};
 use super::memory::{LastNegotiation, NegotiationMemory};
 use super::oauth::Authorization;
-use super::reconnect::{ConnectionEvent, Reconnect};
-use super::{Client, ClientError};
+#[cfg(feature = "oauth-client")]
+use super::oauth::oauth_endpoint;
+use super::reconnect::Reconnect;
 use crate::cx::Root;
 use crate::notification::Notification;
 use crate::protocol::{
-    CachedNegotiation, Identity, Level, Limits, MessageBudget, RawJson, Revision, Tolerance,
+    CachedNegotiation, Identity, Limits, MessageBudget, RawJson, Revision, Tolerance,
 };
 use crate::repairs::RepairedMessage;
-use crate::server::Server;
-use crate::sync::lock;
 use crate::visit::{Visit, VisitAnswer};
-
-/// Size of the buffer for each direction of an in-memory connection, in bytes.
-const MEMORY_BYTES: usize = 256 << 10;
-
-/// Log message of a server (`server/utilities/logging`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogMessage {
-    /// Level of the message.
-    pub level: Level,
-    /// Name of the logger.
-    pub logger: Option<String>,
-    /// Data of the message, any JSON value.
-    pub data: RawJson,
-}
-
-/// Change that a server has announced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClientChange {
-    /// The list of tools has changed.
-    Tools,
-    /// The list of prompts has changed.
-    Prompts,
-    /// The list of resources or of resource templates has changed.
-    Resources,
-    /// The resource with this URI was updated.
-    Resource(String),
-}
 
 /// Builder of a [`Client`]: call the methods for settings that differ from the defaults, then `await` the builder. A
 /// clone connects to the same server, except over a transport ([`Client::over`]), which serves only one connection.
@@ -75,14 +51,14 @@ pub struct Connect {
     policy: Option<Reconnect>,
     /// Endpoint of an HTTP connection; `None` for other transports.
     #[cfg(feature = "http-client")]
-    endpoint: Option<transport::http::client::HttpEndpoint>,
+    pub(super) endpoint: Option<HttpEndpoint>,
     /// Options of authorization, for HTTP connections only.
     #[cfg(feature = "oauth-client")]
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
 impl Connect {
-    fn new(dial: Result<DialWith, ClientError>) -> Self {
+    pub(super) fn new(dial: Result<DialWith, ClientError>) -> Self {
         let identity = Identity::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         Self {
             dial,
@@ -97,95 +73,6 @@ impl Connect {
             #[cfg(feature = "oauth-client")]
             oauth: None,
         }
-    }
-
-    /// Creates the builder of a client that connects to a server in the same process.
-    pub(super) fn in_memory(server: &Server) -> Self {
-        let server = server.clone();
-        Self::new(Ok(Arc::new(move |settings| {
-            let (local, remote) = memory_pair(MEMORY_BYTES, settings.limits().message_bytes);
-            let server = server.clone();
-            Ok(Box::new(move |config, cached, handler| {
-                tokio::spawn(async move {
-                    if let Err(error) = server.serve(remote).await {
-                        tracing::debug!(%error, "a connection in memory ended");
-                    }
-                });
-                Ok(transport::connect(
-                    config,
-                    cached,
-                    handler,
-                    local,
-                    ConnectionOptions::default(),
-                ))
-            }))
-        })))
-    }
-
-    /// Creates the builder of a client that connects over a transport.
-    pub(super) fn over(transport: impl Transport) -> Self {
-        Self::over_lazily(move || transport)
-    }
-
-    /// Creates the builder of a client whose transport is created when the connection is opened.
-    pub(super) fn over_lazily<T: Transport>(
-        transport: impl FnOnce() -> T + Send + 'static,
-    ) -> Self {
-        let transport = Mutex::new(Some(transport));
-        Self::new(Ok(Arc::new(move |_| {
-            let transport = lock(&transport).take();
-            let message = "the transport of the server serves one connection; add the server by its command or its URL";
-            let transport = transport.ok_or_else(|| ClientError::Connect(message.to_owned()))?;
-            Ok(Box::new(move |config, cached, handler| {
-                Ok(transport::connect(
-                    config,
-                    cached,
-                    handler,
-                    transport(),
-                    ConnectionOptions::default(),
-                ))
-            }))
-        })))
-    }
-
-    /// Creates the builder of a client that opens a transport for each connection.
-    pub(super) fn over_with<T: Transport>(create: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        let create = Arc::new(create);
-        Self::new(Ok(Arc::new(move |_| {
-            let create = Arc::clone(&create);
-            Ok(Box::new(move |config, cached, handler| {
-                let options = ConnectionOptions::default();
-                Ok(transport::connect(
-                    config,
-                    cached,
-                    handler,
-                    create(),
-                    options,
-                ))
-            }))
-        })))
-    }
-
-    /// Creates the builder of a client that starts a server process.
-    #[cfg(feature = "process")]
-    pub(super) fn command(command: transport::ServerCommand) -> Self {
-        Self::new(Ok(Arc::new(move |_| {
-            let command = command.clone();
-            Ok(Box::new(move |config, cached, handler| {
-                command.connect(config, cached, handler)
-            }))
-        })))
-    }
-
-    /// Creates the builder of a client that connects to an HTTP endpoint.
-    #[cfg(feature = "http-client")]
-    pub(super) fn http(
-        endpoint: Result<transport::http::client::HttpEndpoint, ClientError>,
-    ) -> Self {
-        let named = endpoint.as_ref().ok().cloned();
-        let mut connect = Self::new(endpoint.map(dial_http));
-        connect.endpoint = named;
-        connect
     }
 
     /// Obtains access tokens when the server requires authorization. Authorization applies to HTTP connections only;
@@ -570,51 +457,6 @@ impl Connect {
             policy: self.policy,
         };
         ClientLink::open(dialer, self.handlers, self.cached_negotiation).await
-    }
-}
-
-/// Returns the function that connects to an HTTP endpoint.
-#[cfg(feature = "http-client")]
-fn dial_http(endpoint: transport::http::client::HttpEndpoint) -> DialWith {
-    Arc::new(move |_| {
-        let endpoint = endpoint.clone();
-        Ok(Box::new(move |config, cached, handler| {
-            Ok(endpoint.connect(config, cached, handler))
-        }))
-    })
-}
-
-/// Returns the endpoint with an HTTP client that authorizes requests, and this HTTP client.
-#[cfg(feature = "oauth-client")]
-fn oauth_endpoint(
-    endpoint: transport::http::client::HttpEndpoint,
-    oauth: mcp_exact_auth::client::OAuth,
-) -> Result<
-    (
-        transport::http::client::HttpEndpoint,
-        mcp_exact_auth::client::OAuthClient,
-    ),
-    ClientError,
-> {
-    let url = endpoint.target().to_string();
-    let mut wrapped = None;
-    let endpoint = endpoint.map_client(|inner| match oauth.client(&url, Arc::clone(&inner)) {
-        Ok(client) => {
-            let authorized: Arc<dyn transport::http::client::HttpClient> = Arc::new(client.clone());
-            wrapped = Some(Ok(client));
-            authorized
-        }
-        Err(error) => {
-            wrapped = Some(Err(error));
-            inner
-        }
-    });
-    match wrapped {
-        Some(Ok(client)) => Ok((endpoint, client)),
-        Some(Err(error)) => Err(ClientError::Authorization(Box::new(error))),
-        None => Err(ClientError::Config(
-            "the endpoint has no HTTP client".to_owned(),
-        )),
     }
 }
 

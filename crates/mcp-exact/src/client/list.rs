@@ -9,7 +9,8 @@ use std::hash::BuildHasher as _;
 
 use mcp_exact_wire::{Decode, Defined};
 
-use super::{Client, ClientError};
+use super::Client;
+use super::error::ClientError;
 use crate::protocol::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
 
 /// Maximum total size in bytes of the pages that [`List::all`] collects.

@@ -3,7 +3,13 @@
 //! If a request has failed because no access token could be obtained, the authorization error replaces the error of the
 //! request.
 
-use super::ClientError;
+#[cfg(feature = "oauth-client")]
+use std::sync::Arc;
+
+#[cfg(feature = "oauth-client")]
+use mcp_exact_transport::http::client::{HttpClient, HttpEndpoint};
+
+use super::error::ClientError;
 
 /// Authorization of a connection; empty if the connection has none.
 #[derive(Debug, Clone, Default)]
@@ -59,5 +65,33 @@ impl Authorization {
             return client.wait_until_settled().await;
         }
         false
+    }
+}
+
+/// Returns the endpoint with an HTTP client that authorizes requests, and this HTTP client.
+#[cfg(feature = "oauth-client")]
+pub(super) fn oauth_endpoint(
+    endpoint: HttpEndpoint,
+    oauth: mcp_exact_auth::client::OAuth,
+) -> Result<(HttpEndpoint, mcp_exact_auth::client::OAuthClient), ClientError> {
+    let url = endpoint.target().to_string();
+    let mut wrapped = None;
+    let endpoint = endpoint.map_client(|inner| match oauth.client(&url, Arc::clone(&inner)) {
+        Ok(client) => {
+            let authorized: Arc<dyn HttpClient> = Arc::new(client.clone());
+            wrapped = Some(Ok(client));
+            authorized
+        }
+        Err(error) => {
+            wrapped = Some(Err(error));
+            inner
+        }
+    });
+    match wrapped {
+        Some(Ok(client)) => Ok((endpoint, client)),
+        Some(Err(error)) => Err(ClientError::Authorization(Box::new(error))),
+        None => Err(ClientError::Config(
+            "the endpoint has no HTTP client".to_owned(),
+        )),
     }
 }

@@ -6,7 +6,7 @@ use mcp_exact_wire::{Decode, Defined};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::ClientError;
+use super::error::ClientError;
 #[cfg(feature = "types")]
 use super::typed::LazyItems;
 use super::typed::result_as;

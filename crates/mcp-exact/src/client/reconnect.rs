@@ -1,67 +1,6 @@
-//! End of a connection: its reason, the policy by which a client connects again, and the events for the application.
+//! Policy by which a client connects again after the loss of its connection.
 
 use std::time::Duration;
-
-use super::ClientError;
-use crate::protocol::Revision;
-
-/// Reason why a connection has ended.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// The application has closed the client.
-    #[error("the client was closed")]
-    ByClient,
-    /// The server exited, does not answer or cannot be reached, or the connection broke. The text contains the known
-    /// details, such as the exit status of the process and the last lines of its standard error.
-    #[error("{0}")]
-    Lost(String),
-    /// The connection is lost for this reason, and the time limit of the request has ended while the client was connecting again.
-    /// The client goes on; this is the reason of a request alone, never of the client.
-    #[error(
-        "{0}; the client is still connecting again, but the time limit of the request has ended"
-    )]
-    StillLost(String),
-    /// The connection was lost, and the client has given up connecting again
-    /// ([`Connect::reconnect`](super::Connect::reconnect)).
-    #[error("{reason}; attempt {attempts} to connect again, the last one, failed: {error}")]
-    GaveUp {
-        /// Reason of the loss.
-        reason: String,
-        /// Number of attempts.
-        attempts: u32,
-        /// Error of the last attempt.
-        error: Box<ClientError>,
-    },
-}
-
-/// Change of a connection, for the handler of [`Connect::on_connection_event`](super::Connect::on_connection_event).
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ConnectionEvent {
-    /// The connection is lost, an HTTP server cannot be reached, or it has ended the session (HTTP status 404); attempts to connect again follow. State that the server keeps
-    /// for the session is lost as well.
-    Lost(CloseReason),
-    /// An attempt to connect again has failed.
-    AttemptFailed {
-        /// Number of the attempt, from 1 on.
-        attempt: u32,
-        /// Error of the attempt.
-        error: ClientError,
-        /// Delay before the next attempt; `None` if no other attempt follows.
-        retry_in: Option<Duration>,
-    },
-    /// The server is connected again, or a new session has replaced one that the server has ended (HTTP status 404). This is
-    /// reported once for each [`Lost`](Self::Lost), and also, without a loss, if the server has stopped supporting the revision of
-    /// the session, so that another one was negotiated. Subscriptions, roots and the log level are being restored; changes that were missed are
-    /// [reported](super::Connect::on_change).
-    Restored {
-        /// Revision of the new session, which may be another one.
-        revision: Revision,
-    },
-    /// The connection has ended, and the client does not connect again.
-    Closed(CloseReason),
-}
 
 /// Policy for connecting again after the connection was lost: [`Connect::reconnect`](super::Connect::reconnect).
 ///
@@ -164,57 +103,6 @@ impl Reconnect {
         let _ = getrandom::fill(&mut random);
         Some(delay.mul_f64(1.0 - f64::from(random[0]) / 512.0))
     }
-}
-
-impl ClientError {
-    /// Creates the error for a connection that is gone.
-    pub(crate) fn disconnected(reason: CloseReason, may_have_run: bool) -> Self {
-        Self::Disconnected {
-            reason,
-            may_have_run,
-        }
-    }
-
-    /// Returns the error of a request whose time limit has ended while the client was connecting again.
-    pub(super) fn while_connecting(self) -> Self {
-        match self {
-            Self::Disconnected {
-                reason: CloseReason::Lost(reason),
-                may_have_run,
-            } => Self::disconnected(CloseReason::StillLost(reason), may_have_run),
-            error => error,
-        }
-    }
-
-    /// Returns true if another attempt to connect cannot succeed without a change by a person.
-    pub(super) fn is_permanent(&self) -> bool {
-        use crate::protocol::{
-            NegotiationError::NoCommonRevision, NegotiationError::NoHandshake,
-            NegotiationError::Redirected, NegotiationError::Revision as OtherRevision,
-        };
-        match self {
-            Self::Config(_) => true,
-            #[cfg(feature = "oauth-client")]
-            Self::Authorization(_) => true,
-            Self::Negotiation(
-                OtherRevision { .. }
-                | NoCommonRevision { .. }
-                | NoHandshake { .. }
-                | Redirected { .. },
-            ) => true,
-            _ => false,
-        }
-    }
-}
-
-/// Returns the message of [`ClientError::Disconnected`].
-pub(super) fn disconnected_text(reason: &CloseReason, may_have_run: bool) -> String {
-    let lost = if may_have_run {
-        "the connection ended before the answer came; the server may have done the work"
-    } else {
-        "the connection is gone, and the request was not sent"
-    };
-    format!("{lost}: {reason}")
 }
 
 #[cfg(test)]

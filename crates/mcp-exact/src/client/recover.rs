@@ -6,9 +6,8 @@ use std::time::Duration;
 use mcp_exact_transport::{PendingRequest, ProgressCallback};
 use tokio::time::Instant;
 
+use super::error::{ClientError, CloseReason, into_result};
 use super::link::{ClientLink, RequestOptions};
-use super::reconnect::CloseReason;
-use super::{ClientError, into_result};
 use crate::protocol::{JsonObject, Outcome, Progress, Revision, SendError};
 
 /// Handler for progress notifications, which each attempt to send a request uses.

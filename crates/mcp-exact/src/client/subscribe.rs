@@ -3,18 +3,19 @@
 //! Up to 2025-11-25, one request subscribes and a second one unsubscribes. From 2026-07-28 on, a single request stays
 //! open as long as the subscription.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
-use tokio::task::AbortHandle;
+use tokio::sync::OwnedMutexGuard;
 
-use super::link::{ClientLink, LIST_KINDS, RequestOptions, announces_changes};
+use super::Client;
+use super::error::ClientError;
+use super::event::{LIST_KINDS, announces_changes};
+use super::link::{ClientLink, RequestOptions};
 use super::recover::is_loss;
-use super::{Client, ClientError};
+use super::subscriptions::{ListenSubscription, Subscriptions, subscribed_uris, uri_params};
 use crate::protocol::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
 /// Subscription to updates of resources, from [`Client::subscribe`]. Dropping the value ends the subscription
@@ -45,32 +46,6 @@ enum SubscriptionKind {
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription").finish_non_exhaustive()
-    }
-}
-
-/// Subscriptions to resources in a session (up to 2025-11-25). The session subscribes to each URI once, however many
-/// [`Subscription`]s use the URI.
-///
-/// The lock is held while a request is in flight, because concurrent HTTP requests may arrive in any order.
-#[derive(Default)]
-pub(super) struct SubscriptionCounts(Arc<Mutex<Subscriptions>>);
-
-/// Subscriptions of a session, by URI.
-pub(super) type Subscriptions = BTreeMap<String, SessionSubscription>;
-
-/// Subscription of a session to one URI.
-#[derive(Default)]
-pub(super) struct SessionSubscription {
-    /// Number of [`Subscription`]s that use this subscription of the session.
-    count: usize,
-    /// Request that replaces the subscription of the session after the server has changed to 2026-07-28 or later.
-    pub(super) replacement: Option<ListenSubscription>,
-}
-
-impl SubscriptionCounts {
-    /// Locks the subscriptions, waiting for requests in flight.
-    pub(super) async fn lock(&self) -> MutexGuard<'_, Subscriptions> {
-        self.0.lock().await
     }
 }
 
@@ -215,16 +190,6 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// subscription that did not last longer than this maximum.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
-/// ends the subscription earlier, such as when the access token of the request expires (`basic/patterns/subscriptions`,
-/// "Cancellation"), the client sends a new request.
-pub(super) struct ListenSubscription {
-    /// Task that renews the subscription.
-    task: AbortHandle,
-    /// Params of the request.
-    params: JsonObject,
-}
-
 impl ListenSubscription {
     /// Starts a subscription; returns the subscription and the accepted URIs after the server has acknowledged it.
     async fn begin(
@@ -249,18 +214,6 @@ impl ListenSubscription {
             task: task.abort_handle(),
             params,
         }
-    }
-
-    /// Returns true if the subscription has this filter and is renewed when it ends.
-    pub(super) fn has_filter(&self, filter: &JsonObject) -> bool {
-        let params = JsonObject::from_iter([("notifications", filter.clone())]);
-        self.params == params && !self.task.is_finished()
-    }
-}
-
-impl Drop for ListenSubscription {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -329,24 +282,26 @@ async fn listen_again(
     }
 }
 
-/// Subscribes by `subscriptions/listen` after the server has changed to 2026-07-28 or later: with one request for each
-/// resource of the session, and one for the lists if the application handles their changes.
-pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
-    let renew = |filter: JsonObject| {
-        let params = JsonObject::from_iter([("notifications", filter)]);
-        ListenSubscription::spawn_renewal(&link, params, None)
-    };
-    let filter = filter_of_lists(&link.session().capabilities);
-    // A subscription that began by a request is renewed by its own task.
-    if lists && !filter.is_empty() && !link.has_list_subscription(&filter) {
-        link.set_list_subscription(renew(filter));
-    }
-    for (uri, subscription) in link.session_subscriptions().lock().await.iter_mut() {
-        let uris = Json::from_encode(&vec![uri.clone()]);
-        let filter = JsonObject::from_iter([("resourceSubscriptions", uris)]);
-        let renews = |replacement: &ListenSubscription| replacement.has_filter(&filter);
-        if !subscription.replacement.as_ref().is_some_and(renews) {
-            subscription.replacement = Some(renew(filter));
+impl ClientLink {
+    /// Subscribes by `subscriptions/listen` after the server has changed to 2026-07-28 or later: with one request for each
+    /// resource of the session, and one for the lists if the application handles their changes.
+    pub(super) async fn subscribe_by_requests(self: Arc<Self>, lists: bool) {
+        let renew = |filter: JsonObject| {
+            let params = JsonObject::from_iter([("notifications", filter)]);
+            ListenSubscription::spawn_renewal(&self, params, None)
+        };
+        let filter = filter_of_lists(&self.session().capabilities);
+        // A subscription that began by a request is renewed by its own task.
+        if lists && !filter.is_empty() && !self.has_list_subscription(&filter) {
+            self.set_list_subscription(renew(filter));
+        }
+        for (uri, subscription) in self.session_subscriptions().lock().await.iter_mut() {
+            let uris = Json::from_encode(&vec![uri.clone()]);
+            let filter = JsonObject::from_iter([("resourceSubscriptions", uris)]);
+            let renews = |replacement: &ListenSubscription| replacement.has_filter(&filter);
+            if !subscription.replacement.as_ref().is_some_and(renews) {
+                subscription.replacement = Some(renew(filter));
+            }
         }
     }
 }
@@ -367,16 +322,4 @@ async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     drop(link);
     // The subscription lasts as long as the one that it replaces, whose owner also keeps the connection open.
     std::future::pending().await
-}
-
-/// Returns the resource URIs in the params of `subscriptions/listen`.
-pub(super) fn subscribed_uris(params: &JsonObject) -> Vec<String> {
-    let filter = params.get("notifications").map(JsonObject::try_from);
-    let uris = filter.and_then(|filter| filter.ok()?.get("resourceSubscriptions"));
-    uris.and_then(|uris| uris.parse().ok()).unwrap_or_default()
-}
-
-/// Returns the params of `resources/subscribe` and `resources/unsubscribe`.
-pub(super) fn uri_params(uri: &str) -> JsonObject {
-    JsonObject::from_iter([("uri", Json::string(uri))])
 }

@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Client;
+use super::error::ClientError;
 use super::link::ClientLink;
-use super::{Client, ClientError};
 use crate::params::string_member;
 use crate::protocol::{ErrorObject, Json, JsonObject, PeerError};
 

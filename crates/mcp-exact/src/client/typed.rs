@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use mcp_exact_wire::{Decode, Defined};
 
-use super::ClientError;
+use super::error::ClientError;
 use crate::outgoing;
 use crate::protocol::JsonObject;
 

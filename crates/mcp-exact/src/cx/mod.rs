@@ -26,7 +26,6 @@ pub(crate) use input::{Arguments, CallInput};
 pub use once::OnceError;
 pub use roots::{Root, RootsRequest};
 pub use sample::{Sample, Sampled, SamplingRequest};
-pub(crate) use task::CallTask;
 
 use crate::cancellation::Cancelled;
 use crate::error::RequestEnded;
@@ -38,7 +37,7 @@ use crate::protocol::{
 };
 use crate::replay::HandlerRun;
 use crate::sync::lock;
-use task::TaskState;
+use crate::task::TaskState;
 
 /// Number type that progress is measured in; implemented for every primitive number.
 pub trait ProgressAmount {

@@ -6,11 +6,12 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::call::CallTask;
 use super::error::TaskStoreError;
 use super::record::{TaskClient, TaskEnd, TaskRecord};
 use super::store::TaskStore;
 use crate::background::{self, BoxFuture};
-use crate::cx::{CallTask, Cx};
+use crate::cx::Cx;
 use crate::protocol::{InputRequest, Json, JsonObject};
 use crate::sync::lock;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::Tasks;
+use super::config::Tasks;
 use super::error::TaskError;
 use super::live::LiveTask;
 use super::record::{TaskClient, TaskOrigin, TaskRecord};

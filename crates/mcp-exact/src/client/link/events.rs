@@ -13,17 +13,18 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 use transport::{ClientHandle, ClientHandler};
 
-use super::{ClientLink, LIST_KINDS, SessionInfo, announces_changes};
+use super::ClientLink;
+#[cfg(feature = "validation")]
+use super::validators::OutputChecks;
 use crate::client::answer::Handlers;
 use crate::client::cache::PageCache;
-#[cfg(feature = "validation")]
-use crate::client::check::OutputChecks;
-use crate::client::connect::{ClientChange, LogMessage};
-use crate::client::into_result;
-use crate::client::reconnect::ConnectionEvent;
-use crate::client::subscribe::{self, SubscriptionCounts};
+use crate::client::error::into_result;
+use crate::client::event::{
+    ClientChange, ConnectionEvent, LIST_KINDS, LogMessage, announces_changes,
+};
+use crate::client::subscriptions::{SubscriptionCounts, uri_params};
 use crate::notification::Notification;
-use crate::protocol::{Json, JsonObject, Level, Lifecycle, RequestKey};
+use crate::protocol::{Json, JsonObject, Level, Lifecycle, RequestKey, SessionInfo, lifecycle_of};
 use crate::sync::lock;
 
 /// State that is changed by the events of the connections of a client.
@@ -237,11 +238,11 @@ impl EventState {
         client: &ClientHandle,
         info: &SessionInfo,
     ) {
-        if crate::protocol::lifecycle_of(info.revision) == Lifecycle::Discover {
+        if lifecycle_of(info.revision) == Lifecycle::Discover {
             // Nothing is subscribed to before the connection is open.
             if let Some(link) = self.link.get().and_then(Weak::upgrade) {
                 let lists = self.handlers.on_change.is_some();
-                tokio::spawn(subscribe::subscribe_by_requests(link, lists));
+                tokio::spawn(link.subscribe_by_requests(lists));
             }
             return;
         }
@@ -262,7 +263,7 @@ impl EventState {
             let mut subscribed = events.session_subscriptions.lock().await;
             for (uri, subscription) in subscribed.iter_mut() {
                 subscription.replacement = None;
-                let params = Some(subscribe::uri_params(uri));
+                let params = Some(uri_params(uri));
                 let options = session::CallOptions::default();
                 let sent = client.request("resources/subscribe", params, options, None);
                 let answer = match sent {

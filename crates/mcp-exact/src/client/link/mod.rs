@@ -2,9 +2,13 @@
 //!
 //! `settings` has what is set before the connection, `events` passes the endpoint's events to the application.
 
+mod dial;
 mod events;
 mod settings;
+mod state;
 mod supervise;
+#[cfg(feature = "validation")]
+mod validators;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -13,45 +17,30 @@ use std::time::Duration;
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
-use session::ClientSettings;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
+use transport::{ClientHandle, PendingRequest, ProgressCallback};
 
-use super::ClientError;
 use super::answer::{Handlers, RootsList};
 use super::cache::PageCache;
-#[cfg(feature = "validation")]
-use super::check::OutputChecks;
-use super::connect::ClientChange;
+use super::error::{ClientError, CloseReason, into_result};
+use super::event::{ClientChange, LIST_KINDS};
 use super::oauth::Authorization;
-use super::reconnect::{CloseReason, ConnectionEvent};
-use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
+use super::subscriptions::{ListenSubscription, SubscriptionCounts, subscribed_uris};
 use crate::outgoing;
 use crate::protocol::{
-    CachedNegotiation, JsonObject, Level, ListCursors, NegotiationError, PeerError, Revision,
-    SendError, Tolerance,
+    CachedNegotiation, JsonObject, Level, ListCursors, PeerError, Revision, SendError, SessionInfo,
+    Tolerance,
 };
 use crate::repairs::RepairReports;
 use crate::sync::lock;
 use events::EventState;
 
-pub(super) use session::SessionInfo;
+#[cfg(feature = "http-client")]
+pub(super) use dial::dial_http;
+pub(super) use dial::{DialFn, DialWith, Dialer};
 pub(super) use settings::{RequestOptions, Settings};
-pub(super) use supervise::Dialer;
-
-/// Function that opens one connection with session settings, a cached negotiation and an event handler.
-pub(super) type DialFn = Box<
-    dyn FnOnce(
-            Arc<ClientSettings>,
-            Option<&CachedNegotiation>,
-            Arc<dyn ClientHandler>,
-        ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError>
-        + Send,
->;
-
-/// Function that returns the [`DialFn`] for the settings at the time of the connection, called for each connection.
-pub(super) type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
+#[cfg(feature = "validation")]
+pub(super) use validators::{OutputChecks, Validators};
 
 /// Connection to a server, shared by the clones of a client.
 pub(super) struct ClientLink {
@@ -102,13 +91,6 @@ enum LinkState {
 
 /// Value of [`ClientLink::absence`]: nothing is reported as lost.
 const PRESENT: u8 = 0;
-/// Value of [`ClientLink::absence`]: the last request did not reach the server.
-const UNREACHABLE: u8 = 1;
-/// Value of [`ClientLink::absence`]: the server has ended the session, and the next one is not negotiated.
-const WITHOUT_SESSION: u8 = 2;
-
-/// Maximum time to wait for the reason of an end, such as the exit status of the server's process.
-const MAX_REASON_WAIT: Duration = Duration::from_secs(1);
 
 impl fmt::Debug for ClientLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,7 +136,7 @@ impl ClientLink {
         });
         let weak = Arc::downgrade(&link);
         link.events.link.get_or_init(|| weak.clone());
-        tokio::spawn(supervise::supervise(weak, stop, handle, driver));
+        tokio::spawn(Self::supervise(weak, stop, handle, driver));
         Ok(link)
     }
 
@@ -284,7 +266,7 @@ impl ClientLink {
                         key = request.key();
                         continue;
                     }
-                    let refused = super::into_result(ended).err();
+                    let refused = into_result(ended).err();
                     return Err(refused.unwrap_or_else(|| self.lost_in_flight()));
                 }
             }
@@ -375,165 +357,6 @@ impl ClientLink {
             .is_some_and(|subscription| subscription.has_filter(filter))
     }
 
-    /// Returns true once the connection has ended for good; false while attempts to connect again are made.
-    pub(super) fn is_closed(&self) -> bool {
-        match &*self.state.borrow() {
-            LinkState::Closed(_) => true,
-            LinkState::Reconnecting(_) => false,
-            LinkState::Open => self.dialer.policy.is_none() && self.handle().is_closed(),
-        }
-    }
-
-    /// Returns true if the latest connection is open.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(&*self.state.borrow(), LinkState::Open) && !self.handle().is_closed()
-    }
-
-    /// Returns true while attempts to connect again are made.
-    pub(super) fn is_reconnecting(&self) -> bool {
-        matches!(&*self.state.borrow(), LinkState::Reconnecting(_))
-    }
-
-    /// Returns true if the client connects again after the loss of its connection.
-    pub(super) fn reconnects(&self) -> bool {
-        self.dialer.policy.is_some()
-    }
-
-    /// Returns the reason why the connection has ended for good; `None` before.
-    pub(super) fn close_reason(&self) -> Option<CloseReason> {
-        match &*self.state.borrow() {
-            LinkState::Closed(reason) => Some(reason.clone()),
-            _ => None,
-        }
-    }
-
-    /// Waits until the connection has ended for good; the future does not keep the connection open.
-    pub(super) fn closed(&self) -> impl Future<Output = CloseReason> + Send + use<> {
-        let mut state = self.state.subscribe();
-        async move {
-            let closed = state.wait_for(|state| matches!(state, LinkState::Closed(_)));
-            match closed.await.as_deref() {
-                Ok(LinkState::Closed(reason)) => reason.clone(),
-                // The last clone of the client was dropped.
-                _ => CloseReason::ByClient,
-            }
-        }
-    }
-
-    /// Returns the reason why a request has lost its connection, or why it cannot be sent. Waits a short time for what is not
-    /// known yet, such as the exit status of the server's process.
-    pub(super) async fn loss(&self) -> CloseReason {
-        if let LinkState::Reconnecting(reason) | LinkState::Closed(reason) = &*self.state.borrow() {
-            return reason.clone();
-        }
-        let handle = self.handle();
-        if handle.is_closed() {
-            let ended = tokio::time::timeout(MAX_REASON_WAIT, handle.closed()).await;
-            if let Ok(ended) = ended {
-                return self.close_reason_of(&ended);
-            }
-        }
-        let known = handle.last_error();
-        CloseReason::Lost(known.unwrap_or_else(|| "the server ended the connection".to_owned()))
-    }
-
-    /// Waits until the connection is open, if the client connects again.
-    ///
-    /// # Errors
-    /// [`ClientError::Disconnected`] if the connection has ended for good.
-    pub(super) async fn wait_until_connected(&self) -> Result<(), ClientError> {
-        let mut state = self.state.subscribe();
-        loop {
-            match &*state.borrow_and_update() {
-                LinkState::Closed(reason) => {
-                    return Err(ClientError::disconnected(reason.clone(), false));
-                }
-                LinkState::Open if !self.reconnects() || !self.handle().is_closed() => {
-                    return Ok(());
-                }
-                LinkState::Open | LinkState::Reconnecting(_) => {}
-            }
-            // The sender is a field of this value.
-            let _ = state.changed().await;
-        }
-    }
-
-    /// Returns the delay before a request is sent again that did not reach the server, although the connection is open, as over
-    /// HTTP; `None` if the policy allows no other attempt.
-    pub(super) fn repeat_delay(&self, failures: u32) -> Option<Duration> {
-        self.dialer.policy.as_ref()?.delay_after(failures)
-    }
-
-    /// Records whether the server of an open connection can be reached, and reports a change to the application.
-    pub(super) fn set_unreachable(&self, reason: Option<&CloseReason>) {
-        let (before, after) = match reason {
-            Some(_) => (PRESENT, UNREACHABLE),
-            None => (UNREACHABLE, PRESENT),
-        };
-        let is_open = matches!(&*self.state.borrow(), LinkState::Open);
-        let order = Ordering::AcqRel;
-        let is_change = |link: &Self| {
-            let changed = link
-                .absence
-                .compare_exchange(before, after, order, Ordering::Acquire);
-            changed.is_ok()
-        };
-        if !is_open || !is_change(self) {
-            return;
-        }
-        let event = match reason {
-            Some(reason) => ConnectionEvent::Lost(reason.clone()),
-            None => ConnectionEvent::Restored {
-                revision: self.revision(),
-            },
-        };
-        self.events.report_connection(event);
-        if reason.is_none() {
-            // Subscriptions that have ended meanwhile begin again without their pause.
-            self.state.send_modify(|_| {});
-        }
-    }
-
-    /// Returns true if the last request did not reach the server.
-    pub(super) fn is_unreachable(&self) -> bool {
-        self.absence.load(Ordering::Relaxed) == UNREACHABLE
-    }
-
-    /// Reports that the server has ended the session, unless the loss is reported.
-    fn report_session_end(&self) {
-        if self.absence.swap(WITHOUT_SESSION, Ordering::AcqRel) == PRESENT {
-            let reason = "the server does not know the session any more".to_owned();
-            self.events
-                .report_connection(ConnectionEvent::Lost(CloseReason::Lost(reason)));
-        }
-    }
-
-    /// Reports that another session has replaced the one before.
-    fn report_next_session(&self, revision: Revision) {
-        self.absence.store(PRESENT, Ordering::Release);
-        self.events
-            .report_connection(ConnectionEvent::Restored { revision });
-    }
-
-    /// Returns the error of a request whose connection was lost, without waiting for the reason.
-    fn lost_in_flight(&self) -> ClientError {
-        let reason = match &*self.state.borrow() {
-            LinkState::Reconnecting(reason) | LinkState::Closed(reason) => reason.clone(),
-            LinkState::Open => CloseReason::Lost("the server ended the connection".to_owned()),
-        };
-        ClientError::disconnected(reason, true)
-    }
-
-    /// Converts the error of a message that was not sent; for a connection that is gone, with the reason as far as it is known.
-    pub(super) fn send_error(&self, error: SendError) -> ClientError {
-        match (error, &*self.state.borrow()) {
-            (SendError::Closed, LinkState::Reconnecting(reason) | LinkState::Closed(reason)) => {
-                ClientError::disconnected(reason.clone(), false)
-            }
-            (error, _) => error.into(),
-        }
-    }
-
     /// Counts a request that waits for its answer, until the returned value is dropped.
     pub(super) fn count_request(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
@@ -544,20 +367,6 @@ impl ClientLink {
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(super) fn closed_at(&self) -> Option<std::time::SystemTime> {
         *lock(&self.events.closed_at)
-    }
-
-    /// Waits for the next connection in place of a lost one, and until the application has been told of it.
-    pub(super) fn next_connection(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (mut state, is_announced) = (self.state.subscribe(), Arc::clone(&self.is_announced));
-        async move {
-            let is_there = |state: &LinkState| match state {
-                LinkState::Reconnecting(_) => false,
-                LinkState::Open => is_announced.load(Ordering::Acquire),
-                LinkState::Closed(_) => true,
-            };
-            let _ = state.changed().await;
-            let _ = state.wait_for(is_there).await;
-        }
     }
 
     /// Reports a change of each list and resource in the filter of `subscriptions/listen` params, because each may have
@@ -572,7 +381,7 @@ impl ClientLink {
                 self.events.announce_change(change);
             }
         }
-        for uri in subscribe::subscribed_uris(params) {
+        for uri in subscribed_uris(params) {
             self.events.announce_change(ClientChange::Resource(uri));
         }
     }
@@ -601,38 +410,5 @@ pub(in crate::client) struct InFlight(Arc<ClientLink>);
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Lists whose changes can be announced: the server capability, the member of the subscription filter, and the reported
-/// change.
-pub(super) const LIST_KINDS: [(&str, &str, ClientChange); 3] = [
-    ("tools", "toolsListChanged", ClientChange::Tools),
-    ("prompts", "promptsListChanged", ClientChange::Prompts),
-    ("resources", "resourcesListChanged", ClientChange::Resources),
-];
-
-/// Returns true if the server capabilities declare `listChanged` for a list.
-pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
-    let capabilities = capabilities.view();
-    let list = capabilities.find(list).and_then(|list| list.object());
-    let flag = list.and_then(|list| list.find("listChanged"));
-    flag.is_some_and(|flag| flag.text() == "true")
-}
-
-impl ClientError {
-    /// Converts the error of a failed connection.
-    fn from_connect_error(error: ConnectError) -> Self {
-        match error {
-            ConnectError::Negotiation(NegotiationError::Lost) => {
-                Self::Connect("the connection was lost during the negotiation".to_owned())
-            }
-            ConnectError::Negotiation(error) => match error.unauthorized() {
-                Some(refused) => Self::from_peer_error(refused.clone()),
-                None => Self::Negotiation(error),
-            },
-            ConnectError::Closed => Self::disconnected(CloseReason::ByClient, false),
-            error => Self::Connect(error.to_string()),
-        }
     }
 }

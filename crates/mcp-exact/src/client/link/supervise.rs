@@ -10,15 +10,14 @@ use session::{Lifecycle, Outcome};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
+use transport::{ClientHandle, ConnectError};
 
-use super::events::{EventHandler, EventState};
-use super::{ClientLink, DialWith, LinkState, PRESENT, SessionInfo, Settings};
-use crate::client::ClientError;
-use crate::client::memory::NegotiationMemory;
-use crate::client::oauth::Authorization;
-use crate::client::reconnect::{CloseReason, ConnectionEvent, Reconnect};
-use crate::protocol::{CachedNegotiation, lifecycle_of};
+use super::dial::Opened;
+use super::{ClientLink, LinkState, PRESENT};
+use crate::client::error::{ClientError, CloseReason};
+use crate::client::event::ConnectionEvent;
+use crate::client::reconnect::Reconnect;
+use crate::protocol::lifecycle_of;
 
 /// Number of checks without an answer after which a connection ends, even if other requests wait for an answer: a server may do
 /// one thing at a time.
@@ -27,119 +26,6 @@ const MAX_SILENT_CHECKS: usize = 6;
 const MAX_ASK_WAIT: Duration = Duration::from_secs(10);
 /// Reason of the end of a connection that a check has ended.
 const SILENT: &str = "the server answers nothing any more";
-
-/// Everything that opens a connection to the server, once or again.
-pub(in crate::client) struct Dialer {
-    /// Session settings of the client.
-    pub(in crate::client) settings: Settings,
-    /// Function that opens a connection.
-    pub(in crate::client) dial: DialWith,
-    /// Memory of the negotiation with a server that is silent on the probe.
-    pub(in crate::client) memory: Arc<dyn NegotiationMemory>,
-    /// Authorization of the connection.
-    pub(in crate::client) authorization: Authorization,
-    /// Policy after the loss of the connection; `None` ends the client.
-    pub(in crate::client) policy: Option<Reconnect>,
-}
-
-/// Connection that was opened.
-pub(super) struct Opened {
-    /// Connection, which is closed if it gets no other owner.
-    owned: OwnedClient,
-    /// Session at the time of the negotiation.
-    pub(super) info: SessionInfo,
-    /// Result of the negotiation.
-    pub(super) negotiation: CachedNegotiation,
-    /// Task that drives the connection; ends when the process of the server has ended.
-    pub(super) driver: JoinHandle<()>,
-}
-
-impl Opened {
-    /// Returns the handle of the connection, which stays open.
-    pub(super) fn into_handle(self) -> (ClientHandle, JoinHandle<()>) {
-        (self.owned.into_handle(), self.driver)
-    }
-}
-
-impl Dialer {
-    /// Opens a connection with what is remembered of the server. It is forgotten meanwhile, so that nothing wrong is remembered
-    /// if the connection fails.
-    pub(super) async fn open(
-        &self,
-        events: &Arc<EventState>,
-        cached: Option<CachedNegotiation>,
-    ) -> Result<Opened, ClientError> {
-        let cached = cached.or_else(|| {
-            let known = self.memory.load();
-            if known.is_some() {
-                self.memory.store(None);
-            }
-            known
-        });
-        let config = |error: session::ConfigError| ClientError::Config(error.to_string());
-        let settings = self.settings.0.clone().build().map_err(config)?;
-        let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler::new(events));
-        let dial = (self.dial)(&self.settings)?;
-        let (handle, driver) =
-            dial(settings, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
-        let owned = OwnedClient::new(handle);
-        let ready = owned.ready().await;
-        let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
-        if negotiation.probe_was_silent {
-            self.memory.store(Some(negotiation));
-        }
-        Ok(Opened {
-            owned,
-            info,
-            negotiation,
-            driver,
-        })
-    }
-}
-
-/// Waits for the end of the connection, and connects again as long as the policy allows it.
-pub(super) async fn supervise(
-    link: Weak<ClientLink>,
-    mut stop: watch::Receiver<LinkState>,
-    mut handle: ClientHandle,
-    mut driver: JoinHandle<()>,
-) {
-    let mut failures = 0;
-    loop {
-        let opened = Instant::now();
-        let ended = handle.closed().await;
-        let Some(known) = link.upgrade() else { return };
-        let reason = known.close_reason_of(&ended);
-        let (Some(policy), CloseReason::Lost(text)) = (&known.dialer.policy, &reason) else {
-            return known.finish(reason);
-        };
-        if opened.elapsed() >= Reconnect::STABLE_AFTER {
-            failures = 0;
-        }
-        let (policy, text) = (policy.clone(), text.clone());
-        if !known.begin_reconnecting(&reason) {
-            return;
-        }
-        drop(known);
-        let attempts = connect_again(&link, (&policy, &reason), driver, &mut failures);
-        let connected = tokio::select! {
-            connected = attempts => connected,
-            // The application has closed the client or dropped it.
-            _ = stop.wait_for(|state| matches!(state, LinkState::Closed(_))) => return,
-        };
-        let Some(known) = link.upgrade() else { return };
-        match connected {
-            Ok(opened) => (handle, driver) = known.install(opened),
-            Err(error) => {
-                return known.finish(CloseReason::GaveUp {
-                    reason: text,
-                    attempts: failures,
-                    error: Box::new(error),
-                });
-            }
-        }
-    }
-}
 
 /// Tries to connect until an attempt succeeds or the policy allows no other one. A process of the server has ended before the
 /// next one is started, because it may hold what the next one needs.
@@ -184,6 +70,50 @@ async fn connect_again(
 }
 
 impl ClientLink {
+    /// Waits for the end of the connection, and connects again as long as the policy allows it.
+    pub(super) async fn supervise(
+        link: Weak<Self>,
+        mut stop: watch::Receiver<LinkState>,
+        mut handle: ClientHandle,
+        mut driver: JoinHandle<()>,
+    ) {
+        let mut failures = 0;
+        loop {
+            let opened = Instant::now();
+            let ended = handle.closed().await;
+            let Some(known) = link.upgrade() else { return };
+            let reason = known.close_reason_of(&ended);
+            let (Some(policy), CloseReason::Lost(text)) = (&known.dialer.policy, &reason) else {
+                return known.finish(reason);
+            };
+            if opened.elapsed() >= Reconnect::STABLE_AFTER {
+                failures = 0;
+            }
+            let (policy, text) = (policy.clone(), text.clone());
+            if !known.begin_reconnecting(&reason) {
+                return;
+            }
+            drop(known);
+            let attempts = connect_again(&link, (&policy, &reason), driver, &mut failures);
+            let connected = tokio::select! {
+                connected = attempts => connected,
+                // The application has closed the client or dropped it.
+                _ = stop.wait_for(|state| matches!(state, LinkState::Closed(_))) => return,
+            };
+            let Some(known) = link.upgrade() else { return };
+            match connected {
+                Ok(opened) => (handle, driver) = known.install(opened),
+                Err(error) => {
+                    return known.finish(CloseReason::GaveUp {
+                        reason: text,
+                        attempts: failures,
+                        error: Box::new(error),
+                    });
+                }
+            }
+        }
+    }
+
     /// Converts the reason that the transport gives.
     pub(super) fn close_reason_of(&self, ended: &ConnectError) -> CloseReason {
         match ended {
