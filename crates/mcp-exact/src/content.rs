@@ -9,6 +9,7 @@ use mcp_exact_wire::Writer;
 
 use crate::annotations::{Role, audience_to_json, priority_to_json};
 use crate::definition::Resource;
+use crate::params::object_member;
 use crate::protocol::{Encode, Json, JsonObject, RawJson};
 
 /// One content block (section `server/tools`, "Tool Result").
@@ -89,8 +90,7 @@ impl Content {
     #[must_use]
     pub fn embedded_type(self, mime_type: &str) -> Self {
         let mut object = self.into_object();
-        let resource = object.get("resource").map(JsonObject::try_from);
-        if let Some(Ok(mut resource)) = resource {
+        if let Some(mut resource) = object_member(&object, "resource") {
             resource.insert("mimeType", Json::string(mime_type));
             object.insert("resource", resource);
         }
@@ -184,9 +184,7 @@ impl Content {
     /// Sets an annotation of the block.
     fn set_annotation(self, name: &str, value: Json) -> Self {
         let mut object = self.into_object();
-        let there = object.get("annotations");
-        let there = there.and_then(|there| JsonObject::try_from(there).ok());
-        let mut annotations = there.unwrap_or_default();
+        let mut annotations = object_member(&object, "annotations").unwrap_or_default();
         annotations.insert(name, value);
         object.insert("annotations", annotations);
         Self(Block::Object(object))
@@ -211,9 +209,7 @@ pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 
 /// Sets an entry of the `_meta` of an object.
 pub(crate) fn set_meta(object: &mut JsonObject, key: &str, value: Json) {
-    let there = object.get("_meta");
-    let there = there.and_then(|there| JsonObject::try_from(there).ok());
-    let mut meta = there.unwrap_or_default();
+    let mut meta = object_member(object, "_meta").unwrap_or_default();
     meta.insert(key, value);
     object.insert("_meta", meta);
 }

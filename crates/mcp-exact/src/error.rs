@@ -122,6 +122,26 @@ pub(crate) fn write_report(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> 
     Ok(())
 }
 
+/// Writes the structure of an error: its name, and its fields, of which a single one without a name is that of a tuple.
+#[cfg(feature = "client")]
+pub(crate) fn write_structure(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    fields: &[(&str, &dyn fmt::Debug)],
+) -> fmt::Result {
+    match fields {
+        [] => f.write_str(name),
+        [("", content)] => f.debug_tuple(name).field(*content).finish(),
+        fields => {
+            let mut structure = f.debug_struct(name);
+            for (name, value) in fields {
+                structure.field(name, *value);
+            }
+            structure.finish()
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

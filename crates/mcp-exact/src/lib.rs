@@ -143,6 +143,7 @@ mod task;
 mod template;
 #[cfg(feature = "client")]
 pub mod testing;
+#[cfg(feature = "validation")]
 mod validate;
 mod visit;
 

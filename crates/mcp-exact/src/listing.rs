@@ -1,6 +1,6 @@
 //! Lists of the resources of a template, such as rows of a database: the input and the result of their handlers.
 //!
-//! `server/lists.rs` joins the pages of all lists of a server.
+//! `server/answer/joined_resources.rs` joins the pages of all lists of a server.
 
 use crate::call::{Call, FromCall};
 use crate::decode;

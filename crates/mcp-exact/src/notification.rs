@@ -2,9 +2,9 @@
 //!
 //! A handler is a function that returns immediately; a panic in it does not end the connection.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::panics::contain_panic;
 use crate::protocol::{JsonObject, Principal, Revision};
 
 /// Notification that was received from the peer, for the handlers of
@@ -49,11 +49,7 @@ impl NotificationHandlers {
     pub(crate) fn handle(&self, notification: &Notification) {
         for (method, handler) in &self.0 {
             if *method == notification.method {
-                let call = || handler(notification.clone());
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-                    let message = crate::panics::panic_message(panic);
-                    tracing::error!(%message, method, "the handler of a notification panicked");
-                }
+                contain_panic(method, || handler(notification.clone()));
             }
         }
     }

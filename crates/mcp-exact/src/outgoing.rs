@@ -63,17 +63,7 @@ pub(crate) fn convert_result(
         return Ok(result);
     }
     add_required_members(method, &mut result);
-    let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = MessagePart::Result.payload(method);
-    let converted = convert_payload(
-        root,
-        &result,
-        HOME_REVISION,
-        require_known_revision(to)?,
-        &mut cx,
-    );
-    report_losses(method, to, cx.losses());
-    converted.map_err(|reason| {
+    convert_answer(method, &result, HOME_REVISION, to, uri).map_err(|reason| {
         let reason =
             format!("the result of `{method}` cannot be sent to a client of {to}: {reason}");
         PeerError::internal(reason)
@@ -95,16 +85,28 @@ pub(crate) fn convert_exact_result(
     if from == to || source.method(method, true).is_none() {
         return Ok(result);
     }
-    let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = MessagePart::Result.payload(method);
-    let converted = convert_payload(root, &result, source, require_known_revision(to)?, &mut cx);
-    report_losses(method, to, cx.losses());
-    converted.map_err(|reason| {
+    convert_answer(method, &result, source, to, uri).map_err(|reason| {
         let reason = format!(
             "the result of `{method}`, of revision {from}, cannot be sent to a client of {to}: {reason}"
         );
         PeerError::internal(reason)
     })
+}
+
+/// Converts a result of a server to the revision of its client, and logs the losses.
+fn convert_answer(
+    method: &str,
+    result: &JsonObject,
+    from: KnownRevision,
+    to: Revision,
+    uri: Option<&str>,
+) -> Result<JsonObject, String> {
+    let known = require_known_revision(to).map_err(|error| error.to_string())?;
+    let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
+    let payload = MessagePart::Result.payload(method);
+    let converted = convert_payload(payload, result, from, known, &mut cx);
+    report_losses(method, to, cx.losses());
+    converted
 }
 
 /// Adds the missing members that a result of the home revision must have: `resultType` (2026-07-28, `basic`, "Result
@@ -186,72 +188,28 @@ pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), Str
         .map_err(|refused| refused.to_string())
 }
 
-/// Converts the params of an input request from the home revision to the negotiated revision, for servers.
+/// Converts the params of an input request between the home revision and the negotiated one.
 ///
 /// # Errors
-/// The reason why the revision cannot express the input request.
+/// The reason why the params cannot be decoded, or `to` cannot express them.
 pub(crate) fn convert_input_request(
     method: &str,
     params: &JsonObject,
-    to: Revision,
+    (from, to): (Revision, Revision),
 ) -> Result<JsonObject, String> {
-    convert_between(
-        MessagePart::InputRequest.payload(method),
-        params,
-        home_revision(),
-        to,
-    )
+    convert_between(MessagePart::InputRequest.payload(method), params, from, to)
 }
 
-/// Converts the answer to an input request from the negotiated revision to the home revision, for servers.
+/// Converts the answer to an input request between the home revision and the negotiated one.
 ///
 /// # Errors
-/// The reason why the answer cannot be decoded.
+/// The reason why the answer cannot be decoded, or `to` cannot express it.
 pub(crate) fn convert_input_response(
     method: &str,
     result: &JsonObject,
-    from: Revision,
+    (from, to): (Revision, Revision),
 ) -> Result<JsonObject, String> {
-    convert_between(
-        MessagePart::InputResponse.payload(method),
-        result,
-        from,
-        home_revision(),
-    )
-}
-
-/// Converts the params of an input request from the negotiated revision to the home revision, for clients.
-///
-/// # Errors
-/// The reason why the input request cannot be decoded.
-pub(crate) fn convert_received_input_request(
-    method: &str,
-    params: &JsonObject,
-    from: Revision,
-) -> Result<JsonObject, String> {
-    convert_between(
-        MessagePart::InputRequest.payload(method),
-        params,
-        from,
-        home_revision(),
-    )
-}
-
-/// Converts the answer to an input request from the home revision to the negotiated revision, for clients.
-///
-/// # Errors
-/// The reason why the revision cannot express the answer.
-pub(crate) fn convert_sent_input_response(
-    method: &str,
-    result: &JsonObject,
-    to: Revision,
-) -> Result<JsonObject, String> {
-    convert_between(
-        MessagePart::InputResponse.payload(method),
-        result,
-        home_revision(),
-        to,
-    )
+    convert_between(MessagePart::InputResponse.payload(method), result, from, to)
 }
 
 /// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method

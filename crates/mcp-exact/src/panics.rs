@@ -4,11 +4,18 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Calls a function of the application.
+///
+/// # Errors
+/// The panic message, if the function panics.
+pub(crate) fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(panic_message)
+}
+
 /// Calls a handler that returns no result. If `call` panics, logs the panic with the name `handler` and returns
 /// normally.
 pub(crate) fn contain_panic(handler: &str, call: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        let message = panic_message(panic);
+    if let Err(message) = catch_panic(call) {
         tracing::error!(%message, "the handler of `{handler}` panicked");
     }
 }
@@ -22,9 +29,9 @@ pub(crate) async fn catch_future_panic<T>(future: impl Future<Output = T>) -> Re
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|cx| {
         // A future that has panicked must not be polled again.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        match catch_panic(|| future.as_mut().poll(cx)) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(panic_message(panic))),
+            Err(message) => std::task::Poll::Ready(Err(message)),
         }
     })
     .await

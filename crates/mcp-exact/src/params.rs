@@ -1,4 +1,4 @@
-//! The tool, prompt or resource that the params of a request name.
+//! Members of params and results, and the tool, prompt or resource that the params of a request name.
 
 use crate::protocol::{JsonObject, PeerError};
 
@@ -20,6 +20,11 @@ pub(crate) fn string_member(params: &JsonObject, name: &str) -> Option<String> {
         .find(name)?
         .as_str()
         .map(std::borrow::Cow::into_owned)
+}
+
+/// Returns the value of the member `name`; `None` if the member is missing or is not an object.
+pub(crate) fn object_member(object: &JsonObject, name: &str) -> Option<JsonObject> {
+    JsonObject::try_from(object.get(name)?).ok()
 }
 
 /// Returns the text that identifies a request in log events: its method and the tool, prompt or resource that it names.

@@ -1,5 +1,5 @@
-//! The protocol as the rest of the crate knows it: the items of the session, the wire and the transport that both peers
-//! use, and the errors and the extension of the specification that no handler makes.
+//! The protocol as the rest of the crate knows it: the items of the session that servers and clients use, errors of the
+//! specification, and extensions. It imports no other module of the crate.
 
 pub(crate) mod extension;
 
@@ -14,6 +14,8 @@ use mcp_exact_wire::{Direction, RevisionTypes};
 pub(crate) use mcp_exact_wire::{JsonRef, ObjectRef};
 #[cfg(feature = "client")]
 pub use session::CachedNegotiation;
+#[cfg(feature = "client")]
+pub(crate) use session::ClientConfig;
 pub use session::Home;
 pub use session::Json as RawJson;
 pub(crate) use session::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -24,11 +26,11 @@ pub use session::{
     SendError, ServerSettings, Tolerance, TraceContext, revisions,
 };
 pub(crate) use session::{
-    Change, ConfigError, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
+    Change, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
     ServerConfig, SessionInfo, is_extension_result,
 };
 
-/// Identifier of the tasks extension.
+/// Identifier of the extension that adds tasks.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Request of a client in the types of the revision `H`.
@@ -48,16 +50,10 @@ pub(crate) fn resource_not_found(uri: &str) -> PeerError {
 
 /// Returns the error for a call of a tool that requires tasks, if the client does not support tasks.
 pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
-    match lifecycle {
-        Lifecycle::Discover => PeerError::missing_extension(TASKS),
-        Lifecycle::Initialize => PeerError::new(
-            session::code::METHOD_NOT_FOUND,
-            format!(
-                "the tool {tool:?} runs as a task only; call it with revision 2026-07-28 and the extension {:?}",
-                TASKS
-            ),
-        ),
-    }
+    let message = format!(
+        "the tool {tool:?} runs as a task only; call it with revision 2026-07-28 and the extension {TASKS:?}"
+    );
+    extension::missing(TASKS, lifecycle, message)
 }
 
 /// Returns the extension that adds tasks (`io.modelcontextprotocol/tasks`).

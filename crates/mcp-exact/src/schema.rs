@@ -217,11 +217,9 @@ pub(crate) fn without_absent(arguments: &mut Value, schema: &Value) {
 
 /// Returns the input schema of a tool without arguments.
 pub(crate) fn empty_schema() -> JsonObject {
-    let mut schema = Map::new();
-    schema.insert("type".to_owned(), Value::from("object"));
-    schema.insert("properties".to_owned(), Value::Object(Map::new()));
-    schema.insert("additionalProperties".to_owned(), Value::from(false));
-    JsonObject::from(schema)
+    let mut schema = unrestricted_schema();
+    schema.insert("additionalProperties", false);
+    schema
 }
 
 /// Returns an input schema that accepts any object.

@@ -12,6 +12,7 @@ use super::tool::ui_in;
 use super::{MIME_TYPE, means_page_type};
 use crate::client::ClientError;
 use crate::content::decode_base64;
+use crate::params::string_member;
 use crate::protocol::{Json, JsonObject};
 
 /// Size up to which [`Client::read_app`](crate::Client::read_app) takes a page, in bytes.
@@ -147,14 +148,14 @@ impl AppPage {
                 "the server gave {count} contents; a page is one"
             )));
         };
-        let found = text_in(item, "uri").unwrap_or_default();
+        let found = string_member(item, "uri").unwrap_or_default();
         if found != uri {
             let found = shortened(&found);
             return Err(fail(format!(
                 "the server gave contents with the URI {found:?}; they must have the URI that is read"
             )));
         }
-        let mime_type = text_in(item, "mimeType").unwrap_or_default();
+        let mime_type = string_member(item, "mimeType").unwrap_or_default();
         if !means_page_type(&mime_type) {
             let found = shortened(&mime_type);
             return Err(fail(format!(
@@ -168,12 +169,12 @@ impl AppPage {
         };
         for name in ["text", "blob"] {
             let is_given = item.view().find(name).is_some();
-            if is_given && text_in(item, name).is_none() {
+            if is_given && string_member(item, name).is_none() {
                 let reason = "is not a string, or is one with half a surrogate pair";
                 return Err(fail(format!("`{name}` {reason}")));
             }
         }
-        let html = match (text_in(item, "text"), text_in(item, "blob")) {
+        let html = match (string_member(item, "text"), string_member(item, "blob")) {
             (Some(text), None) => text,
             (None, Some(blob)) if blob.len() / 4 * 3 > limit.saturating_add(2) => {
                 return Err(too_large(blob.len() / 4 * 3));
@@ -217,12 +218,6 @@ impl PageUi {
     pub(crate) fn is_given(&self) -> bool {
         self.0.is_some()
     }
-}
-
-/// Returns a member that is a string.
-fn text_in(object: &JsonObject, name: &str) -> Option<String> {
-    let value = object.view().find(name)?;
-    value.as_str().map(|text| text.into_owned())
 }
 
 /// Returns the beginning of a text.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{DEPRECATED_URI, is_page_uri};
+use crate::params::string_member;
 use crate::protocol::{Json, JsonObject};
 
 /// Who may call a tool (section "Resource Discovery", "Visibility"). A tool that says nothing is for both.
@@ -43,10 +44,7 @@ impl ToolUi {
                 visibility: BTreeSet::new(),
             };
         };
-        let text = |object: &Option<JsonObject>, name: &str| {
-            let value = object.as_ref()?.get(name)?;
-            value.view().as_str().map(|text| text.into_owned())
-        };
+        let text = |object: &Option<JsonObject>, name: &str| string_member(object.as_ref()?, name);
         let visibility = ui.as_ref().and_then(|ui| ui.get("visibility"));
         Self {
             resource_uri: text(&ui, "resourceUri").or_else(|| text(&meta, DEPRECATED_URI)),

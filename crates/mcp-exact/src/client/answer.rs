@@ -14,8 +14,9 @@ use crate::background::BoxFuture;
 use crate::content::Content;
 use crate::cx::Root;
 use crate::notification::NotificationHandlers;
-use crate::outgoing;
+use crate::outgoing::{self, home_revision};
 use crate::panics::{catch_future_panic, contain_panic};
+use crate::params::{object_member, string_member};
 use crate::protocol::{Json, JsonObject, PeerError, Revision};
 use crate::repairs::RepairReports;
 use crate::sync::lock;
@@ -91,13 +92,12 @@ pub struct FormAnswer {
 impl Form {
     /// Returns the message to the user.
     pub fn message(&self) -> String {
-        member_text(&self.params, "message").unwrap_or_default()
+        string_member(&self.params, "message").unwrap_or_default()
     }
 
     /// Returns the schema of the form: a flat object of primitive fields.
     pub fn schema(&self) -> Option<JsonObject> {
-        let schema = self.params.get("requestedSchema")?;
-        JsonObject::try_from(schema).ok()
+        object_member(&self.params, "requestedSchema")
     }
 
     /// Creates the answer `accept` with the values that the user has submitted. If the values violate the schema, the
@@ -123,12 +123,6 @@ impl Form {
             result: result_with_action("cancel"),
         }
     }
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-fn member_text(params: &JsonObject, name: &str) -> Option<String> {
-    let value = params.view().find(name)?;
-    value.as_str().map(std::borrow::Cow::into_owned)
 }
 
 /// Returns an elicitation result with the action `name` and without content.
@@ -262,15 +256,16 @@ impl Handlers {
         let (handlers, method) = (self.clone(), method.to_owned());
         let params = params.cloned().unwrap_or_default();
         async move {
-            let params = outgoing::convert_received_input_request(&method, &params, revision)
-                .map_err(PeerError::invalid_params)?;
+            let params =
+                outgoing::convert_input_request(&method, &params, (revision, home_revision()))
+                    .map_err(PeerError::invalid_params)?;
             let result =
                 catch_future_panic(handlers.answer_in_home_revision(&method, params)).await;
             let result = result.unwrap_or_else(|message| {
                 tracing::error!(%message, "the handler of `{method}` panicked");
                 Err(PeerError::internal("the handler of the client panicked"))
             })?;
-            outgoing::convert_sent_input_response(&method, &result, revision)
+            outgoing::convert_input_response(&method, &result, (home_revision(), revision))
                 .map_err(PeerError::internal)
         }
     }
@@ -281,24 +276,21 @@ impl Handlers {
         method: &str,
         params: JsonObject,
     ) -> Result<JsonObject, PeerError> {
+        let unknown = || PeerError::method_not_found(method);
         match method {
-            "elicitation/create" if member_text(&params, "mode").as_deref() == Some("url") => {
-                let handler = self
-                    .on_visit
-                    .as_ref()
-                    .ok_or_else(|| unsupported_mode("url"))?;
+            "elicitation/create" if string_member(&params, "mode").as_deref() == Some("url") => {
+                let handler = self.on_visit.as_ref();
+                let handler = handler.ok_or_else(|| unsupported_mode("url"))?;
                 // A URL that could display one host and open another is not shown to the user.
-                let visit = Visit::new(member_text(&params, "url").unwrap_or_default())
+                let visit = Visit::new(string_member(&params, "url").unwrap_or_default())
                     .map_err(|error| PeerError::invalid_params(error.to_string()))?;
-                let message = member_text(&params, "message").unwrap_or_default();
+                let message = string_member(&params, "message").unwrap_or_default();
                 let answer = handler(visit.with_message(message)).await;
                 Ok(result_with_action(answer.action()))
             }
             "elicitation/create" => {
-                let handler = self
-                    .on_elicit
-                    .as_ref()
-                    .ok_or_else(|| unsupported_mode("form"))?;
+                let handler = self.on_elicit.as_ref();
+                let handler = handler.ok_or_else(|| unsupported_mode("form"))?;
                 let form = Form { params };
                 let schema = form.schema();
                 let answer = handler(form).await.result;
@@ -306,20 +298,14 @@ impl Handlers {
                 Ok(answer)
             }
             "sampling/createMessage" => {
-                let handler = self
-                    .sample
-                    .as_ref()
-                    .ok_or_else(|| PeerError::method_not_found(method))?;
+                let handler = self.sample.as_ref().ok_or_else(unknown)?;
                 handler(SampleRequest { params }).await.answer
             }
             "roots/list" => {
-                let roots = self
-                    .roots
-                    .as_ref()
-                    .ok_or_else(|| PeerError::method_not_found(method))?;
+                let roots = self.roots.as_ref().ok_or_else(unknown)?;
                 Ok(roots.result())
             }
-            _ => Err(PeerError::method_not_found(method)),
+            _ => Err(unknown()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::list::Definition;
 use super::{Client, ClientError, Connect};
 use crate::apps::{self, AppError, AppPage, MAX_PAGE_BYTES, PageUi, ToolUi};
-use crate::protocol::{JsonObject, METHOD_NOT_FOUND, extension};
+use crate::protocol::{JsonObject, METHOD_NOT_FOUND};
 
 impl Connect {
     /// Declares to servers of every revision that pages of [MCP Apps](crate::apps) are shown: the extension
@@ -18,7 +18,8 @@ impl Connect {
     /// Declares that pages are shown, unless the application has declared the extension with settings of its own.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(crate) fn or_apps(mut self) -> Self {
-        let declared = extension::declared(self.settings.extensions(), apps::EXTENSION);
+        let extensions = &mut self.settings.extensions;
+        let declared = crate::protocol::extension::declared(extensions, apps::EXTENSION);
         if declared.settings.is_empty() {
             declared.settings = apps::client_settings();
         }

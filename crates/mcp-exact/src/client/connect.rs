@@ -16,7 +16,7 @@ use super::error::ClientError;
 use super::event::{ClientChange, ConnectionEvent, LogMessage};
 #[cfg(feature = "http-client")]
 use super::link::dial_http;
-use super::link::{ClientLink, DialWith, Dialer, Settings};
+use super::link::{ClientLink, DialWith, Dialer};
 use super::memory::{LastNegotiation, NegotiationMemory};
 use super::oauth::Authorization;
 #[cfg(feature = "oauth-client")]
@@ -25,7 +25,8 @@ use super::reconnect::Reconnect;
 use crate::cx::Root;
 use crate::notification::Notification;
 use crate::protocol::{
-    CachedNegotiation, Identity, Limits, MessageBudget, RawJson, Revision, Tolerance,
+    CachedNegotiation, ClientConfig, Identity, Limits, MessageBudget, RawJson, Revision, Tolerance,
+    extension, tasks_extension,
 };
 use crate::repairs::RepairedMessage;
 use crate::visit::{Visit, VisitAnswer};
@@ -38,7 +39,7 @@ pub struct Connect {
     /// Function that opens the connection, or the error of an unusable address.
     dial: Result<DialWith, ClientError>,
     /// Session settings of the client.
-    pub(super) settings: Settings,
+    pub(super) settings: ClientConfig,
     /// Handlers of the application for requests and notifications of the server.
     handlers: Handlers,
     /// Negotiation result of an earlier connection.
@@ -60,9 +61,11 @@ pub struct Connect {
 impl Connect {
     pub(super) fn new(dial: Result<DialWith, ClientError>) -> Self {
         let identity = Identity::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        let mut settings = ClientConfig::new(identity);
+        settings.tolerance = Tolerance::Lenient;
         Self {
             dial,
-            settings: Settings::new(identity),
+            settings,
             handlers: Handlers::default(),
             cached_negotiation: None,
             own_connect_timeout: None,
@@ -204,7 +207,7 @@ impl Connect {
 
     /// Sets the client's identity: a programmatic name and a version.
     pub fn identity(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
-        self.settings.set_identity(Identity::new(name, version));
+        self.settings.identity = Identity::new(name, version);
         self
     }
 
@@ -216,27 +219,27 @@ impl Connect {
     /// Sets the offered revisions, the most preferred one first. The default is every compiled-in revision, the newest
     /// first.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
-        self.settings.set_revisions(revisions.into_iter().collect());
+        self.settings.offer.revisions = revisions.into_iter().collect();
         self
     }
 
     /// Sets the oldest revision that the client accepts in a negotiation.
     pub fn minimum_revision(mut self, revision: Revision) -> Self {
-        self.settings.set_minimum_revision(revision);
+        self.settings.offer.oldest = Some(revision);
         self
     }
 
     /// Sets the idle timeout of requests: the maximum time without a message about the request. Progress notifications
     /// restart the timeout. The default is one minute.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.settings.set_idle_timeout(limit);
+        self.settings.request_timeout.idle = limit;
         self
     }
 
     /// Sets the time limit for the negotiation with the server, including the start of its process and the fallbacks to older
     /// revisions. The default is one minute.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
-        self.settings.set_connect_timeout(limit);
+        self.settings.handshake_timeout = limit;
         self.own_connect_timeout = Some(limit);
         self
     }
@@ -250,7 +253,7 @@ impl Connect {
     /// Sets the maximum size of a message of the server, in bytes; 32 MiB by default. An answer above the limit ends its
     /// request with [`ClientError::TooLarge`]. [`limits`](Self::limits) sets this limit, too.
     pub fn message_bytes(mut self, size: usize) -> Self {
-        self.settings.set_message_bytes(size);
+        self.settings.limits.message_bytes = size;
         self
     }
 
@@ -267,14 +270,14 @@ impl Connect {
     /// # drop(host);
     /// ```
     pub fn message_budget(mut self, budget: MessageBudget) -> Self {
-        self.settings.set_message_budget(budget);
+        self.settings.limits.message_budget = budget;
         self
     }
 
     /// Adds vendor or extension methods that the client may send with [`Client::request`].
     pub fn methods(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.settings
-            .add_methods(methods.into_iter().map(Into::into));
+        let methods = methods.into_iter().map(Into::into);
+        self.settings.extensions.requests.extend(methods);
         self
     }
 
@@ -283,7 +286,7 @@ impl Connect {
     /// ([`ServerBuilder::on_notification`](crate::ServerBuilder::on_notification)).
     pub fn notifications(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let methods = methods.into_iter().map(Into::into);
-        self.settings.add_notifications(methods);
+        self.settings.extensions.notifications.extend(methods);
         self
     }
 
@@ -312,14 +315,14 @@ impl Connect {
     /// requests, and cancel the task when they are dropped. [`Client::request`] returns the task itself, and can send
     /// the methods of tasks, such as `tasks/get`.
     pub fn tasks(mut self) -> Self {
-        self.settings.add_tasks();
+        extension::declare(&mut self.settings.extensions, tasks_extension());
         self
     }
 
     /// Sets the policy for messages of the server that violate their schema. The default, [`Tolerance::Lenient`],
     /// repairs a message if its meaning is clear.
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
-        self.settings.set_tolerance(tolerance);
+        self.settings.tolerance = tolerance;
         self
     }
 
@@ -338,7 +341,7 @@ impl Connect {
 
     /// Sets the limits of the connection.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.settings.set_limits(limits);
+        self.settings.limits = limits;
         self
     }
 
@@ -405,7 +408,7 @@ impl Connect {
 
     /// Opens the connection and, if the application handles changes, subscribes to the server's lists.
     async fn connect(mut self) -> Result<Client, ClientError> {
-        self.settings.set_capabilities(self.handlers.capabilities());
+        self.settings.capabilities = self.handlers.capabilities();
         let wants_changes = self.handlers.on_change.is_some();
         let client = Client(self.open_connection().await?);
         if wants_changes {

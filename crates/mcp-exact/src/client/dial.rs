@@ -28,7 +28,7 @@ impl Client {
     pub fn in_memory(server: &Server) -> Connect {
         let server = server.clone();
         Connect::new(Ok(Arc::new(move |settings| {
-            let (local, remote) = memory_pair(MEMORY_BYTES, settings.limits().message_bytes);
+            let (local, remote) = memory_pair(MEMORY_BYTES, settings.limits.message_bytes);
             let server = server.clone();
             Ok(dial_transport(move || {
                 tokio::spawn(async move {

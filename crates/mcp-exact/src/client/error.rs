@@ -5,7 +5,7 @@ use std::fmt;
 use mcp_exact_transport::ConnectError;
 
 use super::output::ToolOutput;
-use crate::error::write_report;
+use crate::error::{write_report, write_structure};
 use crate::protocol::{JsonObject, NegotiationError, Outcome, PeerError, Repair, SendError};
 
 /// Error of a call to a server. `{:?}` shows the message and the messages of the sources, and `{:#?}` the structure.
@@ -26,8 +26,8 @@ pub enum ClientError {
     Server(PeerError),
     /// The server has refused the authorization of a request over HTTP: it requires a token, does not accept that of the client
     /// (status 401), or the token lacks a scope (status 403 with `insufficient_scope`). The server has not executed the request.
-    /// [`Connect::bearer`](super::Connect::bearer) sets a token, [`Connect::oauth`](super::Connect::oauth) obtains one; errors of the latter are
-    /// [`Authorization`](Self::Authorization).
+    /// [`Connect::bearer`](super::Connect::bearer) sets a token, [`Connect::oauth`](super::Connect::oauth) obtains one;
+    /// errors of the latter are [`Authorization`](Self::Authorization).
     #[error("{}", unauthorized_text(*.status, .reason.as_deref()))]
     Unauthorized {
         /// HTTP status of the response: 401 or 403.
@@ -47,8 +47,8 @@ pub enum ClientError {
         /// Description with the size of the answer.
         error: PeerError,
     },
-    /// A list does not end: the server has returned the same cursor twice, or more pages than [`Connect::max_pages`](super::Connect::max_pages)
-    /// allows. Only clients with [`Tolerance::Strict`](crate::Tolerance::Strict) fail; others end the list.
+    /// A list does not end: the server has returned the same cursor twice, or more pages than
+    /// [`Connect::max_pages`](super::Connect::max_pages) allows. Only clients with [`Tolerance::Strict`](crate::Tolerance::Strict) fail; others end the list.
     #[error("the list of `{method}` does not end ({repair}){}", crate::repairs::remedy(.repair.rule))]
     Pages {
         /// Method of the list.
@@ -86,8 +86,8 @@ pub enum ClientError {
     /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
-    /// The connection was lost before the request was sent or answered. A client with [`Connect::reconnect`](super::Connect::reconnect) connects
-    /// again by itself.
+    /// The connection was lost before the request was sent or answered. A client with
+    /// [`Connect::reconnect`](super::Connect::reconnect) connects again by itself.
     #[error("{}", disconnected_text(.reason, *.may_have_run))]
     Disconnected {
         /// Reason why the connection is gone.
@@ -102,55 +102,40 @@ impl fmt::Debug for ClientError {
         if !f.alternate() {
             return write_report(f, self);
         }
-        let (name, content): (&str, &dyn fmt::Debug) = match self {
-            Self::Negotiation(error) => ("Negotiation", error),
-            Self::Connect(reason) => ("Connect", reason),
-            Self::Config(reason) => ("Config", reason),
-            Self::Server(error) => ("Server", error),
-            Self::Answer(error) => ("Answer", error),
+        let mut write = |name, fields: &[_]| write_structure(f, name, fields);
+        match self {
+            Self::Negotiation(error) => write("Negotiation", &[("", error)]),
+            Self::Connect(reason) => write("Connect", &[("", reason)]),
+            Self::Config(reason) => write("Config", &[("", reason)]),
+            Self::Server(error) => write("Server", &[("", error)]),
+            Self::Answer(error) => write("Answer", &[("", error)]),
             Self::TooLarge { limit, error } => {
-                let mut structure = f.debug_struct("TooLarge");
-                return structure
-                    .field("limit", limit)
-                    .field("error", error)
-                    .finish();
+                write("TooLarge", &[("limit", limit), ("error", error)])
             }
             Self::Pages { method, repair } => {
-                let mut structure = f.debug_struct("Pages");
-                return structure
-                    .field("method", method)
-                    .field("repair", repair)
-                    .finish();
+                write("Pages", &[("method", method), ("repair", repair)])
             }
             Self::Unauthorized { status, reason } => {
-                let mut structure = f.debug_struct("Unauthorized");
-                return structure
-                    .field("status", status)
-                    .field("reason", reason)
-                    .finish();
+                write("Unauthorized", &[("status", status), ("reason", reason)])
             }
-            Self::NoMessage(text) => ("NoMessage", text),
-            Self::Tool(output) => ("Tool", output),
-            Self::SubscriptionRefused(uri) => ("SubscriptionRefused", uri),
-            Self::Send(error) => ("Send", error),
+            Self::NoMessage(text) => write("NoMessage", &[("", text)]),
+            Self::Tool(output) => write("Tool", &[("", output)]),
+            Self::SubscriptionRefused(uri) => write("SubscriptionRefused", &[("", uri)]),
+            Self::Send(error) => write("Send", &[("", error)]),
             #[cfg(feature = "oauth-client")]
-            Self::Authorization(error) => ("Authorization", error),
-            Self::Arguments(reason) => ("Arguments", reason),
-            Self::Result(reason) => ("Result", reason),
-            Self::TaskCancelled => return f.write_str("TaskCancelled"),
-            Self::TimedOut => return f.write_str("TimedOut"),
+            Self::Authorization(error) => write("Authorization", &[("", error)]),
+            Self::Arguments(reason) => write("Arguments", &[("", reason)]),
+            Self::Result(reason) => write("Result", &[("", reason)]),
+            Self::TaskCancelled => write("TaskCancelled", &[]),
+            Self::TimedOut => write("TimedOut", &[]),
             Self::Disconnected {
                 reason,
                 may_have_run,
-            } => {
-                let mut structure = f.debug_struct("Disconnected");
-                return structure
-                    .field("reason", reason)
-                    .field("may_have_run", may_have_run)
-                    .finish();
-            }
-        };
-        f.debug_tuple(name).field(content).finish()
+            } => write(
+                "Disconnected",
+                &[("reason", reason), ("may_have_run", may_have_run)],
+            ),
+        }
     }
 }
 
@@ -218,10 +203,6 @@ impl ClientError {
 
     /// Returns true if another attempt to connect cannot succeed without a change by a person.
     pub(super) fn is_permanent(&self) -> bool {
-        use crate::protocol::{
-            NegotiationError::NoCommonRevision, NegotiationError::NoHandshake,
-            NegotiationError::Redirected, NegotiationError::Revision as OtherRevision,
-        };
         match self {
             Self::Config(_) => true,
             #[cfg(feature = "oauth-client")]

@@ -7,7 +7,7 @@ impl Connect {
     /// Declares an extension, such as `com.example/index`, with its settings, to servers of every revision. The server's
     /// settings are [`Client::server_extension`]; a [handler](Self::on_notification) receives its notifications.
     pub fn extension(mut self, id: impl AsRef<str>, settings: JsonObject) -> Self {
-        extension::declared(self.settings.extensions(), id.as_ref()).settings = settings;
+        extension::declared(&mut self.settings.extensions, id.as_ref()).settings = settings;
         self
     }
 
@@ -19,7 +19,7 @@ impl Connect {
         methods: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let methods: Vec<String> = methods.into_iter().map(Into::into).collect();
-        let declared = extension::declared(self.settings.extensions(), id.as_ref());
+        let declared = extension::declared(&mut self.settings.extensions, id.as_ref());
         declared.requests.extend(methods.iter().cloned());
         self.methods(methods)
     }
@@ -32,7 +32,7 @@ impl Connect {
         methods: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         let methods: Vec<String> = methods.into_iter().map(Into::into).collect();
-        let declared = extension::declared(self.settings.extensions(), id.as_ref());
+        let declared = extension::declared(&mut self.settings.extensions, id.as_ref());
         let known = &mut declared.client_notifications;
         known.extend(methods.iter().cloned());
         self.notifications(methods)

@@ -11,6 +11,8 @@ use mcp_exact_wire::{Decode, Defined};
 
 use super::Client;
 use super::error::ClientError;
+use super::output::object_list;
+use crate::params::{object_member, string_member};
 use crate::protocol::{INVALID_PARAMS, Json, JsonObject, ListCursors, RepairRule, Tolerance};
 
 /// Maximum total size in bytes of the pages that [`List::all`] collects.
@@ -29,32 +31,32 @@ impl Definition {
 
     /// Returns the name.
     pub fn name(&self) -> String {
-        self.text("name").unwrap_or_default()
+        string_member(&self.0, "name").unwrap_or_default()
     }
 
     /// Returns the display name.
     pub fn title(&self) -> Option<String> {
-        self.text("title")
+        string_member(&self.0, "title")
     }
 
     /// Returns the description.
     pub fn description(&self) -> Option<String> {
-        self.text("description")
+        string_member(&self.0, "description")
     }
 
     /// Returns the URI of a resource, or the URI template of a resource template.
     pub fn uri(&self) -> Option<String> {
-        self.text("uri").or_else(|| self.text("uriTemplate"))
+        string_member(&self.0, "uri").or_else(|| string_member(&self.0, "uriTemplate"))
     }
 
     /// Returns the schema of a tool's arguments.
     pub fn input_schema(&self) -> Option<JsonObject> {
-        self.member_object("inputSchema")
+        object_member(&self.0, "inputSchema")
     }
 
     /// Returns the schema of a tool's structured result.
     pub fn output_schema(&self) -> Option<JsonObject> {
-        self.member_object("outputSchema")
+        object_member(&self.0, "outputSchema")
     }
 
     /// Returns the hints of a tool about its behaviour; `None` for other definitions, and if the hints are absent or
@@ -77,18 +79,6 @@ impl Definition {
     /// Returns the complete definition as JSON.
     pub fn object(&self) -> &JsonObject {
         &self.0
-    }
-
-    /// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-    fn text(&self, name: &str) -> Option<String> {
-        let value = self.0.view().find(name)?;
-        value.as_str().map(std::borrow::Cow::into_owned)
-    }
-
-    /// Returns the value of the member `name`; `None` if the member is missing or is not an object.
-    fn member_object(&self, name: &str) -> Option<JsonObject> {
-        let value = self.0.get(name)?;
-        JsonObject::try_from(value).ok()
     }
 }
 
@@ -218,15 +208,7 @@ impl List {
             }
             page => page?,
         };
-        let entries = page
-            .get(self.member)
-            .map(|entries| entries.decode_as::<Vec<JsonObject>>());
-        let Some(Ok(entries)) = entries else {
-            return Err(ClientError::Result(format!(
-                "`{}` is not a list of objects",
-                self.member
-            )));
-        };
+        let entries = object_list(&page, self.member)?;
         let mut entries: VecDeque<_> = entries.into_iter().map(Definition).collect();
         let (cursor, has_repeated) = self.next_cursor(&page)?;
         self.cursor = cursor;

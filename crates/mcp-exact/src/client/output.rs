@@ -12,6 +12,7 @@ use super::typed::LazyItems;
 use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
+use crate::params::string_member;
 use crate::protocol::{Json, JsonObject, RawJson};
 
 /// Bytes of an image, an audio clip or a binary resource.
@@ -30,9 +31,9 @@ impl Media {
     /// Decodes the member `data` of an object; `None` if the member is missing or is not valid base64.
     fn from_member(object: &JsonObject, data: &str) -> Option<Self> {
         Some(Self {
-            bytes: decode_base64(&block_text(object, data)?)?,
-            mime_type: block_text(object, "mimeType").unwrap_or_default(),
-            uri: block_text(object, "uri"),
+            bytes: decode_base64(&string_member(object, data)?)?,
+            mime_type: string_member(object, "mimeType").unwrap_or_default(),
+            uri: string_member(object, "uri"),
         })
     }
 }
@@ -110,7 +111,7 @@ impl ToolOutput {
     /// Returns the decoded blocks of the type `kind`.
     fn media(&self, kind: &str) -> Vec<Media> {
         let blocks = self.blocks().into_iter();
-        let blocks = blocks.filter(|block| block_text(block, "type").as_deref() == Some(kind));
+        let blocks = blocks.filter(|block| string_member(block, "type").as_deref() == Some(kind));
         blocks
             .filter_map(|block| Media::from_member(&block, "data"))
             .collect()
@@ -241,7 +242,7 @@ impl ResourceOutput {
         let blob = self
             .items
             .iter()
-            .find_map(|item| block_text(item, "blob"))?;
+            .find_map(|item| string_member(item, "blob"))?;
         decode_base64(&blob)
     }
 }
@@ -264,7 +265,7 @@ impl PromptOutput {
     pub(super) fn new(result: JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
             items: object_list(&result, "messages")?,
-            description: block_text(&result, "description"),
+            description: string_member(&result, "description"),
             object: result,
             #[cfg(feature = "types")]
             messages: LazyItems::default(),
@@ -334,25 +335,16 @@ impl CompletionOutput {
 }
 
 /// Returns the elements of the array member `name` of a result, which must be objects.
-fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
+pub(super) fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is not a list of objects")))
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not a string.
-fn block_text(object: &JsonObject, name: &str) -> Option<String> {
-    object
-        .view()
-        .find(name)?
-        .as_str()
-        .map(std::borrow::Cow::into_owned)
 }
 
 /// Returns the text of all text blocks, joined by line breaks.
 fn joined_text(blocks: &[JsonObject]) -> String {
     let texts: Vec<String> = blocks
         .iter()
-        .filter_map(|block| block_text(block, "text"))
+        .filter_map(|block| string_member(block, "text"))
         .collect();
     texts.join("\n")
 }

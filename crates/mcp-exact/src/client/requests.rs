@@ -132,8 +132,8 @@ impl Client {
         Request::new(self, method, params)
     }
 
-    /// Subscribes to updates of resources. The handler of [`Connect::on_change`] is called for each update until the
-    /// subscription is dropped.
+    /// Subscribes to updates of resources. The handler of [`Connect::on_change`](super::Connect::on_change) is called for
+    /// each update until the subscription is dropped.
     ///
     /// # Errors
     /// [`ClientError`] if the server rejects the subscription to one of the URIs; the client is then subscribed to none

@@ -3,7 +3,7 @@
 use super::list::List;
 use super::{Client, ClientError, Connect, ResourceOutput};
 use crate::content::decode_base64;
-use crate::params::string_member;
+use crate::params::{object_member, string_member};
 use crate::protocol::{INVALID_PARAMS, Json, JsonObject};
 use crate::skills::{
     EXTENSION, GET, LIST, READ_DIRECTORY, SKILL_FILE, Skill, cut, differing_field, digest_of,
@@ -199,8 +199,7 @@ impl Client {
             skill: uri.to_owned(),
             reason,
         };
-        let entry = result.get("skill").map(JsonObject::try_from);
-        let Some(Ok(entry)) = entry else {
+        let Some(entry) = object_member(&result, "skill") else {
             return Err(wrong("`skill` is not an object".to_owned()));
         };
         let skill = Skill::new(entry).map_err(wrong)?;

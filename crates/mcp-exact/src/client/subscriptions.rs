@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
+use crate::params::object_member;
 use crate::protocol::{Json, JsonObject};
 
 /// Subscriptions to resources in a session (up to 2025-11-25). The session subscribes to each URI once, however many
@@ -60,8 +61,8 @@ impl Drop for ListenSubscription {
 
 /// Returns the resource URIs in the params of `subscriptions/listen`.
 pub(super) fn subscribed_uris(params: &JsonObject) -> Vec<String> {
-    let filter = params.get("notifications").map(JsonObject::try_from);
-    let uris = filter.and_then(|filter| filter.ok()?.get("resourceSubscriptions"));
+    let filter = object_member(params, "notifications");
+    let uris = filter.and_then(|filter| filter.get("resourceSubscriptions"));
     uris.and_then(|uris| uris.parse().ok()).unwrap_or_default()
 }
 

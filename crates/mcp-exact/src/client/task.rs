@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Client;
 use super::error::ClientError;
 use super::link::ClientLink;
-use crate::params::string_member;
+use crate::params::{object_member, string_member};
 use crate::protocol::{ErrorObject, Json, JsonObject, PeerError};
 
 /// Minimum and maximum time between two `tasks/get` requests; the interval that the server suggests is clamped to this
@@ -159,9 +159,4 @@ impl Client {
         ]);
         self.request("tasks/update", Some(params)).await.map(drop)
     }
-}
-
-/// Returns the value of the member `name`; `None` if the member is missing or is not an object.
-fn object_member(object: &JsonObject, name: &str) -> Option<JsonObject> {
-    JsonObject::try_from(object.get(name)?).ok()
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use super::Cx;
-use crate::outgoing;
+use crate::outgoing::{self, home_revision};
+use crate::params::object_member;
 use crate::protocol::{
     InputRequest, JsonObject, Lifecycle, Outcome, PeerError, PendingRequest, Revision, now_millis,
 };
@@ -198,8 +199,8 @@ impl PendingInputRequest {
     fn answer_from_outcome(&self, outcome: Outcome) -> Result<JsonObject, InputRequestErrorKind> {
         match outcome {
             Outcome::Result(result) => {
-                let revision = self.cx.revision();
-                outgoing::convert_input_response(self.method, result.object(), revision)
+                let revisions = (self.cx.revision(), home_revision());
+                outgoing::convert_input_response(self.method, result.object(), revisions)
                     .map_err(InputRequestErrorKind::InvalidAnswer)
             }
             Outcome::Error(error) => Err(InputRequestErrorKind::Refused(error)),
@@ -310,6 +311,22 @@ impl Drop for PendingInputRequest {
     }
 }
 
+/// Defines the method that sets the key of an input request; `$example` is a default key.
+macro_rules! key_setter {
+    ($($field:ident).+, $example:literal) => {
+        /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
+        #[doc = concat!("of the input request and a number, such as `", $example, "`. A client that knows the key can send the answer with")]
+        /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
+        /// that is already in use is ignored.
+        pub fn key(mut self, key: &str) -> Self {
+            self.$($field).+.set_key(key);
+            self
+        }
+    };
+}
+
+pub(super) use key_setter;
+
 /// Checks that the client supports the input request, and returns the request in the form of the negotiated revision.
 fn prepare_request(
     cx: &Cx,
@@ -331,7 +348,7 @@ fn prepare_request(
             revision: cx.revision(),
         });
     }
-    let params = outgoing::convert_input_request(method, &params, cx.revision());
+    let params = outgoing::convert_input_request(method, &params, (home_revision(), cx.revision()));
     let params = params.map_err(InputRequestErrorKind::Inexpressible)?;
     let params = (!params.is_empty()).then_some(params);
     Ok(InputRequest::new(method, params))
@@ -342,10 +359,7 @@ fn prepare_request(
 pub(super) fn is_declared(capabilities: &JsonObject, capability: &str) -> bool {
     let mut parts = capability.split('.');
     let first = parts.next().unwrap_or_default();
-    let Some(declared) = capabilities.get(first).map(JsonObject::try_from) else {
-        return false;
-    };
-    let Ok(declared) = declared else {
+    let Some(declared) = object_member(capabilities, first) else {
         return false;
     };
     match parts.next() {

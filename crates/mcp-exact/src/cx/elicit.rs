@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, key_setter};
 use super::{Cx, form};
 use crate::decode;
 use crate::form_values;
@@ -98,14 +98,7 @@ pub struct Elicit<T> {
 }
 
 impl<T> Elicit<T> {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
-    /// of the input request and a number, such as `elicitation-1`. A client that knows the key can send the answer with
-    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
-    /// that is already in use is ignored.
-    pub fn key(mut self, key: &str) -> Self {
-        self.form.input_request.set_key(key);
-        self
-    }
+    key_setter!(form.input_request, "elicitation-1");
 
     /// Sets the time limit for the user's answer. By default, only the time limit of the client's request applies.
     pub fn timeout(mut self, limit: Duration) -> Self {
@@ -172,14 +165,7 @@ pub struct ElicitUrl {
 }
 
 impl ElicitUrl {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
-    /// of the input request and a number, such as `elicitation-1`. A client that knows the key can send the answer with
-    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
-    /// that is already in use is ignored.
-    pub fn key(mut self, key: &str) -> Self {
-        self.input_request.set_key(key);
-        self
-    }
+    key_setter!(input_request, "elicitation-1");
 
     /// Sets the time limit for the user's consent.
     pub fn timeout(mut self, limit: Duration) -> Self {

@@ -13,7 +13,6 @@ mod roots;
 mod sample;
 mod task;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +30,7 @@ use crate::cancellation::Cancelled;
 use crate::error::RequestEnded;
 use crate::link::{Request, RequestLink};
 use crate::outgoing;
+use crate::params::{object_member, string_member};
 use crate::protocol::{
     Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, RawJson,
     Revision, SendError, TraceContext, TypedRequest, extension,
@@ -280,8 +280,7 @@ impl Cx {
 
     /// Returns the `_meta` of the request's parameters.
     pub fn meta(&self) -> Option<JsonObject> {
-        let meta = self.0.request.params()?.get("_meta")?;
-        JsonObject::try_from(meta).ok()
+        object_member(self.0.request.params()?, "_meta")
     }
 
     /// Returns the request in the exact types of the revision `H`, such as `mcp_2026_07_28::V2026_07_28`, converted
@@ -304,8 +303,8 @@ impl Cx {
         let result = JsonObject::try_from(Json::from_encode(result));
         let result = result.map_err(|_| PeerError::internal("the result is not an object"))?;
         let request = &self.0.request;
-        let uri = request.params().and_then(|params| params.get("uri"));
-        let uri = uri.and_then(|uri| uri.view().as_str().map(Cow::into_owned));
+        let uri = request.params();
+        let uri = uri.and_then(|params| string_member(params, "uri"));
         let way = (H::REVISION, self.revision());
         outgoing::convert_exact_result(request.method(), result, way, uri.as_deref())
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use serde::Deserialize;
 
 use super::Cx;
-use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, key_setter};
 use crate::protocol::JsonObject;
 
 /// Method of the request for roots.
@@ -42,14 +42,7 @@ pub struct RootsRequest {
 }
 
 impl RootsRequest {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
-    /// of the input request and a number, such as `roots-1`. A client that knows the key can send the answer with its
-    /// first request; then no input request is sent. Every input request of a handler needs a unique key; a key that is
-    /// already in use is ignored.
-    pub fn key(mut self, key: &str) -> Self {
-        self.input_request.set_key(key);
-        self
-    }
+    key_setter!(input_request, "roots-1");
 }
 
 impl Future for RootsRequest {

@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Cx;
-use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, key_setter};
 use crate::annotations::{Role, to_json_number};
 use crate::content::Content;
+use crate::params::string_member;
 use crate::protocol::{Json, JsonObject, RawJson};
 
 /// Method of sampling requests.
@@ -111,23 +112,17 @@ impl Sampled {
 
     /// Returns the name of the model.
     pub fn model(&self) -> Option<String> {
-        self.member("model")
+        string_member(&self.result, "model")
     }
 
     /// Returns the reason why the message ended (`stopReason`).
     pub fn stop_reason(&self) -> Option<String> {
-        self.member("stopReason")
+        string_member(&self.result, "stopReason")
     }
 
     /// Returns the complete result, in the form of revision 2026-07-28.
     pub fn object(&self) -> &JsonObject {
         &self.result
-    }
-
-    /// Returns the value of the member `name` of the result; `None` if the member is missing or is not a string.
-    fn member(&self, name: &str) -> Option<String> {
-        let value = self.result.view().find(name)?;
-        value.as_str().map(std::borrow::Cow::into_owned)
     }
 }
 
@@ -153,14 +148,7 @@ pub struct SamplingRequest {
 }
 
 impl SamplingRequest {
-    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key consists of the kind
-    /// of the input request and a number, such as `sampling-1`. A client that knows the key can send the answer with
-    /// its first request; then no input request is sent. Every input request of a handler needs a unique key; a key
-    /// that is already in use is ignored.
-    pub fn key(mut self, key: &str) -> Self {
-        self.input_request.set_key(key);
-        self
-    }
+    key_setter!(input_request, "sampling-1");
 
     /// Sets the time limit for the client's answer.
     pub fn timeout(mut self, limit: Duration) -> Self {

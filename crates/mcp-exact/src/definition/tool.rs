@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::common::{CommonMembers, common_setters};
 use crate::apps::{DEPRECATED_URI, Visibility};
+use crate::params::object_member;
 use crate::protocol::{Json, JsonObject};
 use crate::schema::Subschemas;
 use crate::task::Tasks;
@@ -131,10 +132,7 @@ impl Tool {
 
     /// Sets a member of `_meta.ui`.
     fn set_ui(mut self, name: &str, value: Json) -> Self {
-        let ui = self.common.meta.get("ui");
-        let mut ui = ui
-            .and_then(|ui| JsonObject::try_from(ui).ok())
-            .unwrap_or_default();
+        let mut ui = object_member(&self.common.meta, "ui").unwrap_or_default();
         ui.insert(name, value);
         self.common.meta.insert("ui", ui);
         self

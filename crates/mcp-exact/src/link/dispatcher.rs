@@ -1,7 +1,6 @@
 //! Handler of the events of a connection: starts and cancels the tasks that answer requests.
 
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -17,6 +16,7 @@ use super::{Reply, Request, RequestLink};
 use crate::background;
 use crate::background::BoxFuture;
 use crate::notification::Notification;
+use crate::panics::catch_panic;
 use crate::protocol::{PeerError, RequestKey};
 use crate::server::{Answer, Server, call_rule};
 
@@ -44,8 +44,7 @@ fn cancel(running: RequestTask<RunningRequest>) {
 /// layers, and the synchronous part of a handler closure. After a panic, returns the result of `convert` for the error to
 /// reply with.
 fn catch_panics<T>(answer: impl FnOnce() -> T, convert: impl FnOnce(Reply) -> T) -> T {
-    std::panic::catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|panic| {
-        let message = crate::panics::panic_message(panic);
+    catch_panic(answer).unwrap_or_else(|message| {
         tracing::error!(%message, "a request panicked");
         let message = "the handler failed; see the log of the server";
         convert(Reply::Error(PeerError::internal(message)))

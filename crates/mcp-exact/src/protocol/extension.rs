@@ -62,16 +62,20 @@ pub(crate) fn check_declared(
     let mut all = extensions.negotiated.iter();
     let owner = all.find(|extension| extension.requests.iter().any(|known| known == method));
     match owner {
-        Some(owner) if settings_in(client, &owner.id).is_none() => Err(match lifecycle {
-            Lifecycle::Discover => PeerError::missing_extension(&owner.id),
-            Lifecycle::Initialize => PeerError::new(
-                METHOD_NOT_FOUND,
-                format!(
-                    "{method} needs the extension `{}`, which the client has not declared",
-                    owner.id
-                ),
-            ),
-        }),
+        Some(owner) if settings_in(client, &owner.id).is_none() => {
+            let id = &owner.id;
+            let message =
+                format!("{method} needs the extension `{id}`, which the client has not declared");
+            Err(missing(id, lifecycle, message))
+        }
         _ => Ok(()),
+    }
+}
+
+/// Returns the error for a client that has not declared an extension; `message` is that of clients with `initialize`.
+pub(crate) fn missing(id: &str, lifecycle: Lifecycle, message: String) -> PeerError {
+    match lifecycle {
+        Lifecycle::Discover => PeerError::missing_extension(id),
+        Lifecycle::Initialize => PeerError::new(METHOD_NOT_FOUND, message),
     }
 }

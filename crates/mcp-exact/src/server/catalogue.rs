@@ -16,6 +16,7 @@ use crate::protocol::{JsonObject, MirroredParam};
 use crate::reply::ToolResult;
 use crate::schema;
 use crate::template::UriTemplate;
+#[cfg(feature = "validation")]
 use crate::validate::Checks;
 
 /// All tools, resources, templates, prompts, completions and methods of a server.
@@ -42,12 +43,13 @@ pub(super) struct MethodEntry {
 }
 
 /// Registered tool with its handler.
-pub(super) struct ToolEntry {
+pub(crate) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: ErasedHandler<ToolResult>,
     /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
     /// Validators of the arguments and the structured result.
+    #[cfg(feature = "validation")]
     pub(super) checks: Checks,
     /// Arguments that are mirrored in HTTP headers.
     pub(super) mirrored_arguments: Vec<MirroredParam>,
@@ -140,19 +142,6 @@ impl Catalogue {
         self.templates.iter().filter_map(found)
     }
 
-    /// Sets the catch-all handler.
-    ///
-    /// # Errors
-    /// [`Problem::Duplicate`] if a catch-all handler is already set.
-    pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
-        if self.raw_handler.is_some() {
-            let (kind, name) = ("raw handler", "*".to_owned());
-            return Err(Problem::Duplicate { kind, name });
-        }
-        self.raw_handler = Some(Arc::new(entry));
-        Ok(())
-    }
-
     /// Returns the application's handler for a method, or the catch-all handler if no registered definition answers the
     /// request. `name` is the tool, prompt or URI that the request names.
     pub(super) fn registered_method(
@@ -186,101 +175,85 @@ impl Catalogue {
         }
     }
 
-    /// Adds a tool.
+    /// Sets the catch-all handler.
     ///
     /// # Errors
-    /// [`Problem`] that describes why the tool was rejected.
+    /// [`Problem::Duplicate`] if a catch-all handler is already set.
+    pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
+        check_unique("raw handler", "*", self.raw_handler.is_some())?;
+        self.raw_handler = Some(Arc::new(entry));
+        Ok(())
+    }
+
+    /// Adds a tool, whose handler is wrapped in the layers.
+    ///
+    /// # Errors
+    /// [`Problem::Duplicate`] if the name is in use; so do the functions below.
     pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
         self.wrap_in_layers(&mut entry);
-        let name = entry.tool.name().to_owned();
-        if self.tool(&name).is_some() {
-            return Err(Problem::Duplicate { kind: "tool", name });
-        }
+        let name = entry.tool.name();
+        check_unique("tool", name, self.tool(name).is_some())?;
         self.tools.push(Arc::new(entry));
         Ok(())
     }
 
     /// Adds a resource.
-    ///
-    /// # Errors
-    /// [`Problem`] that describes why the resource was rejected.
     pub(super) fn add_resource(&mut self, entry: ResourceEntry) -> Result<(), Problem> {
-        let name = entry.resource.uri().to_owned();
-        if self.resource(&name).is_some() {
-            return Err(Problem::Duplicate {
-                kind: "resource",
-                name,
-            });
-        }
+        let uri = entry.resource.uri();
+        check_unique("resource", uri, self.resource(uri).is_some())?;
         self.resources.push(Arc::new(entry));
         Ok(())
     }
 
     /// Adds a resource template.
-    ///
-    /// # Errors
-    /// [`Problem`] that describes why the template was rejected.
     pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
-        let name = entry.template.template().to_owned();
-        if self.template(&name).is_some() {
-            let kind = "resource template";
-            return Err(Problem::Duplicate { kind, name });
-        }
+        let template = entry.template.template();
+        check_unique(
+            "resource template",
+            template,
+            self.template(template).is_some(),
+        )?;
         self.templates.push(Arc::new(entry));
         Ok(())
     }
 
     /// Adds the list of a template's resources.
-    ///
-    /// # Errors
-    /// [`Problem::Duplicate`] if the template has a list already.
     pub(super) fn add_list(&mut self, entry: ResourceListEntry) -> Result<(), Problem> {
-        if self
+        let is_known = self
             .lists
             .iter()
-            .any(|known| known.template == entry.template)
-        {
-            return Err(Problem::Duplicate {
-                kind: "list of template",
-                name: entry.template,
-            });
-        }
+            .any(|known| known.template == entry.template);
+        check_unique("list of template", &entry.template, is_known)?;
         self.lists.push(Arc::new(entry));
         Ok(())
     }
 
     /// Adds a prompt.
-    ///
-    /// # Errors
-    /// [`Problem`] that describes why the prompt was rejected.
     pub(super) fn add_prompt(&mut self, entry: PromptEntry) -> Result<(), Problem> {
-        let name = entry.prompt.name().to_owned();
-        if self.prompt(&name).is_some() {
-            return Err(Problem::Duplicate {
-                kind: "prompt",
-                name,
-            });
-        }
+        let name = entry.prompt.name();
+        check_unique("prompt", name, self.prompt(name).is_some())?;
         self.prompts.push(Arc::new(entry));
         Ok(())
     }
 
     /// Adds a method of a vendor or extension.
-    ///
-    /// # Errors
-    /// [`Problem`] that describes why the method was rejected.
     pub(super) fn add_method(&mut self, entry: MethodEntry) -> Result<(), Problem> {
-        if self
+        let is_known = self
             .methods
             .iter()
-            .any(|known| known.method == entry.method)
-        {
-            return Err(Problem::Duplicate {
-                kind: "method",
-                name: entry.method,
-            });
-        }
+            .any(|known| known.method == entry.method);
+        check_unique("method", &entry.method, is_known)?;
         self.methods.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// Adds a completion; of several for one argument, the first one is called.
+    #[allow(
+        clippy::unnecessary_wraps,
+        reason = "the signature of all registrations"
+    )]
+    pub(super) fn add_completion(&mut self, entry: CompletionEntry) -> Result<(), Problem> {
+        self.completions.push(Arc::new(entry));
         Ok(())
     }
 
@@ -378,6 +351,15 @@ impl Catalogue {
             })
             .collect()
     }
+}
+
+/// Checks that no entry of this kind has the name.
+fn check_unique(kind: &'static str, name: &str, is_known: bool) -> Result<(), Problem> {
+    if is_known {
+        let name = name.to_owned();
+        return Err(Problem::Duplicate { kind, name });
+    }
+    Ok(())
 }
 
 /// Converts string arguments of a call to the JSON types of the handler's `Input`.

@@ -8,7 +8,7 @@ use super::catalogue::Reference;
 use crate::call::{Call, FromCall};
 use crate::decode;
 use crate::error::Error;
-use crate::params::string_member;
+use crate::params::{object_member, string_member};
 use crate::protocol::{JsonObject, PeerError};
 
 /// Argument that the user is typing, as a completion handler receives it.
@@ -53,10 +53,8 @@ impl CompletionRequest {
         let missing = |name: &str| {
             PeerError::invalid_params(format!("`{name}` is missing or of another type"))
         };
-        let object = |from: &JsonObject, name: &str| {
-            let value = from.get(name).map(JsonObject::try_from);
-            value.and_then(Result::ok).ok_or_else(|| missing(name))
-        };
+        let object =
+            |from: &JsonObject, name: &str| object_member(from, name).ok_or_else(|| missing(name));
         let params = params.ok_or_else(|| missing("ref"))?;
         let (reference, argument) = (object(params, "ref")?, object(params, "argument")?);
         let member =
@@ -74,8 +72,7 @@ impl CompletionRequest {
         };
         let value = member(&argument, "value")?;
         let mut partial = JsonObject::from_iter([("value", crate::protocol::Json::string(&value))]);
-        let context = params.get("context").map(JsonObject::try_from);
-        if let Some(Ok(context)) = context
+        if let Some(context) = object_member(params, "context")
             && let Some(arguments) = context.get("arguments")
         {
             partial.insert("arguments", arguments);

@@ -16,6 +16,7 @@ use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema::{self, Subschemas};
 use crate::states::States;
 use crate::template::UriTemplate;
+#[cfg(feature = "validation")]
 use crate::validate::Checks;
 
 /// Checks the arguments of a handler: at most one `Input`, and only states that the server has.
@@ -43,10 +44,17 @@ fn check_signature(
     }
 }
 
-/// Returns a function that wraps the reason of a rejection in a [`Problem`] of the definition.
-fn definition_problem(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
-    let name = name.to_owned();
-    move |reason| Problem::Definition { kind, name, reason }
+/// Returns a definition in its forms for clients, after a check by the schema of the type `schema`.
+fn advertise(
+    schema: &'static str,
+    kind: &'static str,
+    name: &str,
+    definition: JsonObject,
+) -> Result<AdvertisedDefinition, Problem> {
+    AdvertisedDefinition::new(schema, definition).map_err(|reason| {
+        let name = name.to_owned();
+        Problem::Definition { kind, name, reason }
+    })
 }
 
 /// Creates the entry of a tool from its definition and handler.
@@ -84,6 +92,7 @@ pub(super) fn tool_entry(
         })?;
         tool = tool.output_schema(schema);
     }
+    #[cfg(feature = "validation")]
     let checks = Checks::new(
         &name,
         tool.declared_input_schema(),
@@ -96,12 +105,12 @@ pub(super) fn tool_entry(
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?
         .unwrap_or_default();
-    let advertised = AdvertisedDefinition::new("Tool", tool.definition())
-        .map_err(definition_problem("tool", &name))?;
+    let advertised = advertise("Tool", "tool", &name, tool.definition())?;
     Ok(ToolEntry {
         tool,
         handler,
         advertised_definition: advertised,
+        #[cfg(feature = "validation")]
         checks,
         mirrored_arguments: mirrored,
     })
@@ -132,8 +141,12 @@ pub(super) fn resource_entry(
             reason: "a resource with a fixed URI takes no arguments; use a template, or leave `Input` out".to_owned(),
         });
     }
-    let advertised = AdvertisedDefinition::new("Resource", resource.definition());
-    let advertised = advertised.map_err(definition_problem("resource", resource.uri()))?;
+    let advertised = advertise(
+        "Resource",
+        "resource",
+        resource.uri(),
+        resource.definition(),
+    )?;
     let media_type = resource.media_type().map(str::to_owned);
     Ok(ResourceEntry {
         resource,
@@ -174,8 +187,8 @@ pub(super) fn template_entry(
     if let Some(input) = &input {
         check_variables(&name, &uri, input)?;
     }
-    let advertised = AdvertisedDefinition::new("ResourceTemplate", template.definition());
-    let advertised = advertised.map_err(definition_problem(TEMPLATE_KIND, &name))?;
+    let definition = template.definition();
+    let advertised = advertise("ResourceTemplate", TEMPLATE_KIND, &name, definition)?;
     let media_type = template.media_type().map(str::to_owned);
     Ok(TemplateEntry {
         template,
@@ -241,8 +254,7 @@ pub(super) fn prompt_entry(
             prompt = prompt.argument(argument);
         }
     }
-    let advertised = AdvertisedDefinition::new("Prompt", prompt.definition());
-    let advertised = advertised.map_err(definition_problem("prompt", &name))?;
+    let advertised = advertise("Prompt", "prompt", &name, prompt.definition())?;
     Ok(PromptEntry {
         prompt,
         handler: handler.into_object_handler(|result, _| result.object()),
@@ -253,8 +265,7 @@ pub(super) fn prompt_entry(
 
 /// Creates the entry of a completion.
 pub(super) fn completion_entry(
-    reference: Reference,
-    argument: String,
+    (reference, argument): (Reference, String),
     (handler, signature): RegisteredHandler<Completions>,
     states: &States,
 ) -> Result<CompletionEntry, Problem> {
@@ -281,9 +292,8 @@ impl ToolEntry {
     pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
         check_tool_name(&name)?;
         self.tool.set_name(name);
-        let advertised = AdvertisedDefinition::new("Tool", self.tool.definition());
-        self.advertised_definition =
-            advertised.map_err(definition_problem("tool", self.tool.name()))?;
+        let definition = self.tool.definition();
+        self.advertised_definition = advertise("Tool", "tool", self.tool.name(), definition)?;
         Ok(self)
     }
 }
@@ -292,9 +302,8 @@ impl PromptEntry {
     /// Returns the entry under another name.
     pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
         self.prompt.set_name(name);
-        let advertised = AdvertisedDefinition::new("Prompt", self.prompt.definition());
-        self.advertised_definition =
-            advertised.map_err(definition_problem("prompt", self.prompt.name()))?;
+        let definition = self.prompt.definition();
+        self.advertised_definition = advertise("Prompt", "prompt", self.prompt.name(), definition)?;
         Ok(self)
     }
 }

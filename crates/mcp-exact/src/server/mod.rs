@@ -8,7 +8,6 @@ mod builder;
 mod catalogue;
 mod complete;
 mod conversation;
-mod cursor;
 mod entries;
 mod extension;
 mod forms;
@@ -46,15 +45,15 @@ use crate::background::BoxFuture;
 use crate::call::{Call, FromCall};
 use crate::cx::Cx;
 use crate::error::Error;
-use crate::link::{Listeners, Reply, Request, RequestLink, Settings};
+use crate::link::{Listeners, Reply, Request, RequestLink};
 use crate::notification::{Notification, NotificationHandlers};
-use crate::protocol::{Change, JsonObject, PeerError, Revision};
+use crate::protocol::{Change, JsonObject, PeerError, Revision, ServerSettings};
 use crate::repairs::RepairReports;
 use crate::reply::ToolResult;
 use crate::states::States;
 use crate::task::{TaskError, TaskStoreError};
 use catalogue::{Catalogue, ToolEntry};
-use cursor::CursorSeal;
+use page::CursorSeal;
 use runner::RunningHandler;
 #[cfg(feature = "http-server")]
 use tokens::BearerAuthenticator;
@@ -86,7 +85,7 @@ pub struct Server(Arc<ServerInner>);
 /// Data of a server, shared by its clones.
 struct ServerInner {
     /// Session configuration.
-    settings: Settings,
+    settings: Arc<ServerSettings>,
     /// Current catalogue, which every change replaces by a changed copy.
     catalogue: RwLock<Arc<Catalogue>>,
     /// States that handlers receive, by type.
@@ -106,7 +105,7 @@ struct ServerInner {
     /// Endpoints whose clients are notified of changes.
     listeners: Listeners,
     /// Tasks of the server; `None` without tasks.
-    tasks: Option<ServerTasks>,
+    tasks: Option<Arc<dyn TaskService>>,
     /// Functions that run before the server serves the first request.
     start_hooks: Vec<Hook>,
     /// Functions that run after the last reply.
@@ -121,24 +120,20 @@ struct ServerInner {
 }
 
 /// Function that runs when a server starts or shuts down.
-pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
+type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
 
 /// Template with the function that decides whether the sender of a request may subscribe to a resource of it.
-pub(super) type SubscriptionCheck = (
+type SubscriptionCheck = (
     &'static str,
     Arc<dyn Fn(&Server, &Request, &str) -> bool + Send + Sync>,
 );
 
-/// Tasks of one server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks does
-/// not contain the implementation.
-#[derive(Clone)]
-pub(crate) struct ServerTasks(Arc<dyn TaskService>);
-
 /// Future of an operation on tasks.
 type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Operations on the tasks of a server.
-trait TaskService: Send + Sync {
+/// Operations on the tasks of a server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks
+/// does not contain the implementation.
+pub(crate) trait TaskService: Send + Sync {
     /// Runs the handlers of all unfinished tasks in the store; returns their number.
     fn resume_all<'a>(
         self: Arc<Self>,
@@ -187,7 +182,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// Returns the declared capabilities, as a `ServerCapabilities` object of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
-        self.0.settings.capabilities()
+        &self.0.settings.capabilities
     }
 
     /// Returns the definitions of all tools as a client of a revision would receive them, for snapshots in tests.

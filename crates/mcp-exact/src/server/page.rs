@@ -1,14 +1,14 @@
 //! Pages of lists (`server/utilities/pagination`).
 //!
 //! A cursor contains the name of the last entry of its page, so that insertions and removals between two pages neither
-//! repeat nor skip other entries. Cursors are opaque to clients.
+//! repeat nor skip other entries. Cursors are opaque to clients; those of lists that handlers supply are sealed.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::protocol::{JsonObject, PeerError};
+use crate::protocol::{JsonObject, PeerError, Principal, Seal};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct ListEntry<'e> {
@@ -69,6 +69,22 @@ pub(super) fn invalid_cursor() -> PeerError {
 pub(super) fn entry_name_of_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+/// Seal of the cursors of a server.
+pub(super) struct CursorSeal {
+    pub(super) seal: Arc<dyn Seal>,
+    /// Name of the server: servers that share their keys do not accept each other's cursors.
+    pub(super) server: String,
+}
+
+impl CursorSeal {
+    /// Returns the context in which the cursors of a principal are valid.
+    pub(super) fn context(&self, principal: Option<&Principal>) -> Vec<u8> {
+        let principal = principal.map(|Principal(name)| name.as_str());
+        let context = serde_json::json!(["resources/list", self.server, principal]);
+        context.to_string().into_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Server;
 use super::catalogue::Catalogue;
 use super::complete::CompletionRequest;
-use crate::params::string_member;
+use crate::params::{object_member, string_member};
 use crate::protocol::JsonObject;
 
 impl Server {
@@ -58,7 +58,7 @@ impl ScopeSet {
         catalogue: &Catalogue,
         hides: bool,
     ) -> Option<()> {
-        let params = JsonObject::try_from(message.get("params")?).ok()?;
+        let params = object_member(message, "params")?;
         match string_member(message, "method")?.as_str() {
             "tools/call" => {
                 let entry = catalogue.tool(&string_member(&params, "name")?)?;
@@ -75,7 +75,7 @@ impl ScopeSet {
                 self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
             "subscriptions/listen" => {
-                let filter = JsonObject::try_from(params.get("notifications")?).ok()?;
+                let filter = object_member(&params, "notifications")?;
                 let uris = filter.get("resourceSubscriptions")?;
                 for uri in uris.decode_as::<Vec<String>>().ok()? {
                     self.add_resource(&uri, catalogue, hides);

@@ -3,7 +3,6 @@
 //! Detects input requests that end the current request (from 2026-07-28 on), and enforces the time limit of handlers,
 //! excluding the time that they wait for answers.
 
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::time::{Instant, Sleep};
 use crate::background::BoxFuture;
 use crate::cx::Cx;
 use crate::error::Error;
-use crate::panics::panic_message;
+use crate::panics::catch_panic;
 use crate::protocol::Lifecycle;
 use crate::replay::{ExecutionContext, ReplayError, Suspension};
 use crate::task::{LiveTask, TaskError};
@@ -56,7 +55,7 @@ pub(super) async fn run_handler<O>(running: &mut RunningHandler<O>, cx: &Cx) -> 
 }
 
 /// Running handler: first as part of its request, then possibly as a task.
-pub(super) struct RunningHandler<O> {
+pub(crate) struct RunningHandler<O> {
     /// Future of the handler.
     handler: BoxFuture<Result<O, Error>>,
     /// Context of the call.
@@ -154,11 +153,10 @@ impl<O> RunningHandler<O> {
         let poll = || self.handler.as_mut().poll(task);
         #[cfg(feature = "logs")]
         let poll = || crate::logs::CURRENT_CX.sync_scope(self.cx.clone(), poll);
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(poll));
-        match polled {
+        match catch_panic(poll) {
             Ok(Poll::Ready(result)) => Some(RunEnd::Finished(result)),
             Ok(Poll::Pending) => None,
-            Err(panic) => Some(RunEnd::Panicked(panic_message(panic))),
+            Err(message) => Some(RunEnd::Panicked(message)),
         }
     }
 

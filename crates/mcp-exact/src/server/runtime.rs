@@ -44,15 +44,16 @@ impl Tools {
             let name = entry.tool.name().to_owned();
             return Err(Problem::NoTasks { name });
         }
-        self.0.catalogue().check_page(&entry.tool, false)?;
-        self.0
-            .change_catalogue("tools", &Change::Tools, |catalogue| {
-                catalogue.wrap_in_layers(&mut entry);
-                let name = entry.tool.name().to_owned();
-                replace_or_push(&mut catalogue.tools, Arc::new(entry), |known| {
-                    known.tool.name() == name
-                });
-            })
+        let catalogue = self.0.catalogue();
+        catalogue.check_page(&entry.tool, false)?;
+        catalogue.wrap_in_layers(&mut entry);
+        self.0.insert_entry(
+            "tools",
+            &Change::Tools,
+            |all| &mut all.tools,
+            entry,
+            |a, b| a.tool.name() == b.tool.name(),
+        )
     }
 
     /// Removes a tool; returns true if the tool existed. Calls in flight are completed.
@@ -90,13 +91,13 @@ impl Resources {
             ErasedHandler::new(handler),
             &self.0.0.states,
         )?;
-        self.0
-            .change_catalogue("resources", &Change::Resources, |catalogue| {
-                let uri = entry.resource.uri().to_owned();
-                replace_or_push(&mut catalogue.resources, Arc::new(entry), |known| {
-                    known.resource.uri() == uri
-                });
-            })
+        self.0.insert_entry(
+            "resources",
+            &Change::Resources,
+            |all| &mut all.resources,
+            entry,
+            |a, b| a.resource.uri() == b.resource.uri(),
+        )
     }
 
     /// Inserts a resource template and replaces a template with the same text.
@@ -113,13 +114,13 @@ impl Resources {
             ErasedHandler::new(handler),
             &self.0.0.states,
         )?;
-        self.0
-            .change_catalogue("resources", &Change::Resources, |catalogue| {
-                let text = entry.template.template().to_owned();
-                replace_or_push(&mut catalogue.templates, Arc::new(entry), |known| {
-                    known.template.template() == text
-                });
-            })
+        self.0.insert_entry(
+            "resources",
+            &Change::Resources,
+            |all| &mut all.templates,
+            entry,
+            |a, b| a.template.template() == b.template.template(),
+        )
     }
 
     /// Inserts the list of a template's resources ([`ServerBuilder::list`](crate::ServerBuilder::list)) and replaces a list of
@@ -138,12 +139,13 @@ impl Resources {
         if self.0.catalogue().template(&template).is_none() {
             return Err(Problem::List { template });
         }
-        self.0
-            .change_catalogue("resources", &Change::Resources, |catalogue| {
-                replace_or_push(&mut catalogue.lists, Arc::new(entry), |known| {
-                    known.template == template
-                });
-            })
+        self.0.insert_entry(
+            "resources",
+            &Change::Resources,
+            |all| &mut all.lists,
+            entry,
+            |a, b| a.template == b.template,
+        )
     }
 
     /// Removes a resource; returns true if the resource existed.
@@ -191,13 +193,13 @@ impl Prompts {
     ) -> Result<(), Problem> {
         let entry =
             entries::prompt_entry(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
-        self.0
-            .change_catalogue("prompts", &Change::Prompts, |catalogue| {
-                let name = entry.prompt.name().to_owned();
-                replace_or_push(&mut catalogue.prompts, Arc::new(entry), |known| {
-                    known.prompt.name() == name
-                });
-            })
+        self.0.insert_entry(
+            "prompts",
+            &Change::Prompts,
+            |all| &mut all.prompts,
+            entry,
+            |a, b| a.prompt.name() == b.prompt.name(),
+        )
     }
 
     /// Removes a prompt; returns true if the prompt existed.
@@ -227,20 +229,28 @@ impl Server {
         Prompts(self.clone())
     }
 
-    /// Applies a change to the catalogue and notifies subscribers.
+    /// Inserts an entry in place of the one that is the same definition, and notifies subscribers.
     ///
     /// # Errors
     /// [`Problem::NotDeclared`] if the server has not declared the capability.
-    fn change_catalogue(
+    fn insert_entry<E>(
         &self,
         capability: &'static str,
         change: &Change,
-        apply: impl FnOnce(&mut Catalogue),
+        list: fn(&mut Catalogue) -> &mut Vec<Arc<E>>,
+        entry: E,
+        is_same: fn(&E, &E) -> bool,
     ) -> Result<(), Problem> {
         if self.capabilities().get(capability).is_none() {
             return Err(Problem::NotDeclared { capability });
         }
-        self.update_catalogue(apply);
+        self.update_catalogue(|catalogue| {
+            let list = list(catalogue);
+            match list.iter_mut().find(|known| is_same(known, &entry)) {
+                Some(known) => *known = Arc::new(entry),
+                None => list.push(Arc::new(entry)),
+            }
+        });
         self.publish(change);
         Ok(())
     }
@@ -274,13 +284,5 @@ impl Server {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         apply(Arc::make_mut(&mut catalogue))
-    }
-}
-
-/// Replaces the entry for which `same` returns true, or appends `entry` if there is no such entry.
-fn replace_or_push<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
-    match list.iter_mut().find(|known| same(known)) {
-        Some(known) => *known = entry,
-        None => list.push(entry),
     }
 }

@@ -15,7 +15,7 @@ use crate::protocol::ServerSettings;
 impl Server {
     /// Returns the settings and the event handler of an endpoint, for transports without a method in this crate.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
-        (self.0.settings.to_shared(), Arc::new(self.clone()))
+        (Arc::clone(&self.0.settings), Arc::new(self.clone()))
     }
 
     /// Runs the functions of [`on_start`](crate::ServerBuilder::on_start) and resumes the unfinished tasks of an

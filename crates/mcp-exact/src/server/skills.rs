@@ -93,29 +93,20 @@ impl SkillFolder {
     }
 }
 
-impl From<&str> for SkillFolder {
-    fn from(path: &str) -> Self {
-        Self::new(path)
-    }
+/// Implements the conversion of paths to folders with the default settings.
+macro_rules! impl_from_paths {
+    ($($path:ty)*) => {
+        $(
+            impl From<$path> for SkillFolder {
+                fn from(path: $path) -> Self {
+                    Self::new(path)
+                }
+            }
+        )*
+    };
 }
 
-impl From<String> for SkillFolder {
-    fn from(path: String) -> Self {
-        Self::new(path)
-    }
-}
-
-impl From<&Path> for SkillFolder {
-    fn from(path: &Path) -> Self {
-        Self::new(path)
-    }
-}
-
-impl From<PathBuf> for SkillFolder {
-    fn from(path: PathBuf) -> Self {
-        Self::new(path)
-    }
-}
+impl_from_paths!(&str String &Path PathBuf);
 
 impl ServerBuilder {
     /// Serves the skills of a folder, such as `"skills"`, to clients of every revision (SEP-2640): each file as a resource

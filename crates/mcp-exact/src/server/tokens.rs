@@ -59,7 +59,8 @@ impl TokenGrant {
     }
 }
 
-/// A token for [`ServerBuilder::bearer_tokens`](crate::ServerBuilder::bearer_tokens), with its grant. Only the hash of the token is kept.
+/// A token for [`ServerBuilder::bearer_tokens`](crate::ServerBuilder::bearer_tokens), with its grant. Only the hash of the
+/// token is kept.
 ///
 /// A text becomes a token without scopes, whose principal is derived from the hash: `token-` and 12 hexadecimal digits.
 ///
@@ -110,8 +111,8 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// Checks the bearer tokens of clients, for example in a database: [`ServerBuilder::check_tokens`](crate::ServerBuilder::check_tokens). Async functions
-/// and closures that take the token as a `String` are checks.
+/// Checks the bearer tokens of clients, for example in a database:
+/// [`ServerBuilder::check_tokens`](crate::ServerBuilder::check_tokens). Async functions and closures that take the token as a `String` are checks.
 ///
 /// ```
 /// use mcp_exact::{CheckToken, TokenGrant};

@@ -4,13 +4,13 @@
 //! A rule decides by the caller and the definition; without a rule, everything is visible.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 #[cfg(feature = "http-server")]
 use super::scopes::has_scope;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::link::Request;
+use crate::panics::catch_panic;
 use crate::protocol::{JsonObject, Principal, Revision};
 
 /// Sender of a request, for visibility rules.
@@ -153,8 +153,7 @@ impl Visibility {
 
 /// Evaluates a visibility rule outside of a request; if the rule panics, the definition is hidden.
 pub(crate) fn call_rule(question: impl FnOnce() -> bool) -> bool {
-    std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
-        let message = crate::panics::panic_message(panic);
+    catch_panic(question).unwrap_or_else(|message| {
         tracing::error!(%message, "a rule of visibility panicked");
         false
     })

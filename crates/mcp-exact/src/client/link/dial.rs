@@ -11,12 +11,11 @@ use transport::http::client::HttpEndpoint;
 use transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
 
 use super::events::{EventHandler, EventState};
-use super::settings::Settings;
 use crate::client::error::ClientError;
 use crate::client::memory::NegotiationMemory;
 use crate::client::oauth::Authorization;
 use crate::client::reconnect::Reconnect;
-use crate::protocol::CachedNegotiation;
+use crate::protocol::{CachedNegotiation, ClientConfig};
 
 /// Function that opens one connection with session settings, a cached negotiation and an event handler.
 pub(in crate::client) type DialFn = Box<
@@ -30,12 +29,12 @@ pub(in crate::client) type DialFn = Box<
 
 /// Function that returns the [`DialFn`] for the settings at the time of the connection, called for each connection.
 pub(in crate::client) type DialWith =
-    Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
+    Arc<dyn Fn(&ClientConfig) -> Result<DialFn, ClientError> + Send + Sync>;
 
 /// Everything that opens a connection to the server, once or again.
 pub(in crate::client) struct Dialer {
     /// Session settings of the client.
-    pub(in crate::client) settings: Settings,
+    pub(in crate::client) settings: ClientConfig,
     /// Function that opens a connection.
     pub(in crate::client) dial: DialWith,
     /// Memory of the negotiation with a server that is silent on the probe.
@@ -81,7 +80,7 @@ impl Dialer {
             known
         });
         let config = |error: session::ConfigError| ClientError::Config(error.to_string());
-        let settings = self.settings.0.clone().build().map_err(config)?;
+        let settings = self.settings.clone().build().map_err(config)?;
         let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler::new(events));
         let dial = (self.dial)(&self.settings)?;
         let (handle, driver) =

@@ -1,16 +1,16 @@
-//! Connection of a client: the only module of the client that calls the session and transport crates.
+//! Connection of a client: the only module of the client that calls the session crate.
 //!
-//! `settings` has what is set before the connection, `events` passes the endpoint's events to the application.
+//! `dial` opens a connection, `supervise` opens the next one, `state` says which of both is the case, and `events` passes the
+//! endpoint's events to the application.
 
 mod dial;
 mod events;
-mod settings;
+mod options;
 mod state;
 mod supervise;
 #[cfg(feature = "validation")]
 mod validators;
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,6 +27,7 @@ use super::event::{ClientChange, LIST_KINDS};
 use super::oauth::Authorization;
 use super::subscriptions::{ListenSubscription, SubscriptionCounts, subscribed_uris};
 use crate::outgoing;
+use crate::params::object_member;
 use crate::protocol::{
     CachedNegotiation, JsonObject, Level, ListCursors, PeerError, Revision, SendError, SessionInfo,
     Tolerance,
@@ -38,7 +39,7 @@ use events::EventState;
 #[cfg(feature = "http-client")]
 pub(super) use dial::dial_http;
 pub(super) use dial::{DialFn, DialWith, Dialer};
-pub(super) use settings::{RequestOptions, Settings};
+pub(super) use options::RequestOptions;
 #[cfg(feature = "validation")]
 pub(super) use validators::{OutputChecks, Validators};
 
@@ -91,12 +92,6 @@ enum LinkState {
 
 /// Value of [`ClientLink::absence`]: nothing is reported as lost.
 const PRESENT: u8 = 0;
-
-impl fmt::Debug for ClientLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientLink").finish_non_exhaustive()
-    }
-}
 
 impl Drop for ClientLink {
     fn drop(&mut self) {
@@ -193,7 +188,7 @@ impl ClientLink {
 
     /// Returns the time limits of a request.
     pub(super) fn timeout_of(&self, options: &RequestOptions) -> session::RequestTimeout {
-        let defaults = self.dialer.settings.0.request_timeout;
+        let defaults = self.dialer.settings.request_timeout;
         let idle = options.idle_timeout.unwrap_or(defaults.idle);
         let total = options.total_timeout;
         session::RequestTimeout {
@@ -285,7 +280,7 @@ impl ClientLink {
 
     /// Returns the policy for what the server sends.
     pub(super) fn tolerance(&self) -> Tolerance {
-        self.dialer.settings.0.tolerance
+        self.dialer.settings.tolerance
     }
 
     /// Converts the result of a request to the home revision, and reports what was repaired in it.
@@ -372,8 +367,7 @@ impl ClientLink {
     /// Reports a change of each list and resource in the filter of `subscriptions/listen` params, because each may have
     /// changed while the subscription was interrupted.
     pub(super) fn report_possible_changes(&self, params: &JsonObject) {
-        let filter = params.get("notifications").map(JsonObject::try_from);
-        let Some(Ok(filter)) = filter else {
+        let Some(filter) = object_member(params, "notifications") else {
             return;
         };
         for (_, name, change) in LIST_KINDS {

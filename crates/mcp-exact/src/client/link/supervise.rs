@@ -125,17 +125,20 @@ impl ClientLink {
         }
     }
 
-    /// Ends the connection for good, unless it has ended.
-    pub(super) fn finish(&self, reason: CloseReason) {
-        let closed = LinkState::Closed(reason.clone());
-        let has_changed = self.state.send_if_modified(|state| {
+    /// Changes the state, unless the connection has ended for good; returns true if it has not.
+    fn change_state(&self, next: LinkState) -> bool {
+        self.state.send_if_modified(|state| {
             let is_open = !matches!(state, LinkState::Closed(_));
             if is_open {
-                *state = closed;
+                *state = next;
             }
             is_open
-        });
-        if has_changed {
+        })
+    }
+
+    /// Ends the connection for good, unless it has ended.
+    pub(super) fn finish(&self, reason: CloseReason) {
+        if self.change_state(LinkState::Closed(reason.clone())) {
             self.events.mark_closed();
             self.events
                 .report_connection(ConnectionEvent::Closed(reason));
@@ -144,14 +147,7 @@ impl ClientLink {
 
     /// Records the loss of the connection before the attempts to connect again; returns false if the client was closed.
     fn begin_reconnecting(&self, reason: &CloseReason) -> bool {
-        let lost = LinkState::Reconnecting(reason.clone());
-        let is_open = self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, LinkState::Closed(_));
-            if is_open {
-                *state = lost;
-            }
-            is_open
-        });
+        let is_open = self.change_state(LinkState::Reconnecting(reason.clone()));
         if is_open {
             self.events.end_connection();
             if self.absence.swap(PRESENT, Ordering::AcqRel) == PRESENT {
@@ -170,14 +166,7 @@ impl ClientLink {
         self.events.mark_open();
         self.set_connected(handle.clone(), info.clone(), negotiation);
         self.is_announced.store(false, Ordering::Release);
-        let is_open = self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, LinkState::Closed(_));
-            if is_open {
-                *state = LinkState::Open;
-            }
-            is_open
-        });
-        if is_open {
+        if self.change_state(LinkState::Open) {
             // Subscriptions begin again, and changes that were missed are reported, afterwards.
             self.events
                 .report_connection(ConnectionEvent::Restored { revision });

@@ -29,12 +29,6 @@ impl Server {
         };
         let handler = entry.handler.clone();
         let arguments = Arguments::Own(wanted.partial);
-        self.begin_handler(
-            active,
-            &handler,
-            arguments,
-            None,
-            ResultForm::NewestRevision,
-        )
+        self.begin_handler(active, &handler, arguments, None, ResultForm::Newest)
     }
 }

@@ -1,8 +1,9 @@
 //! The one way of a request: from the event of the session to the handler of its method, and back as a reply.
 //!
-//! `link/dispatcher.rs` calls [`Server::answer_request`] for each request. A method of the application has precedence; otherwise,
-//! the file of the method's subject finds the entry of the catalogue. [`Server::new_cx`] makes the context of the call, `runner.rs` polls the
-//! handler, and `outcome` converts the end of its run to a [`Reply`]. A handler that is ready at its first poll needs no task.
+//! `link/dispatcher.rs` calls [`Server::answer_request`] for each request. Handlers of the application for a method have
+//! precedence; for the others, the module of the subject finds the entry in the catalogue. `Server::new_cx` makes the
+//! context of the call, `runner.rs` polls the handler, and `outcome` converts the end of its run to a [`Reply`]. A handler
+//! that is ready at its first poll needs no task.
 
 mod completions;
 mod joined_resources;
@@ -144,7 +145,7 @@ impl Server {
     ) -> Result<Answer, PeerError> {
         let request = &active.request;
         let client = request.client_capabilities();
-        let extensions = self.0.settings.extensions();
+        let extensions = &self.0.settings.extensions;
         extension::check_declared(extensions, request.method(), client, request.lifecycle())?;
         // A handler of all tools or prompts may not know the name.
         if !matches!(request.method(), "tools/call" | "prompts/get") {
@@ -152,13 +153,7 @@ impl Server {
         }
         let params = request.params().cloned().unwrap_or_default();
         let arguments = Arguments::Own(params);
-        self.begin_handler(
-            active,
-            &entry.handler,
-            arguments,
-            None,
-            ResultForm::AsReturned,
-        )
+        self.begin_handler(active, &entry.handler, arguments, None, ResultForm::AsIs)
     }
 
     /// Calls a handler whose output is a result object in the form `form`, and polls it once.

@@ -12,9 +12,9 @@ use crate::server::runner::RunEnd;
 #[derive(Clone, Copy)]
 pub(super) enum ResultForm {
     /// Form of the home revision; the result is converted for the client.
-    NewestRevision,
+    Newest,
     /// Form that the handler has chosen; the result is sent unchanged.
-    AsReturned,
+    AsIs,
 }
 
 /// Converts the outcome of the run of a handler whose output is a result object to a reply.
@@ -26,8 +26,8 @@ pub(super) fn finish_handler(
     finish_reply(end, cx, |result| {
         let object = result.map_err(|error| protocol_error_of(&error, cx))?;
         match form {
-            ResultForm::AsReturned => Ok(object),
-            ResultForm::NewestRevision => {
+            ResultForm::AsIs => Ok(object),
+            ResultForm::Newest => {
                 let method = cx.request().method();
                 outgoing::convert_result(method, object, cx.revision(), cx.input().uri())
             }

@@ -31,13 +31,7 @@ impl Server {
         );
         active.link.set_target_known(&active.request);
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
-        self.begin_handler(
-            active,
-            &entry.handler,
-            arguments,
-            None,
-            ResultForm::NewestRevision,
-        )
+        self.begin_handler(active, &entry.handler, arguments, None, ResultForm::Newest)
     }
 }
 

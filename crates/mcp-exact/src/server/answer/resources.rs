@@ -20,13 +20,7 @@ impl Server {
             .ok_or_else(|| resource_not_found(&uri))?;
         let (handler, arguments) = found;
         let arguments = Arguments::Own(arguments);
-        self.begin_handler(
-            active,
-            &handler,
-            arguments,
-            Some(uri),
-            ResultForm::NewestRevision,
-        )
+        self.begin_handler(active, &handler, arguments, Some(uri), ResultForm::Newest)
     }
 
     /// Returns the handler that reads a URI, and the variables that the URI contains. Fixed URIs have precedence over

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Answer;
 use crate::definition::Tool;
 use crate::link::{Reply, Request, RequestLink};
-use crate::params::required_string;
+use crate::params::{object_member, required_string};
 use crate::protocol::{JsonObject, PeerError};
 use crate::server::Server;
 use crate::server::scopes::has_scope;
@@ -19,7 +19,10 @@ impl Server {
     pub(super) fn begin_task_request(&self, request: Arc<Request>) -> Answer {
         let server = self.clone();
         Answer::begin(Box::pin(async move {
-            let reply = server.answer_task(&request).await;
+            let reply = match server.0.tasks.clone() {
+                Some(tasks) => tasks.answer_task_request(&server, &request).await,
+                None => Err(PeerError::method_not_found(request.method())),
+            };
             reply.unwrap_or_else(Reply::Error)
         }))
     }
@@ -47,61 +50,47 @@ impl Server {
     }
 
     /// Answers a request about a task.
-    async fn answer_task(&self, request: &Request) -> Result<Reply, PeerError> {
-        let tasks = self.task_service();
-        let tasks = tasks.ok_or_else(|| PeerError::method_not_found(request.method()))?;
-        tasks.answer_task_request(self, request).await
-    }
-
-    /// Implements [`answer_task`](Self::answer_task) for a server with tasks.
-    pub(in crate::server) async fn answer_task_in_service(
+    pub(in crate::server) async fn answer_task(
         &self,
         registry: &Arc<TaskRegistry>,
         request: &Request,
     ) -> Result<Reply, PeerError> {
         let id = required_string(request.params(), "taskId")?;
         let known = self.find_task(registry, &id, request).await?;
-        match (request.method(), known) {
+        // What the process of the task has to know.
+        let message = match (request.method(), known) {
             ("tasks/get", known) => return Ok(Reply::Result(detailed_task(registry, &known))),
             ("tasks/update", known) => {
-                let responses = request.params().and_then(|all| all.get("inputResponses"));
-                let responses = responses.map(JsonObject::try_from);
-                let Some(Ok(responses)) = responses else {
-                    let message = "`inputResponses` must be an object";
-                    return Err(PeerError::invalid_params(message));
-                };
-                match known {
+                let wrong = || PeerError::invalid_params("`inputResponses` must be an object");
+                let responses = request.params();
+                let responses = responses.and_then(|all| object_member(all, "inputResponses"));
+                let responses = responses.ok_or_else(wrong)?;
+                // A process that stood still for a time may have lost the task.
+                let is_elsewhere = match known {
                     TaskLookup::Live(live) => {
                         if live.deliver(&responses) {
                             self.save_and_notify(registry, &live).await;
                         }
-                        // A process that stood still for a time may have lost the task.
-                        if live.is_taken_over() {
-                            let answers = TaskMessage::new(&id, MessageKind::Answers(responses));
-                            registry.store().send(answers).await.map_err(store_error)?;
-                        }
+                        live.is_taken_over()
                     }
-                    TaskLookup::Elsewhere(_) => {
-                        let answers = TaskMessage::new(&id, MessageKind::Answers(responses));
-                        registry.store().send(answers).await.map_err(store_error)?;
-                    }
-                    TaskLookup::Finished(_) => {}
-                }
+                    TaskLookup::Elsewhere(_) => true,
+                    TaskLookup::Finished(_) => false,
+                };
+                is_elsewhere.then_some(MessageKind::Answers(responses))
             }
             (_, TaskLookup::Live(live)) => {
                 live.cx().cancel();
                 // As above; a message for a task of this process cancels it once more.
-                if registry.store().exchange().is_some() {
-                    let cancel = TaskMessage::new(&id, MessageKind::Cancel);
-                    registry.store().send(cancel).await.map_err(store_error)?;
-                }
+                let has_others = registry.store().exchange().is_some();
+                has_others.then_some(MessageKind::Cancel)
             }
-            (_, TaskLookup::Elsewhere(_)) => {
-                let cancel = TaskMessage::new(&id, MessageKind::Cancel);
-                registry.store().send(cancel).await.map_err(store_error)?;
-            }
+            (_, TaskLookup::Elsewhere(_)) => Some(MessageKind::Cancel),
             // "tasks/cancel" of a task that has ended changes nothing.
-            (_, TaskLookup::Finished(_)) => {}
+            (_, TaskLookup::Finished(_)) => None,
+        };
+        if let Some(message) = message {
+            let message = TaskMessage::new(&id, message);
+            registry.store().send(message).await.map_err(store_error)?;
         }
         Ok(Reply::Result(JsonObject::new()))
     }

@@ -27,6 +27,7 @@ impl Server {
             cx.allow_task();
         }
         let call = Call::new(&cx);
+        #[cfg(feature = "validation")]
         if let Err(error) = entry.checks.input(&call) {
             let end = RunEnd::Finished(Err(error));
             return finish_tool_call(end, &entry, &cx).map(Answer::Ready);
@@ -125,7 +126,10 @@ pub(in crate::server) fn tool_result_object(
     cx: &Cx,
     result: Result<ToolResult, Error>,
 ) -> Result<JsonObject, PeerError> {
+    #[cfg(feature = "validation")]
     let result = result.and_then(|result| check_tool_result(entry, result));
+    #[cfg(not(feature = "validation"))]
+    let _ = entry;
     let result = match result {
         Ok(result) => result,
         Err(error) => tool_error(&error, cx)?,
@@ -140,6 +144,7 @@ pub(in crate::server) fn tool_result_object(
 }
 
 /// Returns a result after validating its structured content against the output schema of the tool.
+#[cfg(feature = "validation")]
 fn check_tool_result(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
     if let Some(structured) = result.structured.as_ref().filter(|_| !result.is_error) {
         entry.checks.output(structured)?;

@@ -92,7 +92,7 @@ impl Catalogue {
             if let Reference::Prompt(name) = &entry.reference {
                 entry.reference = Reference::Prompt(prefixed(name));
             }
-            self.completions.push(Arc::new(entry));
+            self.add_completion(entry)?;
         }
         Ok(())
     }

@@ -14,14 +14,14 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use super::catalogue::Catalogue;
-use super::cursor::CursorSeal;
+use super::page::CursorSeal;
 use super::visibility::Visibility;
 use super::{Hook, Server, ServerInner, SubscriptionCheck};
 use crate::definition::{Icon, icons_to_json};
 use crate::error::{BuildError, Problem};
 use crate::handler::Handler;
 use crate::layer::LayerFn;
-use crate::link::{Listeners, Settings};
+use crate::link::Listeners;
 use crate::notification::NotificationHandlers;
 use crate::protocol::{
     Identity, Json, JsonObject, ServerConfig, Tolerance, extension, tasks_extension,
@@ -185,7 +185,7 @@ impl ServerBuilder {
             "{}/{}",
             self.config.identity.name, self.config.identity.version
         );
-        let settings = Settings::new(self.config).map_err(|error| config(&error))?;
+        let settings = self.config.build().map_err(|error| config(&error))?;
         Ok(Server(Arc::new(ServerInner {
             settings,
             catalogue: RwLock::new(Arc::new(catalogue)),

@@ -1,15 +1,15 @@
 //! Registration of tools, resources, lists, prompts, completions and methods with their handlers.
 
-use std::sync::Arc;
-
 use super::ServerBuilder;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::error::Problem;
 use crate::handler::{ErasedHandler, Handler, RegisteredHandler};
 use crate::listing::ResourcePage;
 use crate::protocol::JsonObject;
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
-use crate::server::catalogue::Reference;
+use crate::server::catalogue::{Catalogue, Reference};
 use crate::server::entries;
+use crate::states::States;
 
 impl ServerBuilder {
     /// Registers a tool: its definition, or only its name, and its handler (section `server/tools`).
@@ -21,14 +21,13 @@ impl ServerBuilder {
         tool: impl Into<Tool>,
         handler: H,
     ) -> Self {
-        self.register_tool(tool.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers a tool with a type-erased handler.
-    fn register_tool(self, tool: Tool, handler: RegisteredHandler<ToolResult>) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_tool(entries::tool_entry(tool, handler, states)?)
-        }))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            tool.into(),
+            handler,
+            entries::tool_entry,
+            Catalogue::add_tool,
+        )
     }
 
     /// Registers a resource: its definition, or only its URI, and its handler (section `server/resources`).
@@ -37,14 +36,13 @@ impl ServerBuilder {
         resource: impl Into<Resource>,
         handler: H,
     ) -> Self {
-        self.register_resource(resource.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers a resource with a type-erased handler.
-    fn register_resource(self, resource: Resource, handler: RegisteredHandler<Contents>) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_resource(entries::resource_entry(resource, handler, states)?)
-        }))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            resource.into(),
+            handler,
+            entries::resource_entry,
+            Catalogue::add_resource,
+        )
     }
 
     /// Registers a resource template: its definition, or only its URI template, and the handler that reads the
@@ -59,18 +57,13 @@ impl ServerBuilder {
         template: impl Into<ResourceTemplate>,
         handler: H,
     ) -> Self {
-        self.register_template(template.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers a resource template with a type-erased handler.
-    fn register_template(
-        self,
-        template: ResourceTemplate,
-        handler: RegisteredHandler<Contents>,
-    ) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_template(entries::template_entry(template, handler, states)?)
-        }))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            template.into(),
+            handler,
+            entries::template_entry,
+            Catalogue::add_template,
+        )
     }
 
     /// Registers a handler that lists the resources of a template page by page, such as the rows of a database table.
@@ -126,14 +119,13 @@ impl ServerBuilder {
         template: impl Into<String>,
         handler: H,
     ) -> Self {
-        self.register_list(template.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers the list of a template's resources with a type-erased handler.
-    fn register_list(self, template: String, handler: RegisteredHandler<ResourcePage>) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_list(entries::list_entry(template, handler, states)?)
-        }))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            template.into(),
+            handler,
+            entries::list_entry,
+            Catalogue::add_list,
+        )
     }
 
     /// Registers a prompt: its definition, or only its name, and its handler (section `server/prompts`).
@@ -142,14 +134,13 @@ impl ServerBuilder {
         prompt: impl Into<Prompt>,
         handler: H,
     ) -> Self {
-        self.register_prompt(prompt.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers a prompt with a type-erased handler.
-    fn register_prompt(self, prompt: Prompt, handler: RegisteredHandler<PromptResult>) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_prompt(entries::prompt_entry(prompt, handler, states)?)
-        }))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            prompt.into(),
+            handler,
+            entries::prompt_entry,
+            Catalogue::add_prompt,
+        )
     }
 
     /// Registers the completion of an argument of a prompt (section `server/utilities/completion`).
@@ -159,8 +150,14 @@ impl ServerBuilder {
         argument: impl Into<String>,
         handler: H,
     ) -> Self {
-        let reference = Reference::Prompt(prompt.into());
-        self.register_completion(reference, argument.into(), ErasedHandler::new(handler))
+        let completed = (Reference::Prompt(prompt.into()), argument.into());
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            completed,
+            handler,
+            entries::completion_entry,
+            Catalogue::add_completion,
+        )
     }
 
     /// Registers the completion of a variable of a resource template.
@@ -170,22 +167,14 @@ impl ServerBuilder {
         variable: impl Into<String>,
         handler: H,
     ) -> Self {
-        let reference = Reference::Template(template.into());
-        self.register_completion(reference, variable.into(), ErasedHandler::new(handler))
-    }
-
-    /// Registers a completion with a type-erased handler.
-    fn register_completion(
-        self,
-        reference: Reference,
-        argument: String,
-        handler: RegisteredHandler<Completions>,
-    ) -> Self {
-        self.add_registration(Box::new(move |catalogue, states| {
-            let entry = entries::completion_entry(reference, argument, handler, states)?;
-            catalogue.completions.push(Arc::new(entry));
-            Ok(())
-        }))
+        let completed = (Reference::Template(template.into()), variable.into());
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            completed,
+            handler,
+            entries::completion_entry,
+            Catalogue::add_completion,
+        )
     }
 
     /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The
@@ -207,9 +196,12 @@ impl ServerBuilder {
         handler: RegisteredHandler<JsonObject>,
     ) -> Self {
         self.config.extensions.requests.push(method.clone());
-        self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.add_method(entries::method_entry(method, handler, states)?)
-        }))
+        self.register(
+            method,
+            handler,
+            entries::method_entry,
+            Catalogue::add_method,
+        )
     }
 
     /// Sets a catch-all handler for requests that no registered handler answers, such as requests for unknown methods,
@@ -218,13 +210,26 @@ impl ServerBuilder {
     /// [`Cx::revision`](crate::Cx::revision), to which [`Cx::result_as`](crate::Cx::result_as) converts exact types.
     /// Declare the capabilities that the handler needs with [`capability`](Self::capability).
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
-        self.register_raw(ErasedHandler::new(handler))
+        let handler = ErasedHandler::new(handler);
+        self.register(
+            "*".to_owned(),
+            handler,
+            entries::method_entry,
+            Catalogue::set_raw,
+        )
     }
 
-    /// Sets the type-erased catch-all handler.
-    fn register_raw(self, handler: RegisteredHandler<JsonObject>) -> Self {
+    /// Adds the registration of a definition, which runs when the server is built: `entry` checks the definition, and `add`
+    /// adds its entry. Compiled once for each kind of definition, and not for each handler.
+    fn register<D: Send + 'static, O: 'static, E: 'static>(
+        self,
+        definition: D,
+        handler: RegisteredHandler<O>,
+        entry: fn(D, RegisteredHandler<O>, &States) -> Result<E, Problem>,
+        add: fn(&mut Catalogue, E) -> Result<(), Problem>,
+    ) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
-            catalogue.set_raw(entries::method_entry("*".to_owned(), handler, states)?)
+            add(catalogue, entry(definition, handler, states)?)
         }))
     }
 }

@@ -62,7 +62,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](Tool::scope) the caller's token
+    /// Omits from lists the tools, resources, templates and prompts whose [`scope`](crate::Tool::scope) the caller's token
     /// does not grant. By default, lists contain them, so that a client can request the scope. In both cases, a
     /// request without the scope is answered with status 403 and `insufficient_scope`, which names the required
     /// scopes ("Runtime Insufficient Scope Errors"). Over stdio, which has no tokens, everything is listed.
@@ -182,7 +182,7 @@ impl ServerBuilder {
     }
 
     /// Sets the options of tasks and declares the extension `io.modelcontextprotocol/tasks`. By default, a server with
-    /// tools that run as [tasks](Tool::task) keeps the tasks in memory.
+    /// tools that run as [tasks](crate::Tool::task) keeps the tasks in memory.
     pub fn tasks(mut self, tasks: Tasks) -> Self {
         self.tasks = Some(tasks);
         self

@@ -1,7 +1,7 @@
 //! Tasks of a server: calls of tools that become tasks (extension `io.modelcontextprotocol/tasks`).
 //!
-//! `run` runs the handler of a task, `exchange` takes over tasks of other processes and exchanges messages with them, and `answer/tasks.rs`
-//! answers `tasks/get`, `tasks/update` and `tasks/cancel`.
+//! `run` runs the handler of a task, `exchange` takes over tasks of other processes and exchanges messages with them, and
+//! `answer/tasks.rs` answers `tasks/get`, `tasks/update` and `tasks/cancel`.
 
 mod exchange;
 mod run;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::catalogue::ToolEntry;
 use super::runner::RunningHandler;
-use super::{Server, ServerTasks, TaskService, TaskWork};
+use super::{Server, TaskService, TaskWork};
 use crate::cx::Cx;
 use crate::link::{Reply, Request, RequestLink};
 use crate::protocol::PeerError;
@@ -27,10 +27,10 @@ pub(super) enum TaskLookup {
     Elsewhere(Box<TaskRecord>),
 }
 
-impl ServerTasks {
+impl dyn TaskService {
     /// Creates the tasks of a server with this configuration.
-    pub(crate) fn new(config: Tasks) -> Self {
-        Self(Arc::new(TaskRegistry::new(config)))
+    pub(crate) fn new(config: Tasks) -> Arc<Self> {
+        Arc::new(TaskRegistry::new(config))
     }
 }
 
@@ -75,16 +75,11 @@ impl TaskService for TaskRegistry {
         server: &'a Server,
         request: &'a Request,
     ) -> TaskWork<'a, Result<Reply, PeerError>> {
-        Box::pin(async move { server.answer_task_in_service(&self, request).await })
+        Box::pin(async move { server.answer_task(&self, request).await })
     }
 }
 
 impl Server {
-    /// Returns the tasks of the server, if it has any.
-    pub(super) fn task_service(&self) -> Option<Arc<dyn TaskService>> {
-        self.0.tasks.as_ref().map(|tasks| Arc::clone(&tasks.0))
-    }
-
     /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns the number of
     /// these tasks.
     ///
@@ -95,7 +90,7 @@ impl Server {
     /// # Errors
     /// [`TaskStoreError`] when the store cannot be read.
     pub async fn resume_tasks(&self) -> Result<usize, TaskStoreError> {
-        match self.task_service() {
+        match self.0.tasks.clone() {
             Some(tasks) => tasks.resume_all(self).await,
             None => Ok(0),
         }
@@ -111,7 +106,7 @@ impl Server {
         running: &mut Option<RunningHandler<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
-        let tasks = self.task_service().ok_or(TaskError::NotConfigured)?;
+        let tasks = self.0.tasks.clone().ok_or(TaskError::NotConfigured)?;
         tasks.begin(self, entry, running, cx).await
     }
 
@@ -122,7 +117,7 @@ impl Server {
         request: &Request,
         subscription: &RequestLink,
     ) {
-        if let Some(tasks) = self.task_service() {
+        if let Some(tasks) = self.0.tasks.clone() {
             tasks.notify_tasks(self, ids, request, subscription).await;
         }
     }
