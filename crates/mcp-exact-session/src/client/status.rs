@@ -36,7 +36,7 @@ impl ClientEndpoint {
         self.core.streams.remove(stream);
         if self.is_orphaned(stream) {
             let end = end_by_status(status, body, error.as_ref());
-            let error = error.unwrap_or_else(|| error_of_status(status, body));
+            let error = error.unwrap_or_else(|| error_of_status((status, retry_after), body));
             return self.handle_orphan_status(stream, end, error);
         }
         // The status of the first message says nothing of the session that has just begun: a server that does not know the
@@ -46,7 +46,7 @@ impl ClientEndpoint {
             .take_if(|of| *of == stream)
             .is_some()
         {
-            let error = error.unwrap_or_else(|| error_of_status(status, body));
+            let error = error.unwrap_or_else(|| error_of_status((status, retry_after), body));
             return self
                 .core
                 .push_violation(Violation::InitializedRefused { status, error });
@@ -58,18 +58,22 @@ impl ClientEndpoint {
             return;
         };
         let ended = error.clone();
-        let ended = ended.unwrap_or_else(|| error_of_status(status, body));
+        let ended = ended.unwrap_or_else(|| error_of_status((status, retry_after), body));
         self.observe_end(&request, &Outcome::Error(ended));
         match request.purpose {
-            Purpose::Probe(spec) => self.handle_probe_status(spec, status, error, body),
-            Purpose::Initialize => self.handle_initialize_status(status, error, body),
+            Purpose::Probe(spec) => {
+                self.handle_probe_status(spec, (status, retry_after), error, body)
+            }
+            Purpose::Initialize => {
+                self.handle_initialize_status((status, retry_after), error, body)
+            }
             Purpose::LifecycleCheck(spec) => {
                 let has_handshake = indicates_initialize_lifecycle(status, error.as_ref());
                 self.end_lifecycle_check(spec, has_handshake);
             }
             Purpose::Application(_) => {
                 let suggests_handshake = indicates_initialize_lifecycle(status, error.as_ref());
-                let error = error.unwrap_or_else(|| error_of_status(status, body));
+                let error = error.unwrap_or_else(|| error_of_status((status, retry_after), body));
                 let error = error.with_failure(PeerFailure::of_status(status, retry_after));
                 self.handle_application_status(request, suggests_handshake, error);
             }
@@ -200,13 +204,13 @@ impl ClientEndpoint {
     fn handle_probe_status(
         &mut self,
         spec: &'static RevisionSpec,
-        status: u16,
+        (status, retry_after): (u16, Option<Duration>),
         error: Option<PeerError>,
         body: &[u8],
     ) {
         let code = error.as_ref().and_then(PeerError::code);
         let is_expected = error.is_some() && status < 500 && status != 403;
-        let error = error.unwrap_or_else(|| error_of_status(status, body));
+        let error = error.unwrap_or_else(|| error_of_status((status, retry_after), body));
         match (status, code) {
             _ if error.unauthorized_status().is_some() => {
                 self.fail_negotiation(NegotiationError::Refused(error));
@@ -220,14 +224,19 @@ impl ClientEndpoint {
     }
 
     /// Handles an error status for `initialize`. Servers of HTTP with SSE (2024-11-05) may answer 400, 404 or 405.
-    fn handle_initialize_status(&mut self, status: u16, error: Option<PeerError>, body: &[u8]) {
+    fn handle_initialize_status(
+        &mut self,
+        (status, retry_after): (u16, Option<Duration>),
+        error: Option<PeerError>,
+        body: &[u8],
+    ) {
         let code = error.as_ref().and_then(PeerError::code);
         let lists = error.as_ref().and_then(supported_revisions).is_some();
         let older = matches!(status, 400 | 404 | 405)
             && self.core.binding == Binding::StreamableHttp
             && !code.is_some_and(is_discover_code)
             && !lists;
-        let error = error.unwrap_or_else(|| error_of_status(status, body));
+        let error = error.unwrap_or_else(|| error_of_status((status, retry_after), body));
         if !older {
             return self.handle_initialize_outcome(Outcome::Error(error));
         }
@@ -281,11 +290,11 @@ fn end_by_status(status: u16, body: &[u8], error: Option<&PeerError>) -> Option<
 }
 
 /// Creates the local error for an HTTP error status, with the reason in the body.
-fn error_of_status(status: u16, body: &[u8]) -> PeerError {
+fn error_of_status((status, retry_after): (u16, Option<Duration>), body: &[u8]) -> PeerError {
     let text = format!("the server answered with HTTP status {status}");
     let error = PeerError::local(match crate::http::describe_body(body) {
         Some(reason) => format!("{text}: {reason}"),
         None => text,
     });
-    error.with_failure(PeerFailure::of_status(status, None))
+    error.with_failure(PeerFailure::of_status(status, retry_after))
 }
