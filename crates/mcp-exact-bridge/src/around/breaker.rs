@@ -1,7 +1,7 @@
 //! Circuit breaker of a server: calls are refused for a time when the server fails again and again.
 //!
-//! Requests of clients only raise the suspicion that the server fails: whether calls are refused, and accepted again, depends on a
-//! connection that the gateway opens for itself, so that no client decides about the calls of others.
+//! Requests of clients only raise the suspicion that the server fails: whether calls are refused depends on what the gateway asks on
+//! its own, so that no client decides about the calls of others. Any answer of the server ends the refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,11 @@ use crate::around::limits::LIMIT_EXCEEDED;
 /// Settings of the circuit breaker of a server.
 ///
 /// After [`failures`](Self::failures) requests in a row without an answer (no connection, no answer in time, a lost connection, an
-/// HTTP status 5xx), the bridge opens a connection of its own. If the server does not answer there either, calls are refused at once
-/// for [`pause`](Self::pause) with an error that says when the server is tried again. The first call after that waits for another
-/// connection of the bridge, whose success ends the refusals; otherwise the pause doubles, up to eight times the first one. JSON-RPC
+/// HTTP status 5xx), the bridge asks for a sign of life on the connections that are open, and then on one of its own. If the server does
+/// not answer there either, calls are refused at once
+/// for [`pause`](Self::pause) with an error that says when the server is tried again. The first call after that waits until the bridge
+/// has asked again. An answer ends the refusals, also one to a request that was sent before; otherwise the pause doubles, up to eight
+/// times the first one. JSON-RPC
 /// errors, errors of tools, HTTP statuses 4xx and requests that clients cancel are no failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,6 +73,8 @@ struct State {
     open: Option<Open>,
     /// Number of times that the server was replaced: examinations of an earlier one have no effect.
     epoch: u64,
+    /// Number of answers of the server to requests.
+    answers: u64,
     openings: u64,
     refused: u64,
 }
@@ -111,6 +115,8 @@ pub(crate) struct Examination {
     breaker: Arc<Breaker>,
     settings: CircuitBreaker,
     epoch: u64,
+    /// Number of answers before.
+    answers: u64,
 }
 
 impl Breaker {
@@ -138,8 +144,16 @@ impl Breaker {
         Some(open.refuse(now))
     }
 
-    /// Records an answer of the server.
-    pub(crate) fn record_answer(&self) {
+    /// Records an answer of the server to a request; returns true if calls were refused, which are accepted again.
+    pub(crate) fn record_answer(&self) -> bool {
+        let mut state = self.0.lock();
+        state.failures = 0;
+        state.answers += 1;
+        state.open.take().is_some()
+    }
+
+    /// Records that the server, or what is in front of it, has refused a request in a way that is no failure.
+    pub(crate) fn record_refusal(&self) {
         self.0.lock().failures = 0;
     }
 
@@ -182,6 +196,7 @@ impl Breaker {
             breaker: Arc::clone(self),
             settings,
             epoch: state.epoch,
+            answers: state.answers,
         }
     }
 }
@@ -203,6 +218,8 @@ impl Examination {
         if state.epoch != self.epoch {
             return None;
         }
+        // A server that takes one connection at a time may have answered on that of a client meanwhile.
+        let failed = failed.filter(|_| state.answers == self.answers);
         let Some(reason) = failed else {
             state.failures = 0;
             return state.open.take().map(|_| Duration::ZERO);
@@ -253,9 +270,22 @@ impl RefusedCall {
     }
 
     /// Returns the number of seconds until the server is tried again, rounded up.
-    pub(crate) fn seconds(&self) -> u64 {
+    fn seconds(&self) -> u64 {
         self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)
     }
+}
+
+/// Returns the number of seconds after which the server of a refused call is tried again, rounded up, if an error says that a
+/// server's calls are refused. It may be the error of another gateway.
+#[cfg(feature = "http-server")]
+pub(crate) fn retry_after(error: &PeerError) -> Option<u64> {
+    let data = error
+        .data()
+        .filter(|_| error.code() == Some(LIMIT_EXCEEDED));
+    let data: JsonObject = data?.clone().try_into().ok()?;
+    let [server, wait] = data.view().find_each(["server", "retryAfterMs"]);
+    let milliseconds: u64 = wait?.text().parse().ok()?;
+    server.map(|_| milliseconds.div_ceil(1000).max(1))
 }
 
 #[cfg(test)]
@@ -290,6 +320,27 @@ mod tests {
         assert_eq!(pause, Some(SETTINGS.pause));
         assert!(is_refused(&breaker));
         assert!(breaker.record_failure(SETTINGS).is_none());
+    }
+
+    /// An answer ends the refusals whenever it comes, and outweighs an examination that it comes before the end of; a refusal of the
+    /// request does not.
+    #[tokio::test(start_paused = true)]
+    async fn answers_end_refusals() {
+        let breaker = Arc::new(Breaker::default());
+        let settings = CircuitBreaker::new(1, SETTINGS.pause);
+        let found = breaker.record_failure(settings).expect("due");
+        assert!(found.end(Some("lost".to_owned())).is_some());
+        breaker.record_refusal();
+        assert!(is_refused(&breaker));
+        assert!(breaker.record_answer(), "it has ended the refusals");
+        assert!(matches!(breaker.pass(settings), Passage::Free));
+        let found = breaker.record_failure(settings).expect("due");
+        assert!(!breaker.record_answer());
+        assert_eq!(found.end(Some("no second connection".to_owned())), None);
+        assert!(!breaker.is_open());
+        let found = breaker.record_failure(settings).expect("due");
+        assert!(found.end(Some("lost".to_owned())).is_some());
+        assert_eq!(breaker.state().openings, 2);
     }
 
     /// After the pause, one call examines the server; each failed examination doubles the pause, up to eight times.

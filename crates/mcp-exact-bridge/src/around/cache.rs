@@ -4,6 +4,7 @@
 //! What is kept is the answer of the server, before rules, catalogue and conversions for one client. A private answer is found only by
 //! the principal, or the session, that it was for.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,8 @@ use crate::around::target;
 /// Settings of the cache of answers.
 ///
 /// Lists and `resources/read` of servers from 2026-07-28 on are kept as long as their `ttlMs` says, unless the server announces a
-/// change before. A `public` answer is given to every client with the same capabilities; a `private` one only to the principal that it
-/// was for, with the same client, or to the session of a client without a principal. Answers are not kept for servers with credentials
+/// change before. A `public` answer is given to every client with the same name, version and capabilities; a `private` one only to such
+/// clients of the principal that it was for, or to the session of a client without a principal. Answers are not kept for servers with credentials
 /// of each user ([`Upstream::users`](crate::Upstream::users)), nor lists of tools that are compared with pins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -132,7 +133,7 @@ struct Held {
 struct Key {
     scope: Scope,
     method: &'static str,
-    /// Capabilities of the client, and its name for private answers.
+    /// Capabilities of the client, and its `Implementation` object: the server gets both with the params, and may adapt to them.
     client: String,
     /// Params of the request without the members that do not change the answer.
     params: String,
@@ -147,6 +148,15 @@ enum Scope {
     Session(u64),
 }
 
+/// Place of an answer among the pages of a list.
+#[derive(Debug, Clone)]
+struct Page {
+    /// Params of the list without the cursor.
+    list: String,
+    /// Cursor of the page; `None` for the first one.
+    cursor: Option<String>,
+}
+
 #[derive(Debug)]
 struct Entry {
     answer: Arc<CachedAnswer>,
@@ -156,8 +166,18 @@ struct Entry {
     bytes: usize,
     /// URI of a resource in the form in which URIs are compared.
     uri: Option<String>,
-    /// True for a page of a list that is not the first one.
-    is_later_page: bool,
+    /// Place in a list; `None` for an answer that is no page of a list.
+    page: Option<Page>,
+}
+
+impl Entry {
+    /// Returns true if the answer is the page of a cursor, or names the cursor as that of its next page.
+    fn knows_cursor(&self, cursor: &str) -> bool {
+        let own = self.page.as_ref().and_then(|page| page.cursor.as_deref());
+        let next = self.answer.result.view().find("nextCursor");
+        own == Some(cursor)
+            || next.is_some_and(|next| cursor_text(next.as_str(), next.text()) == cursor)
+    }
 }
 
 /// Answer of a server.
@@ -200,7 +220,7 @@ pub(crate) struct CacheTicket {
     private: Option<Arc<Key>>,
     holder: Holder,
     uri: Option<String>,
-    is_later_page: bool,
+    page: Option<Page>,
     /// Number of changes of the server when the request began.
     epoch: u64,
 }
@@ -254,49 +274,49 @@ impl Answers {
         if target::has_input(request) {
             return None;
         }
-        let client = request.client();
-        let params = params_of(request);
-        let key = |scope: Scope, client: String| {
-            let params = params.clone();
+        let name = request.client().implementation.as_ref();
+        let client = format!("{capabilities}{}", name.map_or("", JsonObject::text));
+        let own_params = own_params_of(request);
+        let params = with_baggage(request, &own_params);
+        let key = |scope: Scope| {
             Arc::new(Key {
                 scope,
                 method,
-                client,
-                params,
+                client: client.clone(),
+                params: params.clone(),
             })
         };
         let scope = match &request.context().principal {
             Some(Principal(name)) => Some(Scope::Principal(name.clone())),
             None => session.map(Scope::Session),
         };
-        let private = scope.map(|scope| {
-            let name = client.implementation.as_ref().map(JsonObject::text);
-            key(scope, format!("{capabilities}{}", name.unwrap_or_default()))
-        });
         let uri = request.param("uri").filter(|_| method == READ);
         let uri = uri.and_then(|uri| Some(comparable(&uri.as_str()?)));
         Some(CacheTicket {
             store: Arc::clone(&self.store),
             server: self.server,
-            public: key(Scope::Public, capabilities.to_owned()),
-            private,
+            public: key(Scope::Public),
+            private: scope.map(key),
             holder: Holder::of(request),
             uri,
-            is_later_page: request.param("cursor").is_some(),
+            page: (method != READ).then(|| page_of(request, &own_params)),
             epoch: self.store.state.lock().servers[self.server].epoch,
         })
     }
 
     /// Ends what a change concerns.
     pub(crate) fn end(&self, change: &Change) {
+        let changed = match change {
+            Change::Resource(uri) => comparable(uri),
+            _ => String::new(),
+        };
         let is_ended = |key: &Key, entry: &Entry| match change {
             Change::Tools => key.method == "tools/list",
             Change::Prompts => key.method == "prompts/list",
             Change::Resources => key.method.starts_with("resources/"),
             // "The URI of the resource that has been updated. This might be a sub-resource of the one that the client actually
             // subscribed to" (schema, `ResourceUpdatedNotificationParams`).
-            Change::Resource(uri) => {
-                let changed = comparable(uri);
+            Change::Resource(_) => {
                 let known = entry.uri.as_deref();
                 known.is_some_and(|known| known.starts_with(&changed) || changed.starts_with(known))
             }
@@ -305,7 +325,8 @@ impl Answers {
         self.store.state.lock().end(self.server, is_ended);
     }
 
-    /// Removes all answers of the server, because another one may have taken its place.
+    /// Removes all answers of the server, because another one may have taken its place, or changes may have been missed; what is
+    /// requested at the moment is not kept.
     pub(crate) fn clear(&self) {
         self.store.state.lock().end(self.server, |_, _| true);
     }
@@ -370,19 +391,31 @@ impl CacheTicket {
             fresh_until: now.checked_add(ttl).unwrap_or(kept_until),
             kept_until,
         };
-        let bytes = object.text().len() + key.params.len() + key.client.len() + ENTRY;
+        let page = self.page.as_ref();
+        let page = page.map_or(0, |page| {
+            page.list.len() + page.cursor.as_ref().map_or(0, String::len)
+        });
+        let bytes = object.text().len() + key.params.len() + key.client.len() + page + ENTRY;
         self.insert(key, answer, bytes);
     }
 
-    /// Removes the pages of the list, because the server has refused the cursor of one: "the client SHOULD discard all cached pages and
-    /// re-fetch from the beginning" (`server/utilities/caching`, "Interaction with Pagination").
+    /// Removes the pages of the list, because the server has refused the cursor of one: "If a cursor becomes invalid (e.g., the server
+    /// returns an error for a previously valid cursor), the client SHOULD discard all cached pages and re-fetch from the beginning"
+    /// (`server/utilities/caching`, "Interaction with Pagination"). A cursor that no page has named was never valid, and ends nothing.
     pub(crate) fn end_pages(&self) {
-        if !self.is_later_page {
-            return;
-        }
-        let method = self.public.method;
+        let Some(page) = &self.page else { return };
+        let Some(cursor) = &page.cursor else { return };
         let mut state = self.store.state.lock();
-        state.end(self.server, |key, _| key.method == method);
+        for key in [Some(&self.public), self.private.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let is_page = |of: &Key, entry: &Entry| is_of_list(of, entry, key, &page.list);
+            let mut all = state.servers[self.server].entries.iter();
+            if all.any(|(of, entry)| is_page(of, entry) && entry.knows_cursor(cursor)) {
+                state.retain(self.server, |of, entry| !is_page(of, entry));
+            }
+        }
     }
 
     fn insert(&self, key: &Arc<Key>, answer: CachedAnswer, bytes: usize) {
@@ -393,12 +426,9 @@ impl CacheTicket {
             return;
         }
         state.remove(self.server, key);
-        if !self.is_later_page {
+        if let Some(Page { list, cursor: None }) = &self.page {
             // Later pages of an earlier list have cursors of their own.
-            let (method, scope) = (key.method, &key.scope);
-            state.retain(self.server, |of, entry| {
-                !(entry.is_later_page && of.method == method && of.scope == *scope)
-            });
+            state.retain(self.server, |of, entry| !is_of_list(of, entry, key, list));
         }
         while state.held_by(&self.holder) + bytes > share {
             state.remove_oldest(&self.holder);
@@ -417,7 +447,7 @@ impl CacheTicket {
             number: 0,
             bytes,
             uri: self.uri.clone(),
-            is_later_page: self.is_later_page,
+            page: self.page.clone(),
         };
         state.add(self.server, key, entry);
     }
@@ -506,23 +536,51 @@ fn comparable(uri: &str) -> String {
     }
 }
 
-/// Returns the params that the answer to a request may depend on.
-fn params_of(request: &IncomingRequest<RequestContext>) -> String {
-    let params = own_params_of(request);
+/// Returns true if an answer is a page of the list that a key and the params without a cursor name.
+fn is_of_list(of: &Key, entry: &Entry, key: &Key, list: &str) -> bool {
+    let page = entry.page.as_ref();
+    of.method == key.method
+        && of.scope == key.scope
+        && of.client == key.client
+        && page.is_some_and(|page| page.list == list)
+}
+
+/// Returns the place of the page that a request is for.
+fn page_of(request: &IncomingRequest<RequestContext>, params: &JsonObject) -> Page {
+    let list = params.view();
+    let list = list.iter().filter(|(name, _)| name != "cursor");
+    let list: JsonObject = list
+        .map(|(name, value)| (name.into_owned(), value.to_json()))
+        .collect();
+    let cursor = request.param("cursor");
+    Page {
+        list: with_baggage(request, &list),
+        cursor: cursor.map(|cursor| cursor_text(cursor.as_str(), cursor.text())),
+    }
+}
+
+/// Returns a cursor in the form in which cursors are compared; `text` is its JSON text.
+fn cursor_text(cursor: Option<Cow<'_, str>>, text: &str) -> String {
+    cursor.map_or_else(|| text.to_owned(), Cow::into_owned)
+}
+
+/// Returns the params that the answer to a request may depend on, with the header that it may depend on, too.
+fn with_baggage(request: &IncomingRequest<RequestContext>, params: &JsonObject) -> String {
+    let params = params.text();
     match request.context().app_data.header("baggage") {
         Some(baggage) => format!("{params} {baggage}"),
-        None => params,
+        None => params.to_owned(),
     }
 }
 
 /// Returns the members of the params that the answer to a request may depend on.
-fn own_params_of(request: &IncomingRequest<RequestContext>) -> String {
+fn own_params_of(request: &IncomingRequest<RequestContext>) -> JsonObject {
     let Some(params) = request.params() else {
-        return "{}".to_owned();
+        return JsonObject::new();
     };
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
     let Some(meta) = meta else {
-        return params.text().to_owned();
+        return params.clone();
     };
     let significant = meta
         .iter()
@@ -534,5 +592,5 @@ fn own_params_of(request: &IncomingRequest<RequestContext>) -> String {
     if !significant.is_empty() {
         rest.insert("_meta", significant);
     }
-    rest.text().to_owned()
+    rest
 }

@@ -12,7 +12,7 @@ use crate::around::backoff::Backoff;
 /// A request is repeated if the connection could not be opened or was lost before the answer, if the answer is the HTTP status 502,
 /// 503 or 504, or if it is 429 with the header `Retry-After`. Requests that the specification makes safe to repeat are repeated
 /// (lists, `resources/read`, `prompts/get`, `completion/complete` and further ones without effects), and calls of tools only with
-/// [`tools`](Self::tools). What a session or a transport repeats on its own, because the server has certainly not processed it, is
+/// [`tools`](Self::tools), unless the server has asked its client something meanwhile. What a session or a transport repeats on its own, because the server has certainly not processed it, is
 /// independent of these settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,14 +52,13 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Begins the attempts of a request, which end with its time limit.
-    pub(crate) fn new(policy: &RetryPolicy, limit: Duration) -> Self {
-        let now = Instant::now();
+    /// Begins the repetitions of a request whose first attempt began at `begun`; they end with its time limit.
+    pub(crate) fn new(policy: &RetryPolicy, limit: Duration, begun: Instant) -> Self {
         Self {
             left: policy.times,
             pauses: Backoff::of_retries(),
             // A limit that is too long for the clock ends no request.
-            deadline: now.checked_add(limit).unwrap_or(now + MAX_LIMIT),
+            deadline: begun.checked_add(limit).unwrap_or(begun + MAX_LIMIT),
         }
     }
 
@@ -136,7 +135,7 @@ mod tests {
     async fn attempts_end() {
         let lost = PeerError::internal("lost").with_failure(Some(PeerFailure::Lost));
         let limit = Duration::from_secs(3600);
-        let mut attempts = Attempts::new(&RetryPolicy::new(3), limit);
+        let mut attempts = Attempts::new(&RetryPolicy::new(3), limit, Instant::now());
         let bounds = [(100, 200), (200, 400), (400, 800)];
         for (least, most) in bounds {
             let pause = attempts.pause_after(&lost).expect("another one");
@@ -144,14 +143,17 @@ mod tests {
             assert!((least..=most).contains(&pause), "{pause}");
         }
         assert_eq!(attempts.pause_after(&lost), None);
-        let mut attempts = Attempts::new(&RetryPolicy::new(3), Duration::from_secs(60));
+        // The time of the first attempt counts.
+        let begun = Instant::now();
+        tokio::time::advance(Duration::from_secs(40)).await;
+        let mut attempts = Attempts::new(&RetryPolicy::new(3), Duration::from_secs(100), begun);
         for (seconds, is_repeated) in [(59, true), (60, false), (u64::MAX, false)] {
             let late = PeerError::internal("busy").with_failure(Some(status(503, Some(seconds))));
             let pause = attempts.pause_after(&late);
             assert_eq!(pause.is_some(), is_repeated, "{seconds}");
         }
         let answered = PeerError::internal("an answer");
-        let mut attempts = Attempts::new(&RetryPolicy::new(3), Duration::MAX);
+        let mut attempts = Attempts::new(&RetryPolicy::new(3), Duration::MAX, begun);
         assert_eq!(attempts.pause_after(&answered), None);
     }
 }

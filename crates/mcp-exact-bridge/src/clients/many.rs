@@ -14,10 +14,9 @@ use std::time::Duration;
 use mcp_exact_revisions::Side;
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
 use mcp_exact_transport::{RequestContext, ServerHandle};
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::around::access::matches;
-use crate::around::breaker::RefusedCall;
 use crate::around::gate::{self, Admitted, Gate};
 use crate::around::hooks::Call;
 use crate::around::metrics::{CallNotes, CallTimer};
@@ -335,7 +334,7 @@ impl SharedState {
         let ticket = cached::ticket(backend, request, number);
         if let Some(answer) = ticket.as_ref().and_then(|ticket| ticket.find()) {
             if let Some(session) = &session {
-                session.keep_informed(request);
+                session.keep_informed(request)?;
             }
             notes.is_cached.store(true, Ordering::Relaxed);
             return cached::reply(backend, request, &answer);
@@ -343,10 +342,8 @@ impl SharedState {
         let keeping = ticket.map(|ticket| admitted.clone().with_ticket(ticket));
         let admitted = keeping.as_ref().unwrap_or(admitted);
         let attempt = async || {
-            backend.pass_breaker().await.map_err(|refused| {
-                set_retry_after(request, &refused);
-                refused.error(&backend.name)
-            })?;
+            let passed = backend.pass_breaker().await;
+            passed.map_err(|refused| refused.error(&backend.name))?;
             match &session {
                 Some(session) => session.relay(admitted).await,
                 None => backend.stateless.relay(client, admitted).await,
@@ -355,7 +352,7 @@ impl SharedState {
         let Some(policy) = retry::policy_for(backend, request) else {
             return attempt().await;
         };
-        let mut attempts = Attempts::new(&policy, backend.layers().request_timeout);
+        let mut attempts = Attempts::new(&policy, backend.layers().request_timeout, Instant::now());
         let deadline = attempts.deadline();
         let mut relayed = attempt().await;
         while let Err(error) = &relayed
@@ -447,18 +444,6 @@ impl SharedState {
         })
     }
 }
-
-/// Sets the header `Retry-After` of the response to a request that is refused, if it came over HTTP.
-#[cfg(feature = "http-server")]
-fn set_retry_after(request: &IncomingRequest<RequestContext>, refused: &RefusedCall) {
-    let context = &request.context().app_data;
-    let seconds = refused.seconds().max(1).to_string();
-    context.update_response_header("retry-after", |_| seconds);
-}
-
-/// Does nothing, because without the feature `http-server` no request comes over HTTP.
-#[cfg(not(feature = "http-server"))]
-fn set_retry_after(_: &IncomingRequest<RequestContext>, _: &RefusedCall) {}
 
 /// Returns true if the error means that the server does not have the item that a request names.
 fn is_unknown(error: &PeerError) -> bool {

@@ -95,10 +95,16 @@ impl ClientConnection {
         let key = request.key;
         let (shared, client) = (Arc::clone(&self.shared), client.clone());
         let relaying = async move {
+            let context = request.context().app_data.clone();
             let relayed = match shared.admit(&request) {
                 Ok(_admission) => shared.relay(&client, request).await,
                 Err(error) => Err(error),
             };
+            if let Err(error) | Ok(Reply::Error(error)) = &relayed {
+                set_retry_after(&context, error);
+            }
+            // What the request holds ends before its reply.
+            drop(context);
             let is_sent = reply(&client, key, relayed.unwrap_or_else(Reply::Error));
             if !is_sent {
                 shared.end_waiting_calls(&client, Some(key));
@@ -273,6 +279,18 @@ impl SharedState {
         sessions.unwrap_or_default()
     }
 }
+
+/// Sets the header `Retry-After` of the response to a request that came over HTTP, if its reply is that the calls of a server are refused.
+#[cfg(feature = "http-server")]
+fn set_retry_after(context: &RequestContext, error: &PeerError) {
+    if let Some(seconds) = crate::around::breaker::retry_after(error) {
+        context.update_response_header("retry-after", |_| seconds.to_string());
+    }
+}
+
+/// Does nothing, because without the feature `http-server` no request comes over HTTP.
+#[cfg(not(feature = "http-server"))]
+fn set_retry_after(_: &RequestContext, _: &PeerError) {}
 
 /// Returns the lifecycle of a revision; `None` if the revision is unknown.
 fn lifecycle(revision: Revision) -> Option<Lifecycle> {

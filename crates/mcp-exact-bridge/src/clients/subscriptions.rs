@@ -80,12 +80,14 @@ impl SharedState {
                 let is_acknowledged = Arc::clone(&is_acknowledged);
                 let honoured = Arc::clone(&honoured);
                 let uris_of = self.uris_of(backend);
+                let of_server = Arc::clone(backend);
                 let request = SubscriptionRequest {
                     uris: uris_of.clone(),
                     ..request.clone()
                 };
                 // The subscription is acknowledged after all servers have answered, or those that are ready in time.
                 let established: OnEstablished = Arc::new(move |uris| {
+                    let is_accepted = uris.is_some();
                     match (&mut *honoured.lock(), uris) {
                         (Some(honoured), Some(uris)) => {
                             honoured.extend(uris.iter().map(|uri| uris_of.uri(uri)));
@@ -97,6 +99,9 @@ impl SharedState {
                     }
                     let is_last = missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if is_acknowledged.load(Ordering::Acquire) {
+                        if is_accepted {
+                            of_server.miss_changes();
+                        }
                         publish_every_list(&client);
                     } else if is_last {
                         acknowledge();
@@ -195,9 +200,10 @@ async fn listen_to(
         };
         tokio::time::sleep(delay).await;
         backend.wait_until_retry().await;
-        let client = request.client.clone();
+        let (client, server) = (request.client.clone(), Arc::clone(backend));
         begin = Arc::new(move |_| {
             // Changes may have been missed while the server was unreachable.
+            server.miss_changes();
             publish_every_list(&client);
         });
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcp_exact_session::{IncomingRequest, Outcome, RequestKey};
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
@@ -41,6 +42,8 @@ pub(crate) struct RelayedRequest {
     pub(crate) messages: MessageHooks,
     /// Undeclared capabilities that refused requests of the server needed during the request.
     pub(crate) undeclared: Arc<UndeclaredCapabilities>,
+    /// True once the server has asked the client something during the request.
+    has_asked: Arc<AtomicBool>,
 }
 
 /// Guard that removes a call from [`SharedCalls`] when dropped, that is, when the call ends or is cancelled.
@@ -51,6 +54,8 @@ pub(crate) struct SharedCall<'a> {
     key: RequestKey,
     /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(crate) undeclared: Arc<UndeclaredCapabilities>,
+    /// True once the server has asked the client something during the call.
+    has_asked: Arc<AtomicBool>,
     /// True once the server has answered the call.
     is_answered: bool,
 }
@@ -61,6 +66,11 @@ impl SharedCall<'_> {
         let outcome = pending.await;
         self.is_answered = matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
         outcome
+    }
+
+    /// Returns true if the server has asked the client something, or may have, during the call.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Acquire)
     }
 }
 
@@ -93,12 +103,13 @@ impl SharedCalls {
         request: &IncomingRequest<RequestContext>,
         messages: &MessageHooks,
     ) -> SharedCall<'_> {
-        let undeclared = Arc::default();
+        let (undeclared, has_asked) = (Arc::default(), Arc::default());
         let relayed = RelayedRequest {
             client: client.clone(),
             request: request.key,
             messages: messages.clone(),
             undeclared: Arc::clone(&undeclared),
+            has_asked: Arc::clone(&has_asked),
         };
         let mut calls = self.0.lock();
         if !calls.is_of_session {
@@ -112,7 +123,19 @@ impl SharedCalls {
             calls: self,
             key,
             undeclared,
+            has_asked,
             is_answered: false,
+        }
+    }
+
+    /// Records that the server asks the client something during the upstream request `during`; if it names none, as over stdio, that
+    /// may be any call in progress.
+    pub(crate) fn set_asked(&self, during: Option<RequestKey>) {
+        let calls = self.0.lock();
+        for (key, call) in &calls.by_key {
+            if during.is_none_or(|during| during == *key) {
+                call.has_asked.store(true, Ordering::Release);
+            }
         }
     }
 

@@ -159,6 +159,39 @@ impl Session {
         self.state.lock().connecting = Some(connecting.abort_handle());
     }
 
+    /// Does what a request does besides, although it is answered without the server: counts the connection towards its client, and
+    /// makes sure that the client is notified of changes.
+    pub(crate) fn keep_informed(
+        self: &Arc<Self>,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<(), PeerError> {
+        self.set_holder(request)?;
+        if self.backend.is_shared() {
+            self.listen_shared(request.context().principal.clone(), Holder::of(request));
+        } else if self.open_connection().is_none() {
+            self.reconnect_in_background();
+        }
+        Ok(())
+    }
+
+    /// Connects to the server once it may be tried again, unless the session is about to connect.
+    fn reconnect_in_background(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        let is_running = |task: &AbortHandle| !task.is_finished();
+        if state.connecting.as_ref().is_some_and(is_running) {
+            return;
+        }
+        let session = Arc::clone(self);
+        let connecting = tokio::spawn(async move {
+            session.backend.wait_until_retry().await;
+            if let Err(error) = session.connection().await {
+                let error = without_last_words(error.message());
+                tracing::debug!(error, "a client has no connection to the server");
+            }
+        });
+        state.connecting = Some(connecting.abort_handle());
+    }
+
     /// Ends what the session does on its own, because its client has left.
     pub(crate) fn close(&self) {
         let connecting = self.state.lock().connecting.take();
@@ -196,6 +229,7 @@ impl Session {
         }
         if was_open {
             // A restarted server may have other tools, prompts and resources.
+            self.backend.miss_changes();
             publish_every_list(&self.client);
         }
         Ok(connection)
@@ -323,9 +357,10 @@ impl Session {
         // A lost call does not mean a lost connection: over HTTP, other calls continue.
         let mut running = calls.begin(pending.key(), &self.client, request, &call.messages);
         let mut outcome = running.outcome(pending).await;
+        let has_asked = running.has_asked();
         drop(running);
         watched.end(&outcome);
-        backend.record(&outcome);
+        backend.record(connection, &outcome);
         if let Outcome::Result(result) = outcome {
             self.record_subscription(request);
             if let Some(required) = relay::input_required(&result) {
@@ -337,7 +372,16 @@ impl Session {
                 result
             });
         }
-        Ok(call.reply(outcome)?)
+        let reply = call.reply(outcome);
+        // A request during which the server has asked its client is not repeated, whatever the failure: the client would be asked again.
+        let reply = reply.map_err(|error| {
+            if has_asked {
+                error.with_failure(None)
+            } else {
+                error
+            }
+        });
+        Ok(reply?)
     }
 
     /// Returns the reply by which the endpoint of the client asks it what a server of 2026-07-28 requires.

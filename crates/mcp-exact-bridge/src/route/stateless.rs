@@ -272,7 +272,7 @@ impl Stateless {
         let watched = connection.watch(self.backend.options.request_timeout.idle);
         let outcome = call.outcome(pending).await;
         watched.end(&outcome);
-        self.backend.record(&outcome);
+        self.backend.record(connection, &outcome);
         if outcome == Outcome::Lost {
             // The next call uses another connection.
             connection.set_lost();

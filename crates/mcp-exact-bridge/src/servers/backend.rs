@@ -4,14 +4,13 @@
 mod breaking;
 mod checking;
 mod learning;
+mod observing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{
-    CachedNegotiation, Change, ClientEvent, PeerError, Principal, RawResult, SessionInfo,
-};
+use mcp_exact_session::{CachedNegotiation, PeerError, Principal, RawResult, SessionInfo};
 use mcp_exact_tool_schema::CatalogueProblem;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -32,7 +31,7 @@ use crate::around::pin_states::PinnedList;
 use crate::around::repairs::RepairReport;
 use crate::around::resource_uri::ResourceUri;
 use crate::servers::client_side::ClientSide;
-use crate::servers::connection::{Connection, Receiver, may_change_tools};
+use crate::servers::connection::{Connection, Observer, Receiver};
 use crate::servers::layers::Layers;
 use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
@@ -40,6 +39,7 @@ use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
 use crate::servers::upstream::Upstream;
 use crate::servers::users::UserAccess;
+use observing::ServerObserver;
 
 /// Time after a connection before a process for the next one is started.
 const REFILL_DELAY: Duration = Duration::from_secs(1);
@@ -62,6 +62,10 @@ pub(crate) struct Backend {
     retries: AtomicU64,
     /// Answers that are kept.
     answers: Arc<Answers>,
+    /// Observer of what the server says on its connections.
+    observer: Arc<ServerObserver>,
+    /// True once a subscription of clients without sessions has broken, until the server accepts the next one.
+    has_gap: AtomicBool,
     /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
@@ -113,6 +117,8 @@ struct State {
     learning: Option<(Attempt, AbortHandle)>,
     /// Connection that was made to learn them, in the name of the first client, until this client takes it.
     kept: Option<Arc<Connection>>,
+    /// Latest examination of the server for its circuit breaker.
+    examining: Option<AbortHandle>,
 }
 
 /// Result of an attempt to learn about the server; `None` until it has ended.
@@ -151,6 +157,13 @@ impl Backend {
         live: &Arc<LiveRules>,
     ) -> Arc<Self> {
         let tools = Arc::new(KnownTools::default());
+        let answers = Arc::new(live.answers().add_server());
+        let observer = ServerObserver {
+            server: name.clone(),
+            live: Arc::clone(live),
+            tools: Arc::clone(&tools),
+            answers: Arc::clone(&answers),
+        };
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             spares: Spares::default(),
@@ -165,7 +178,9 @@ impl Backend {
             layers: RwLock::new(Layers::of(&*upstream, options)),
             breaker: Arc::default(),
             retries: AtomicU64::new(0),
-            answers: Arc::new(live.answers().add_server()),
+            answers,
+            observer: Arc::new(observer),
+            has_gap: AtomicBool::new(false),
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
             tools,
@@ -317,26 +332,9 @@ impl Backend {
     async fn open_now(&self, client: &ClientSide) -> Result<Option<Arc<Connection>>, PeerError> {
         let prior = self.cached_profile().map(|known| known.negotiation);
         let (upstream, generation) = self.upstream();
-        let servers = (&*upstream, &self.spares);
-        let (live, name) = (Arc::clone(&self.live), self.name.clone());
-        let (tools, answers) = (Arc::clone(&self.tools), Arc::clone(&self.answers));
-        let observe = move |event: &ClientEvent| {
-            if may_change_tools(event) {
-                live.pins().set_changed(&name);
-            }
-            match event {
-                ClientEvent::Changed { change, .. } => {
-                    if *change == Change::Tools {
-                        tools.forget_hints();
-                    }
-                    answers.end(change);
-                }
-                // The server may have been replaced.
-                ClientEvent::SessionLost => answers.clear(),
-                _ => {}
-            }
-        };
-        let options = (&*self.options, self.repairs(), observe);
+        let servers = (&*upstream, generation, &self.spares);
+        let observer = Arc::clone(&self.observer) as Arc<dyn Observer>;
+        let options = (&*self.options, self.repairs(), observer);
         let opened =
             Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
         let mut state = self.state.lock();
@@ -361,7 +359,7 @@ impl Backend {
                         || known.capabilities != info.capabilities
                 }) {
                     // Another server has taken its place.
-                    self.answers.clear();
+                    self.miss_changes();
                 }
                 state.profile = Some(ServerProfile { info, negotiation });
                 state.forget_failure();
@@ -500,12 +498,14 @@ impl Backend {
             if let Some((_, learning)) = state.learning.take() {
                 learning.abort();
             }
+            if let Some(examining) = state.examining.take() {
+                examining.abort();
+            }
             std::mem::take(&mut state.connections)
         };
         drop(kept);
         self.breaker.reset();
-        self.answers.clear();
-        self.tools.forget_hints();
+        self.miss_changes();
         self.live.pins().set_changed(&self.name);
         for ended in self.spares.end() {
             self.drivers.add(ended);
@@ -513,6 +513,8 @@ impl Backend {
         for connection in connections.iter().filter_map(Weak::upgrade) {
             connection.set_lost();
         }
+        // A request that began before may have used a connection that was not lost yet.
+        self.miss_changes();
         self.tasks.clear();
     }
 

@@ -21,6 +21,14 @@ use crate::servers::errors::{RelayError, no_user_error, not_sent_error, remedy_o
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::upstream::Upstream;
 
+/// Observer of what a server says on any of its connections, before the receiver of the connection gets it.
+pub(crate) trait Observer: Send + Sync + 'static {
+    /// Observes an event.
+    fn observe(&self, event: &ClientEvent);
+    /// Observes that changes of the server may have been missed.
+    fn miss_changes(&self);
+}
+
 /// Receiver of the upstream server's requests and notifications.
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// Handles a request of the server.
@@ -89,13 +97,16 @@ pub(crate) struct Connection {
     pub(crate) info: SessionInfo,
     /// Where repairs in the server's messages are reported.
     pub(crate) repairs: RepairReport,
+    /// Number of replacements of the upstream before the connection was opened.
+    pub(crate) generation: u64,
     /// State of the connection, which the event handler of the endpoint updates.
     routes: Arc<Routes>,
 }
 
 /// State of a connection that the event handler of its endpoint updates, and the receiver of the server's messages.
-#[derive(Default)]
 struct Routes {
+    /// Observer of the server.
+    observer: Arc<dyn Observer>,
     /// True when the connection is lost, so that nothing can be sent.
     is_lost: AtomicBool,
     /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
@@ -104,6 +115,8 @@ struct Routes {
     ended: Notify,
     /// True if changes may have been missed, until the server acknowledges the next subscription.
     has_gap: AtomicBool,
+    /// True while a subscription that the server has acknowledged lasts.
+    is_subscribed: AtomicBool,
     /// Receiver of the server's messages, and the connection.
     state: Mutex<RoutingState>,
 }
@@ -128,28 +141,24 @@ struct RoutingState {
 const MAX_EARLY_EVENTS: usize = 1_000;
 
 impl Connection {
-    /// Connects on behalf of a client. The messages of the server are kept until [`begin`](Self::begin). `observe` is called
-    /// with each event.
+    /// Connects on behalf of a client to an upstream of this generation. The messages of the server are kept until
+    /// [`begin`](Self::begin); `observer` observes them at once.
     pub(crate) async fn open(
-        (upstream, spares): (&dyn Upstream, &Spares),
-        (options, repairs, observe): (
-            &Options,
-            RepairReport,
-            impl Fn(&ClientEvent) + Send + Sync + 'static,
-        ),
+        (upstream, generation, spares): (&dyn Upstream, u64, &Spares),
+        (options, repairs, observer): (&Options, RepairReport, Arc<dyn Observer>),
         drivers: &Drivers,
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
     ) -> Result<(Arc<Self>, CachedNegotiation), PeerError> {
         let settings = client.settings(options, &upstream.settings())?;
-        let routes = Arc::new(Routes::default());
+        let routes = Arc::new(Routes::new(observer));
         let (handler, reported) = (Arc::clone(&routes), repairs.clone());
         let handler = move |client: &ClientHandle, event| match event {
             ClientEvent::Repaired(repaired) => {
                 reported.report(&repaired.method, &repaired.repairs);
             }
             event => {
-                observe(&event);
+                handler.observer.observe(&event);
                 handler.receive(client, event);
             }
         };
@@ -176,8 +185,9 @@ impl Connection {
         let connection = Arc::new(Self {
             client,
             info,
-            routes,
             repairs,
+            generation,
+            routes,
         });
         connection.watch_for_end();
         connection.request_all_logs();
@@ -247,6 +257,10 @@ impl Connection {
     /// Records that changes may be missed until the server acknowledges the next subscription.
     pub(crate) fn set_gap(&self) {
         self.routes.has_gap.store(true, Ordering::Release);
+        // A subscription that the server refuses again and again misses nothing new.
+        if self.routes.is_subscribed.swap(false, Ordering::AcqRel) {
+            self.routes.observer.miss_changes();
+        }
     }
 
     /// Completes when the connection is lost or the server ends its current session; the calls of the session end, too.
@@ -304,6 +318,7 @@ impl Connection {
     /// reported.
     fn restore(&self) {
         self.request_all_logs();
+        self.routes.observer.miss_changes();
         let Some(receiver) = self.routes.state.lock().receiver.clone() else {
             return;
         };
@@ -338,6 +353,18 @@ impl fmt::Debug for Connection {
 }
 
 impl Routes {
+    fn new(observer: Arc<dyn Observer>) -> Self {
+        Self {
+            observer,
+            is_lost: AtomicBool::default(),
+            sessions_ended: AtomicU64::default(),
+            ended: Notify::default(),
+            has_gap: AtomicBool::default(),
+            is_subscribed: AtomicBool::default(),
+            state: Mutex::default(),
+        }
+    }
+
     /// Marks the connection as lost, and notifies the tasks that wait for the end of the session.
     fn set_lost(&self) {
         self.is_lost.store(true, Ordering::Release);
@@ -428,8 +455,10 @@ impl Routes {
                 ..
             } => receiver.handle_log(about, message),
             ClientEvent::Subscribed(_, filter) => {
+                self.is_subscribed.store(true, Ordering::Release);
                 receiver.handle_acknowledgement(&filter.uris.into_iter().collect());
                 if self.has_gap.swap(false, Ordering::AcqRel) {
+                    self.observer.miss_changes();
                     announce_everything(&*receiver);
                 }
             }

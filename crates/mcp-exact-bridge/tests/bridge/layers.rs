@@ -2,5 +2,6 @@
 
 mod breaker;
 mod cache;
+mod gaps;
 mod retry;
 mod web;

@@ -13,7 +13,10 @@ use tokio::task::JoinHandle;
 
 use crate::common::object;
 
-/// Server in memory. A function returns its messages after a message of the client; the server itself completes the
+/// Line by which a script lets the server exit.
+pub const EXIT: &str = "exit";
+
+/// Server in memory. A function returns its messages after a message of the client, or [`EXIT`]; the server itself completes the
 /// handshake and lists no tools.
 pub struct Scripted<F> {
     /// Revision that the server negotiates.
@@ -111,6 +114,9 @@ impl<F: Fn(&JsonObject) -> Vec<String> + Send + Sync + 'static> Upstream for Scr
                     _ => written,
                 };
                 for answer in answers {
+                    if answer == EXIT {
+                        return;
+                    }
                     if writer
                         .write_all(format!("{answer}\n").as_bytes())
                         .await

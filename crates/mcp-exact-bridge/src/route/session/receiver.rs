@@ -81,6 +81,7 @@ impl Receiver for SessionReceiver {
             return request.refuse("the client is gone");
         };
         let key = request.key;
+        session.calls.set_asked(request.during);
         let task = Arc::clone(&session).relay_server_request(Arc::clone(connection), request);
         // The task needs the lock to end, so it is registered before it ends.
         let mut state = session.state.lock();

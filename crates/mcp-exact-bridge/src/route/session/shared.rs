@@ -7,10 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_session::{
-    Change, Filter, IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, Reply,
-};
-use mcp_exact_transport::RequestContext;
+use mcp_exact_session::{Change, Filter, JsonObject, Lifecycle, PeerError, Principal, Reply};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -49,15 +46,8 @@ impl Session {
         }
     }
 
-    /// Makes sure that the client is notified of changes of a shared server, although its request is answered without the server.
-    pub(crate) fn keep_informed(&self, request: &IncomingRequest<RequestContext>) {
-        if self.backend.is_shared() {
-            self.listen_shared(request.context().principal.clone(), Holder::of(request));
-        }
-    }
-
     /// Begins the subscription to changes of the server, unless the subscription has begun.
-    fn listen_shared(&self, principal: Option<Principal>, holder: Holder) {
+    pub(super) fn listen_shared(&self, principal: Option<Principal>, holder: Holder) {
         let mut state = self.state.lock();
         let is_running = |task: &tokio::task::AbortHandle| !task.is_finished();
         if state.listening.as_ref().is_some_and(is_running) {
@@ -120,6 +110,7 @@ async fn keep_listening(
         if is_established.wait_for(|is| *is).await.is_ok() {
             backoff.reset();
             if std::mem::take(&mut has_gap) {
+                server.miss_changes();
                 let resources = uris.into_iter().map(Change::Resource);
                 for change in EVERY_LIST.into_iter().chain(resources) {
                     request.publish(change);

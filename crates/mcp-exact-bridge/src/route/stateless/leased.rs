@@ -83,7 +83,7 @@ impl Stateless {
         let first = tokio::select! {
             biased;
             outcome = &mut call.pending => {
-                self.backend.record(&outcome);
+                self.backend.record(&call.connection, &outcome);
                 call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
                 if let Some(error) = call.undeclared.error_of(request, &outcome) {
                     return Err(error);

@@ -148,8 +148,13 @@ impl Subscription {
             subscription: Arc::downgrade(&subscription),
         };
         let connections = Arc::clone(connections);
+        let begun = Arc::downgrade(&subscription);
         let task = tokio::spawn(async move {
             let reason = listen(Arc::new(receiver), &connections, &holder).await;
+            let is_known = |begun: Arc<Self>| begun.subscribers.lock().established.is_some();
+            if begun.upgrade().is_some_and(is_known) {
+                connections.backend().set_gap();
+            }
             end.send_replace(Some(reason));
         });
         let _ = subscription.task.set(task.abort_handle());
@@ -355,6 +360,7 @@ impl Receiver for SubscriptionReceiver {
     }
 
     fn handle_acknowledgement(&self, uris: &BTreeSet<String>) {
+        self.backend.end_gap();
         if let Some(subscription) = self.subscription.upgrade() {
             subscription.set_established(uris);
         }

@@ -127,6 +127,7 @@ impl Backend {
         if self.is_missed.swap(false, Ordering::AcqRel)
             && let Some(on_arrival) = self.on_arrival.get()
         {
+            self.miss_changes();
             on_arrival();
         }
     }

@@ -1,17 +1,20 @@
 //! Circuit breaker: what opens it, what never does, and how it ends.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::HttpServerOptions;
+use mcp_exact::transport::{ClientHandle, ClientHandler, ConnectError};
 use mcp_exact_bridge::{
-    BreakerState, Bridge, CircuitBreaker, ConfiguredUpstream, Options, UpstreamSettings,
+    BreakerState, Bridge, CircuitBreaker, ConfiguredUpstream, Options, ServerUpdate, Update,
+    Upstream, UpstreamSettings,
 };
-use mcp_exact_session::PeerError;
+use mcp_exact_session::{CachedNegotiation, ClientSettings, PeerError};
 use mcp_exact_tests_support::http_peer::{PeerReply, PeerRequest};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::web::{Web, bridge_of};
 use crate::common::{InMemory, handle_of, listen_with, server};
@@ -248,6 +251,78 @@ async fn bad_requests_of_one_client_open_nothing() {
     }
 }
 
+/// Upstream that takes one connection at a time.
+struct OneAtATime(InMemory);
+
+impl Upstream for OneAtATime {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        if self.0.connections() > 0 {
+            return Err(ConnectError::Closed);
+        }
+        self.0.connect(settings, prior, handler)
+    }
+}
+
+/// A server that takes one connection at a time, and has one, shows on it that it answers.
+#[tokio::test(start_paused = true)]
+async fn open_connections_are_asked_first() {
+    for of_server in REVISIONS {
+        let hanging = mcp_exact::Server::builder("behind", "1.0.0")
+            .revisions([revision(of_server)])
+            .tool("hangs", std::future::pending::<&'static str>)
+            .tool("echo", || async { "echoed" })
+            .build()
+            .expect("a server");
+        let upstream = InMemory::new(&hanging);
+        let bridge = Bridge::new(OneAtATime(upstream.clone()), options()).await;
+        let bridge = bridge.expect("a bridge");
+        let mut left = 1_000;
+        while upstream.connections() > 0 && left > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            left -= 1;
+        }
+        let client = handle_of(&bridge, revision("2025-11-25")).await;
+        call(&client, "echo").await.expect(of_server);
+        for _ in 0..5 {
+            let failed = call(&client, "hangs").await;
+            assert!(
+                failed.is_err() && !is_refused(&failed),
+                "{of_server}: {failed:?}"
+            );
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(state(&bridge), BreakerState::default(), "{of_server}");
+        call(&client, "echo").await.expect(of_server);
+        client.close();
+    }
+}
+
+/// A server that is removed is not examined any longer.
+#[tokio::test(start_paused = true)]
+async fn removed_servers_are_left_alone() {
+    let web = Web::new("2025-11-25");
+    let (bridge, prefix) = bridge_of(web.endpoint(), false, options()).await;
+    let client = handle_of(&bridge, revision("2026-07-28")).await;
+    let echo = format!("{prefix}echo");
+    send(&client, "tools/list", "").await.expect("a list");
+    call(&client, &echo).await.expect("a result");
+    web.react(|_| Some(PeerReply::Silence));
+    for _ in 0..3 {
+        assert!(call(&client, &echo).await.is_err());
+    }
+    let mut update = Update::default();
+    update.servers = Some(vec![("other".to_owned(), ServerUpdate::Keep)]);
+    bridge.update(update).await.expect("an update");
+    let before = web.count("initialize");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(web.count("initialize"), before);
+}
+
 /// The trial is the gateway's own: a client whose call fails or never ends does not prolong the refusals, and one that leaves ends
 /// nothing.
 #[tokio::test(start_paused = true)]
@@ -317,27 +392,58 @@ async fn refusals_have_retry_after() {
     let web = Web::new("2025-11-25");
     let (bridge, _) = bridge_of(web.endpoint(), true, options()).await;
     let listening = listen_with(&bridge, HttpServerOptions::default()).await;
-    let client = handle_of(&bridge, revision("2025-11-25")).await;
-    call(&client, "echo").await.expect("a result");
+    fail_until_refused(&bridge, &web, "echo").await;
+    let header = retry_after_of(&listening.url, "tools/call", "echo").await;
+    assert!(
+        header.is_some_and(|seconds| (1..=30).contains(&seconds)),
+        "{header:?}"
+    );
+    // A list without the server is no refusal.
+    let web = Web::new("2025-11-25");
+    let (bridge, _) = bridge_of(web.endpoint(), false, options()).await;
+    let listening = listen_with(&bridge, HttpServerOptions::default()).await;
+    fail_until_refused(&bridge, &web, "web__echo").await;
+    let header = retry_after_of(&listening.url, "tools/call", "web__echo").await;
+    assert!(header.is_some(), "a call");
+    let header = retry_after_of(&listening.url, "tools/list", "").await;
+    assert_eq!(header, None, "a list");
+}
+
+/// Lets a server fail until its calls are refused.
+async fn fail_until_refused(bridge: &Bridge, web: &Web, tool: &str) {
+    let client = handle_of(bridge, revision("2025-11-25")).await;
+    send(&client, "tools/list", "").await.expect("a list");
+    call(&client, tool).await.expect("a result");
     web.react(|_| Some(PeerReply::new(503, "", "")));
     for _ in 0..3 {
-        assert!(call(&client, "echo").await.is_err());
+        assert!(call(&client, tool).await.is_err());
     }
-    wait_for(&bridge, true, "it is open").await;
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let address = listening.url.trim_start_matches("http://");
+    wait_for(bridge, true, "it is open").await;
+    client.close();
+}
+
+/// Sends a request over HTTP, and returns the seconds of the header `Retry-After` of its response.
+async fn retry_after_of(url: &str, method: &str, name: &str) -> Option<u64> {
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let (params, header) = match name {
+        "" => (format!(r#"{{"_meta":{meta}}}"#), String::new()),
+        name => (
+            format!(r#"{{"name":"{name}","arguments":{{}},"_meta":{meta}}}"#),
+            format!("Mcp-Name: {name}\r\n"),
+        ),
+    };
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+    let address = url.trim_start_matches("http://");
     let (host, path) = address.split_once('/').expect("a path");
     let request = format!(
         "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{header}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     let answer = crate::layers::web::exchange(host, &request).await;
     let lower = answer.to_ascii_lowercase();
-    let header = lower.lines().find(|line| line.starts_with("retry-after: "));
-    let seconds = header.and_then(|line| line["retry-after: ".len()..].trim().parse::<u64>().ok());
-    assert!(
-        seconds.is_some_and(|seconds| (1..=30).contains(&seconds)),
-        "{answer}"
-    );
+    assert!(lower.contains("jsonrpc"), "{answer}");
+    let mut lines = lower.lines();
+    let header = lines.find_map(|line| line.strip_prefix("retry-after: "))?;
+    header.trim().parse().ok()
 }

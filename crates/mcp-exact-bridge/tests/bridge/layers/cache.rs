@@ -22,7 +22,7 @@ use crate::own_uris::{REVISIONS, revision, send};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Params of the request for a resource.
-const READ: &str = r#"{"uri":"web:///a"}"#;
+pub const READ: &str = r#"{"uri":"web:///a"}"#;
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -35,7 +35,7 @@ fn state(bridge: &Bridge) -> CacheState {
 }
 
 /// Returns a server of 2026-07-28 whose answers of one method have these members, and a number that grows with each answer.
-fn web_with(method: &'static str, members: &'static str) -> Web {
+pub fn web_with(method: &'static str, members: &'static str) -> Web {
     let web = Web::new("2026-07-28");
     numbered(&web, method, members);
     web
@@ -82,7 +82,7 @@ fn answer(request: &PeerRequest, members: &str, text: &str) -> Value {
 }
 
 /// Returns the number of the answer of which a result is.
-fn number(result: &JsonObject) -> usize {
+pub fn number(result: &JsonObject) -> usize {
     let text = result.text();
     let (_, rest) = text.split_once("answer ").expect(text);
     let digits = rest
@@ -92,11 +92,11 @@ fn number(result: &JsonObject) -> usize {
     digits.parse().expect(text)
 }
 
-async fn ask(client: &ClientHandle, method: &str, params: &str) -> usize {
+pub async fn ask(client: &ClientHandle, method: &str, params: &str) -> usize {
     number(&send(client, method, params).await.expect("a result"))
 }
 
-const PUBLIC: &str = r#"{"ttlMs":60000,"cacheScope":"public"}"#;
+pub const PUBLIC: &str = r#"{"ttlMs":60000,"cacheScope":"public"}"#;
 const PRIVATE: &str = r#"{"ttlMs":60000,"cacheScope":"private"}"#;
 
 /// Answers are given to other clients of every revision until their time is over; the time that is left is what clients are told.
@@ -274,7 +274,7 @@ async fn anonymous_clients_share_nothing_private() {
     }
 }
 
-/// Public answers depend on the capabilities of the client, and rules still hide what they hide from others.
+/// Public answers depend on name and capabilities of the client, and rules still hide what they hide from others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_hold_for_public_answers() {
     let web = web_with("resources/read", PUBLIC);
@@ -305,6 +305,10 @@ async fn rules_hold_for_public_answers() {
     config.capabilities = object(r#"{"sampling":{}}"#);
     let able = connect_as(&listening.url, "ada", "2026-07-28", config, |_| {}).await;
     assert_ne!(ask(&able, "resources/read", READ).await, first);
+    // "Clients MUST NOT serve a cached response for a request whose method or parameters differ from the request that produced it"
+    // (2026-07-28, `server/utilities/caching`, "Cache Key"): the name of the client is one of the params.
+    let other = client_as(&listening.url, "ada", "2026-07-28", "other").await;
+    assert_ne!(ask(&other, "resources/read", READ).await, first);
 }
 
 /// A reload ends what is kept; so does another server.
@@ -402,6 +406,46 @@ async fn refused_cursors_end_the_pages() {
     let refused = send(&client, "prompts/list", r#"{"cursor":"next"}"#).await;
     assert!(refused.is_err());
     assert!(ask(&client, "prompts/list", "").await > first);
+}
+
+/// A cursor that the server has not named for a list ends nothing, of whichever method: otherwise any client could empty what is kept
+/// for all.
+#[tokio::test(start_paused = true)]
+async fn foreign_cursors_end_nothing() {
+    let web = Web::new("2026-07-28");
+    let count = AtomicUsize::new(0);
+    web.react(move |request| {
+        let params = &request.body["params"];
+        let is_kept = matches!(request.method(), "prompts/list" | "resources/read");
+        is_kept.then(|| {
+            if params["cursor"].is_string() {
+                return PeerReply::error(200, request.id(), -32602, "unknown cursor");
+            }
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            let mut page = answer(request, PUBLIC, &format!("answer {number}"));
+            if request.method() == "prompts/list" {
+                page["nextCursor"] = json!("next");
+            }
+            PeerReply::result(request, page)
+        })
+    });
+    let (bridge, _) = bridge_of(web.endpoint(), true, options()).await;
+    let client = handle_of(&bridge, revision("2026-07-28")).await;
+    let read = ask(&client, "resources/read", READ).await;
+    let page = ask(&client, "prompts/list", "").await;
+    for (method, params) in [
+        ("resources/read", r#"{"uri":"nope:///x","cursor":"1"}"#),
+        ("prompts/list", r#"{"cursor":"1"}"#),
+        (
+            "prompts/list",
+            r#"{"cursor":"next","_meta":{"com.example/tenant":"x"}}"#,
+        ),
+    ] {
+        let refused = send(&client, method, params).await;
+        assert!(refused.is_err(), "{method} {params}");
+    }
+    assert_eq!(ask(&client, "resources/read", READ).await, read);
+    assert_eq!(ask(&client, "prompts/list", "").await, page);
 }
 
 /// What the server announces ends the answers that it is about: a list, a resource, or what is below it. The others stay.

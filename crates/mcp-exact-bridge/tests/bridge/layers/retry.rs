@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_exact_bridge::{Bridge, CircuitBreaker, Options, RetryPolicy};
+use mcp_exact_session::JsonObject;
 use mcp_exact_tests_support::http_peer::PeerReply;
 
 use super::web::{Web, bridge_of};
-use crate::common::{handle_of, object};
+use crate::common::{client_of, handle_of, object};
 use crate::matrix::wait_until;
 use crate::own_uris::{REVISIONS, revision, send};
+use crate::scripted::{ELICIT, EXIT, Scripted, request, text_of};
 
 fn options(times: u32, tools: bool) -> Options {
     let mut policy = RetryPolicy::new(times);
@@ -187,6 +189,70 @@ async fn attempts_share_the_time_limit() {
     assert!(error.contains("503"), "{error}");
     let seconds = begun.elapsed().as_secs();
     assert!((30..32).contains(&seconds), "{seconds}");
+}
+
+/// The time of the first attempt counts, too.
+#[tokio::test(start_paused = true)]
+async fn first_attempts_count() {
+    let web = Web::new("2025-11-25");
+    let (bridge, _) = bridge_of(web.endpoint(), true, options(10, false)).await;
+    let client = handle_of(&bridge, revision("2025-11-25")).await;
+    web.react(|request| {
+        let is_read = request.method() == "resources/read";
+        is_read.then(|| PeerReply::new(503, "", ""))
+    });
+    web.delay(Duration::from_secs(20));
+    let begun = tokio::time::Instant::now();
+    let read = send(&client, "resources/read", r#"{"uri":"web:///a"}"#).await;
+    assert!(read.is_err());
+    let seconds = begun.elapsed().as_secs();
+    assert!((30..32).contains(&seconds), "{seconds}");
+}
+
+/// The time that a server names when it refuses a connection is waited for.
+#[tokio::test(start_paused = true)]
+async fn refused_connections_name_their_time() {
+    let web = Web::new("2025-11-25");
+    let (bridge, _) = bridge_of(web.endpoint(), true, options(2, false)).await;
+    let client = handle_of(&bridge, revision("2026-07-28")).await;
+    let begun = tokio::time::Instant::now();
+    web.react(move |request| {
+        let is_refused = request.method() == "initialize" && begun.elapsed().as_secs() < 15;
+        is_refused.then(|| PeerReply::new(503, "", "").with_header("Retry-After", "20"))
+    });
+    let read = send(&client, "resources/read", r#"{"uri":"web:///a"}"#).await;
+    assert!(read.is_ok(), "{read:?}");
+    assert_eq!(retries(&bridge), 1);
+    assert!(begun.elapsed().as_secs() >= 20);
+}
+
+/// A read during which the server has asked the user is not repeated, because the user would be asked again; others are.
+#[tokio::test(start_paused = true)]
+async fn users_are_asked_once() {
+    for asks in [true, false] {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let upstream = Scripted::new(revision("2025-11-25"), move |message: &JsonObject| {
+            let is_read = text_of(message, "method") == "resources/read";
+            if is_read {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            match text_of(message, "id").as_str() {
+                _ if is_read && asks => vec![request("ask", "elicitation/create", ELICIT)],
+                "ask" => vec![EXIT.to_owned()],
+                _ if is_read => vec![EXIT.to_owned()],
+                _ => Vec::new(),
+            }
+        });
+        let bridge = Bridge::new(upstream, options(2, false)).await;
+        let bridge = bridge.expect("a bridge");
+        let client = client_of(&bridge, revision("2025-11-25")).await;
+        let client = client.expect("a client");
+        assert!(client.read("web:///a").await.is_err(), "asks: {asks}");
+        let expected = if asks { 1 } else { 3 };
+        assert_eq!(reads.load(Ordering::Relaxed), expected, "asks: {asks}");
+        client.close();
+    }
 }
 
 /// A breaker that opens meanwhile ends the attempts.

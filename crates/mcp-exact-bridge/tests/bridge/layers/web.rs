@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -21,6 +22,8 @@ type React = dyn Fn(&PeerRequest) -> Option<PeerReply> + Send + Sync;
 pub struct Web {
     revision: &'static str,
     react: Arc<Mutex<Arc<React>>>,
+    /// Time before each reply.
+    delay: Arc<Mutex<Duration>>,
     /// Number of requests so far, by method.
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
@@ -30,6 +33,7 @@ impl Web {
         Self {
             revision,
             react: Arc::new(Mutex::new(Arc::new(|_: &PeerRequest| None))),
+            delay: Arc::default(),
             counts: Arc::default(),
         }
     }
@@ -37,6 +41,11 @@ impl Web {
     /// Sets how the server reacts to requests from now on.
     pub fn react(&self, react: impl Fn(&PeerRequest) -> Option<PeerReply> + Send + Sync + 'static) {
         *self.react.lock().expect("a lock") = Arc::new(react);
+    }
+
+    /// Sets the time before each reply from now on.
+    pub fn delay(&self, delay: Duration) {
+        *self.delay.lock().expect("a lock") = delay;
     }
 
     /// Answers every request as usual from now on.
@@ -89,7 +98,11 @@ impl HttpClient for Web {
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
         };
         let reply = self.reply(&request);
+        let delay = *self.delay.lock().expect("a lock");
         Box::pin(async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
             match reply {
                 PeerReply::Response {
                     status,
