@@ -49,7 +49,7 @@ impl ServerBuilder {
     ///
     /// let server = Server::builder("notes", "1.0.0")
     ///     .check_tokens(async |token: String| {
-    ///         token.strip_prefix("user-").map(crate::TokenGrant::new)
+    ///         token.strip_prefix("user-").map(TokenGrant::new)
     ///     })
     ///     .build()?;
     /// # Ok(())
