@@ -99,7 +99,7 @@ async fn take(
                 return Ok(empty(StatusCode::ACCEPTED));
             };
             let session = resume::find(inner, &id, principal).await?;
-            if is_request(&own) {
+            if !session.is_used() && is_request(&own) {
                 session.set_used();
             }
             let read = if own.len() == body.len() {

@@ -147,6 +147,11 @@ impl Session {
         self.principal.as_ref()
     }
 
+    /// Returns true if the client has sent a request in the session.
+    pub(super) fn is_used(&self) -> bool {
+        self.lock().is_used
+    }
+
     /// Records that the client has sent a request in the session.
     pub(super) fn set_used(&self) {
         self.lock().is_used = true;
