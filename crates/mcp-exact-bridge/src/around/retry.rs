@@ -77,7 +77,7 @@ impl Attempts {
     }
 }
 
-/// Longest time limit of a request.
+/// Time limit of a request whose own limit is too long for the clock.
 const MAX_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Returns the shortest time before another attempt after a failure; `None` if the request is not repeated.

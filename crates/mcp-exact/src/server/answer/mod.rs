@@ -213,7 +213,7 @@ impl Server {
         Ok(Cx::new(active.request, active.link, run, input))
     }
 
-    /// Returns the input of a handler for a call.
+    /// Returns what a handler reads in a call: the arguments, the URI of a resource, and the states of the server.
     pub(super) fn call_input(&self, arguments: Arguments, uri: Option<String>) -> CallInput {
         CallInput::new(arguments, uri, self.0.states.clone(), self.0.clone())
     }
