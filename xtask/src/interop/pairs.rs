@@ -99,7 +99,7 @@ fn pairs_with_faults(
                 let required_outcome = match fault {
                     Fault::CutConnection => {
                         RequiredOutcome::for_our_client(peers, &server.lacks, revision)
-                            .requiring_whole_progress()
+                            .requiring_progress(server.gap)
                     }
                     Fault::RestartServer => {
                         command.push("--restart".into());

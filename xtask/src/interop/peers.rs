@@ -175,6 +175,9 @@ pub(super) struct Mode {
     /// Steps that the SDK does not support.
     #[serde(default)]
     pub(super) lacks: Vec<String>,
+    /// True if the server may lose what it sends while it resumes a stream.
+    #[serde(default)]
+    pub(super) gap: bool,
     /// Steps that fail through the gateway because of a defect of the server.
     #[serde(default)]
     pub(super) breaks: Vec<String>,
