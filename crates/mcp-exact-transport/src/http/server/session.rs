@@ -426,19 +426,19 @@ impl SessionTable {
 
     /// Adds a session.
     fn add(&mut self, session: &Arc<Session>) {
-        self.held.add(&session.holder, 1);
+        self.held.add(&session.holder);
         let replaced = self
             .all
             .insert(Arc::clone(&session.id), Arc::clone(session));
         if let Some(replaced) = replaced {
-            self.held.remove(&replaced.holder, 1);
+            self.held.remove(&replaced.holder);
         }
     }
 
     /// Removes and returns the session with an id.
     fn take(&mut self, id: &str) -> Option<Arc<Session>> {
         let session = self.all.remove(id)?;
-        self.held.remove(&session.holder, 1);
+        self.held.remove(&session.holder);
         Some(session)
     }
 
