@@ -50,5 +50,14 @@ pub fn released() -> impl DoubleEndedIterator<Item = &'static RevisionSpec> {
 ///
 /// An unknown identifier is neither older nor newer than a known revision.
 pub fn find(id: &str) -> Option<&'static RevisionSpec> {
-    all().iter().find(|spec| spec.id() == id)
+    all().iter().rev().find(|spec| is_same(spec.id(), id))
+}
+
+/// Returns true if two identifiers are equal. Nearly all are dates, which are compared without a call.
+fn is_same(known: &str, id: &str) -> bool {
+    let date = |text: &str| <[u8; 10]>::try_from(text.as_bytes()).ok();
+    match (date(known), date(id)) {
+        (Some(known), Some(id)) => known == id,
+        _ => known == id,
+    }
 }

@@ -276,5 +276,6 @@ pub fn is_repeatable(revision: Revision, method: &str) -> bool {
 
 /// Returns the properties of a revision that endpoints speak; `None` for every other identifier, that of a draft included.
 pub(crate) fn find_revision(id: &str) -> Option<&'static RevisionSpec> {
-    mcp_exact_revisions::released().find(|spec| spec.id() == id)
+    mcp_exact_revisions::find(id)
+        .filter(|spec| spec.status() == mcp_exact_revisions::Status::Release)
 }

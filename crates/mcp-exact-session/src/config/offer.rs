@@ -78,9 +78,14 @@ impl Offer {
         self.specs_of_lifecycle(lifecycle).next().is_some()
     }
 
+    /// Returns true if a revision is offered.
+    pub(crate) fn contains(&self, requested: &RevisionSpec) -> bool {
+        self.offered_specs().any(|spec| spec == requested)
+    }
+
     /// Returns the revision with this id, if the revision is offered.
     pub(crate) fn find(&self, id: &str) -> Option<&'static RevisionSpec> {
-        self.offered_specs().find(|spec| spec.id() == id)
+        crate::find_revision(id).filter(|spec| self.contains(spec))
     }
 
     /// Returns the offered revisions, in the order of the offer.

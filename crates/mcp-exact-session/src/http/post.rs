@@ -123,14 +123,15 @@ struct MessageMembers {
 
 /// Classifies a message by its members and the headers of its request.
 fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> RequestTarget {
-    let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
+    let version = VersionHeader::of(http);
+    let discover = head.names_revision || version.lifecycle() == Some(Lifecycle::Discover);
     if discover && offer.offers(Lifecycle::Discover) {
         return RequestTarget::Stateless;
     }
     if !offer.offers(Lifecycle::Initialize) {
         // The endpoint answers `initialize`, and compares the header with the revision that the body names.
         let is_checked_later = head.names_revision || head.is_initialize;
-        return match unsupported_header(http, offer).filter(|_| !is_checked_later) {
+        return match version.unsupported(offer).filter(|_| !is_checked_later) {
             Some(refusal) => RequestTarget::Refused(refusal),
             None => RequestTarget::Stateless,
         };
@@ -138,7 +139,7 @@ fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> 
     if head.is_initialize {
         RequestTarget::Initialize
     } else {
-        session_target(http, offer)
+        session_target(http, version, offer)
     }
 }
 
@@ -148,8 +149,9 @@ fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> 
 /// 405 Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this
 /// server supports standalone streams. From 2026-07-28 on there are no standalone streams.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> RequestTarget {
-    if streams && has_sessions(http, offer) {
-        session_target(http, offer)
+    let version = VersionHeader::of(http);
+    if streams && has_sessions(&version, offer) {
+        session_target(http, version, offer)
     } else {
         RequestTarget::Refused(Refusal::MethodNotAllowed)
     }
@@ -159,8 +161,9 @@ pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Request
 ///
 /// `allowed` is true if clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> RequestTarget {
-    if allowed && has_sessions(http, offer) {
-        session_target(http, offer)
+    let version = VersionHeader::of(http);
+    if allowed && has_sessions(&version, offer) {
+        session_target(http, version, offer)
     } else {
         RequestTarget::Refused(Refusal::MethodNotAllowed)
     }
@@ -168,21 +171,49 @@ pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Requ
 
 /// Returns true if the server offers a revision with session ids and the request does not name a revision without
 /// sessions.
-fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
+fn has_sessions(version: &VersionHeader, offer: &Offer) -> bool {
     let mut offered = offer.specs_of_lifecycle(Lifecycle::Initialize);
-    let discover = lifecycle_of_header(http) == Some(Lifecycle::Discover);
+    let discover = version.lifecycle() == Some(Lifecycle::Discover);
     !discover && offered.any(RevisionSpec::has_session_ids)
 }
 
-/// Returns the value of `MCP-Protocol-Version`.
-fn version_header(http: &HttpRequest) -> Option<Cow<'_, str>> {
-    http.combined_header("mcp-protocol-version")
+/// Header `MCP-Protocol-Version` of a request.
+struct VersionHeader<'a> {
+    /// Value of the header; `None` if the request does not contain it.
+    requested: Option<Cow<'a, str>>,
+    /// Revision that the value names; `None` if endpoints do not speak it.
+    spec: Option<&'static RevisionSpec>,
 }
 
-/// Returns the lifecycle of the revision that the header names.
-fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
-    let spec = crate::find_revision(&version_header(http)?)?;
-    Some(spec.lifecycle())
+impl<'a> VersionHeader<'a> {
+    fn of(http: &'a HttpRequest) -> Self {
+        let requested = http.combined_header("mcp-protocol-version");
+        let spec = requested.as_deref().and_then(crate::find_revision);
+        Self { requested, spec }
+    }
+
+    /// Returns the lifecycle of the revision that the header names.
+    fn lifecycle(&self) -> Option<Lifecycle> {
+        self.spec.map(RevisionSpec::lifecycle)
+    }
+
+    /// Returns the refusal for a header that names a revision that the server does not support.
+    ///
+    /// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400"
+    /// (2025-06-18 and 2025-11-25); a server of 2026-07-28 also lists its revisions.
+    fn unsupported(self, offer: &Offer) -> Option<Refusal> {
+        let requested = self.requested?;
+        if self.spec.is_some_and(|spec| offer.contains(spec)) {
+            return None;
+        }
+        if !offer.offers(Lifecycle::Discover) {
+            return Some(Refusal::UnsupportedVersionHeader(offer.ids()));
+        }
+        Some(Refusal::UnsupportedVersion {
+            requested: requested.into_owned(),
+            supported: offer.ids(),
+        })
+    }
 }
 
 impl ReceiveError {
@@ -196,8 +227,8 @@ impl ReceiveError {
 }
 
 /// Returns the target of a request in a session, as its headers determine it.
-fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
-    let refusal = unsupported_header(http, offer);
+fn session_target(http: &HttpRequest, version: VersionHeader, offer: &Offer) -> RequestTarget {
+    let refusal = version.unsupported(offer);
     match (http.combined_header("mcp-session-id"), refusal) {
         (Some(id), Some(refusal)) if is_session_id(&id) => {
             RequestTarget::UnsupportedRevision(id.into_owned(), refusal)
@@ -207,24 +238,6 @@ fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
         (Some(_), None) => RequestTarget::Refused(Refusal::SessionIdMalformed),
         (None, None) => RequestTarget::NoSessionId,
     }
-}
-
-/// Returns the refusal for a header that names a revision that the server does not support.
-///
-/// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400"
-/// (2025-06-18 and 2025-11-25); a server of 2026-07-28 also lists its revisions.
-fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
-    let requested = version_header(http)?;
-    if offer.find(&requested).is_some() {
-        return None;
-    }
-    if !offer.offers(Lifecycle::Discover) {
-        return Some(Refusal::UnsupportedVersionHeader(offer.ids()));
-    }
-    Some(Refusal::UnsupportedVersion {
-        requested: requested.into_owned(),
-        supported: offer.ids(),
-    })
 }
 
 /// Returns true if a string is a valid session id: visible ASCII, and not empty.

@@ -55,7 +55,7 @@ pub(crate) fn protocol_headers(headers: &HeaderMap) -> HttpRequest {
         Err(_) => value.as_bytes().iter().copied().map(char::from).collect(),
     };
     let all = headers.iter().map(|(name, value)| (name.as_str(), value));
-    let own = all.filter(|(name, _)| name.starts_with("mcp-"));
+    let own = all.filter(|(name, _)| name.as_bytes().first_chunk() == Some(b"mcp-"));
     HttpRequest::new(own.map(|(name, value)| (header_name(name), text(value))))
 }
 
