@@ -159,7 +159,12 @@ impl Call {
 
     /// Returns a member of the parameters.
     pub(crate) fn param(&self, name: &str) -> Option<JsonRef<'_>> {
-        self.params.as_ref()?.view().find(name)
+        let params = self.params.as_ref()?.view();
+        match &self.positions {
+            // No two members have the same name.
+            Some(places) if places.is_tidy_elsewhere() => params.find_first(name),
+            _ => params.find(name),
+        }
     }
 
     /// Returns the bit of a name in the bit sets of [`located_params`](Self::located_params); `None` for names that are

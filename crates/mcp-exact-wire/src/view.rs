@@ -129,6 +129,14 @@ impl<'a> ObjectRef<'a> {
         found
     }
 
+    /// Returns the value of the first member with a name, without reading what follows: that of [`find`](Self::find) in
+    /// an object whose names are distinct.
+    pub fn find_first(self, name: &str) -> Option<JsonRef<'a>> {
+        let mut members = self.members();
+        let found = members.find(|member| name == member.name)?;
+        Some(JsonRef(&self.0[found.value]))
+    }
+
     /// Returns the values of several members, found in one scan. The names must be distinct.
     pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         let mut found = [None; N];

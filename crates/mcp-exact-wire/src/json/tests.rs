@@ -117,6 +117,9 @@ fn several_members_are_found_at_once() {
     let inner = found[0].and_then(JsonRef::object).expect("an object");
     assert_eq!(inner.find("c").map(JsonRef::text), Some("2"));
     assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
+    let first = |name| object.view().find_first(name).map(JsonRef::text);
+    let expected = [Some(r#"{"c":2}"#), Some("1"), None];
+    assert_eq!(["a", "b", "c"].map(first), expected);
 }
 
 /// Members are found at every position of the compared blocks and in every spelling.
