@@ -304,6 +304,17 @@ impl JsonObject {
         let value = value.into();
         *self = self.view().with([(name, Some(value.view()))]).into();
     }
+
+    /// Removes a member and returns its value. The values of the other members are unchanged, and so is the text of an object without
+    /// the member. If the name occurs twice, both members are removed, and the value is that of the last one.
+    pub fn remove(&mut self, name: &str) -> Option<Json> {
+        let removed = self.get(name)?;
+        let others = self.view().iter().filter(|(known, _)| known != name);
+        *self = others
+            .map(|(known, value)| (known, value.to_json()))
+            .collect();
+        Some(removed)
+    }
 }
 
 impl Default for JsonObject {

@@ -207,7 +207,7 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// Returns the object with members set like [`JsonObject::insert`], for encoding. A member that is set to `None` is
-    /// unchanged. The names must be distinct.
+    /// unchanged; [`JsonObject::remove`] removes one. The names must be distinct.
     pub fn with<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],

@@ -68,8 +68,8 @@ impl FirstClient {
         );
         // Tasks are declared to servers of the same revision alone, which is not known yet.
         let mut declared = self.capabilities.clone();
-        if self.has_session && declared.get("tasks").is_some() {
-            declared = declared.view().with([("tasks", None)]).into();
+        if self.has_session {
+            declared.remove("tasks");
         }
         let capabilities = translation.definition("ClientCapabilities", &declared);
         Some(ClientSide::new(self.info.as_ref(), &capabilities.ok()?))

@@ -267,10 +267,12 @@ impl Session {
     /// kept if the server supports tasks, too.
     fn capabilities(&self) -> Result<JsonObject, PeerError> {
         let mut declared = self.info.capabilities.clone();
-        let tasks = declared.get("tasks").filter(|_| self.may_relay_tasks());
-        if tasks.is_some() {
-            declared = declared.view().with([("tasks", None)]).into();
-        }
+        // What is kept is not lost.
+        let tasks = if self.may_relay_tasks() {
+            declared.remove("tasks")
+        } else {
+            None
+        };
         let translation = self.translation_to(newest());
         let mut capabilities = translation.definition("ClientCapabilities", &declared)?;
         if let Some(tasks) = tasks {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use mcp_exact::JsonObject;
 use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::{ConnectionOptions, connect, memory_pair, serve};
-use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_bridge::{Bridge, LossHook, Options, Upstream};
 use mcp_exact_session::{ClientConfig, ClientEvent, Identity, Offer, PeerError, RawResult};
 
 use crate::common::object;
@@ -147,9 +147,19 @@ async fn listed(server: &TaskServer, connection: usize) -> Vec<String> {
 #[tokio::test]
 async fn tasks_of_clients_are_relayed() {
     let server = TaskServer::new("");
-    let bridge = bridge_to(server.clone(), Options::default()).await;
+    let lost = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lost);
+    let mut options = Options::default();
+    options.on_loss = Some(LossHook::new(move |loss| {
+        seen.lock().expect("a lock").push(loss.id());
+    }));
+    let bridge = bridge_to(server.clone(), options).await;
     let keeper = TaskClient::default();
     let client = keeper.connect(&bridge, &[&server]).await;
+    // The capability is declared to the server, so that it is no loss.
+    let lost = lost.lock().expect("a lock").clone();
+    let is_of_client = |id: &&String| id.starts_with("ClientCapabilities");
+    assert_eq!(lost.iter().find(is_of_client), None);
     let connection = server.connections() - 1;
     let created = server
         .ask(connection, "sampling/createMessage", SAMPLE)

@@ -177,6 +177,30 @@ fn set_members_keep_enclosing_objects() {
     );
 }
 
+/// A removed member is gone however it is spelt, and the values of the others keep their text.
+#[test]
+fn removed_members_leave_the_others() {
+    let check = |text: &str, expected: &str, removed: Option<&str>| {
+        let mut object = object(text);
+        let value = object.remove("tasks");
+        assert_eq!(value.as_ref().map(Json::text), removed, "{text}");
+        assert_eq!(object.text(), expected, "{text}");
+    };
+    check("{}", "{}", None);
+    check(r#"{ "a" : 1 }"#, r#"{ "a" : 1 }"#, None);
+    check(r#"{"tasks":{}}"#, "{}", Some("{}"));
+    check(
+        r#"{"a": 1.0, "tasks": null, "b": { "tasks":[ ] }}"#,
+        r#"{"a":1.0,"b":{ "tasks":[ ] }}"#,
+        Some("null"),
+    );
+    check(
+        r#"{"\u0074asks":1,"a":"x","tasks":2}"#,
+        r#"{"a":"x"}"#,
+        Some("2"),
+    );
+}
+
 #[test]
 fn plain_strings_are_borrowed() {
     let object = object(r#"{"a":"x","b":"\u0078\n","c":1,"d":"\ud800","e":""}"#);
