@@ -1,7 +1,6 @@
-//! Extensions of a server: the declaration with its settings, and the methods and notifications that belong to it.
+//! Extensions of a server: the declaration with its settings, and the notifications that belong to it.
 
 use super::builder::ServerBuilder;
-use crate::handler::{ErasedHandler, Handler};
 use crate::protocol::{JsonObject, extension};
 
 impl ServerBuilder {
@@ -31,20 +30,6 @@ impl ServerBuilder {
     pub fn extension(mut self, id: impl AsRef<str>, settings: JsonObject) -> Self {
         extension::declared(&mut self.config.extensions, id.as_ref()).settings = settings;
         self
-    }
-
-    /// Declares an extension and registers one of its methods, as [`method`](Self::method) registers those of a vendor.
-    /// A client that has not declared the extension gets an error: code -32021 from 2026-07-28 on, -32601 before.
-    pub fn extension_method<A: 'static, H: Handler<A, JsonObject>>(
-        mut self,
-        id: impl AsRef<str>,
-        method: impl Into<String>,
-        handler: H,
-    ) -> Self {
-        let method = method.into();
-        let declared = extension::declared(&mut self.config.extensions, id.as_ref());
-        declared.requests.push(method.clone());
-        self.register_method(method, ErasedHandler::new(handler))
     }
 
     /// Declares an extension and its notifications, which handlers send ([`Cx::notify`](crate::Cx::notify)). From

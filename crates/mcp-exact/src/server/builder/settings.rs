@@ -1,22 +1,11 @@
-//! Settings of a server: its description, limits, capabilities, and functions of the application.
+//! Settings of a server: its description, limits and capabilities.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tower_layer::Layer;
-use tower_service::Service;
-
 use super::ServerBuilder;
-use crate::call::Call;
 use crate::definition::Icon;
-use crate::layer::{self, ToolService};
-use crate::notification::Notification;
 use crate::protocol::{CacheHint, Level, Limits, Offer, RawJson, Revision, Tolerance};
-use crate::repairs::RepairedMessage;
-use crate::reply::ToolResult;
 use crate::seal::KeyRing;
-use crate::server::visibility::{Caller, ListedDefinition};
-use crate::server::{Hook, Server};
 use crate::task::Tasks;
 
 impl ServerBuilder {
@@ -29,39 +18,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a handler for notifications of a vendor or extension that clients send, or for
-    /// `notifications/roots/list_changed` (up to 2025-11-25). Every handler of a method is called, on the task of the
-    /// connection: a handler must not block, and can spawn a task or send a message to one.
-    pub fn on_notification(
-        mut self,
-        method: impl Into<String>,
-        handler: impl Fn(Notification) + Send + Sync + 'static,
-    ) -> Self {
-        let method = method.into();
-        self.notification_handlers.add(method.clone(), handler);
-        self.notifications([method])
-    }
-
-    /// Registers a state, which handlers receive as [`State<S>`](crate::State). A server has at most one state per
-    /// type; the state is cloned for each call.
-    pub fn state<S: Clone + Send + Sync + 'static>(mut self, state: S) -> Self {
-        self.states.insert(state);
-        self
-    }
-
-    /// Adds a rule that decides which definitions a caller may see and use. Lists omit hidden definitions; calls of
-    /// hidden definitions, and requests about the tasks of such calls, are answered as if the definition did not exist.
-    /// Subscribers are not notified of changes of hidden resources, unless another process announces the change and the
-    /// resource was hidden after the subscription. With a visibility rule, list results are never marked as shareable
-    /// between callers. If there are several rules, a definition is visible only if all of them allow it.
-    pub fn visible(
-        mut self,
-        rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.visibility = self.visibility.with_rule(rule);
-        self
-    }
-
     /// Omits from lists the tools, resources, templates and prompts whose [`scope`](crate::Tool::scope) the caller's token
     /// does not grant. By default, lists contain them, so that a client can request the scope. In both cases, a
     /// request without the scope is answered with status 403 and `insufficient_scope`, which names the required
@@ -69,23 +25,6 @@ impl ServerBuilder {
     #[cfg(feature = "http-server")]
     pub fn hide_without_scope(mut self) -> Self {
         self.visibility = self.visibility.with_scopes();
-        self
-    }
-
-    /// Wraps the handler of every tool in a `tower` layer, including tools that are inserted later. The layer that was
-    /// added last receives a call first. Every tool has a separate service, so a limit for all tools together needs a
-    /// layer with shared state, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.
-    ///
-    /// From 2026-07-28 on, a handler that sends input requests runs again with the answers, and each run passes through
-    /// the layers. [`timeout`](Self::timeout) is a time limit that pauses while the user answers.
-    pub fn layer<L, S>(mut self, layer: L) -> Self
-    where
-        L: Layer<ToolService, Service = S> + Send + Sync + 'static,
-        S: Service<Call, Response = ToolResult> + Clone + Send + 'static,
-        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        S::Future: Send,
-    {
-        self.tool_layers.push(layer::erase_layer(layer));
         self
     }
 
@@ -149,31 +88,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a function that runs when the server starts to serve ([`Server::serve_stdio`], [`Server::serve_http`]),
-    /// before the first request, such as to connect to a database. Functions run in the order in which they were added;
-    /// if one of them fails, the server does not start. Applications that use neither of these functions, such as those
-    /// with a server in memory, must call [`Server::start`].
-    pub fn on_start<F, Fut>(mut self, hook: F) -> Self
-    where
-        F: Fn(Server) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = crate::Result> + Send + 'static,
-    {
-        self.start_hooks.push(boxed_hook(hook));
-        self
-    }
-
-    /// Adds a function that runs when the server shuts down, after the last reply. Functions run in reverse order; an
-    /// error is logged with `tracing` and does not prevent the others from running. Applications that use neither
-    /// [`Server::serve_stdio`] nor [`Server::serve_http`] must call [`Server::shutdown`].
-    pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
-    where
-        F: Fn(Server) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = crate::Result> + Send + 'static,
-    {
-        self.shutdown_hooks.push(boxed_hook(hook));
-        self
-    }
-
     /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
     /// extensions, in the form of the newest revision.
     pub fn capability(mut self, name: &str, value: impl Into<RawJson>) -> Self {
@@ -192,13 +106,6 @@ impl ServerBuilder {
     /// repairs a message if its meaning is clear, such as `null` for an absent member.
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.tolerance = tolerance;
-        self
-    }
-
-    /// Sets the handler for each repair in a message of a client; each kind is also logged once, as a warning. The handler
-    /// is called on the task of the connection and must not block.
-    pub fn on_repair(mut self, handler: impl Fn(&RepairedMessage) + Send + Sync + 'static) -> Self {
-        self.repairs.on_repair = Some(Arc::new(handler));
         self
     }
 
@@ -253,13 +160,4 @@ impl ServerBuilder {
         self.declared_lists.push(capability);
         self
     }
-}
-
-/// Converts a function to a [`Hook`].
-fn boxed_hook<F, Fut>(hook: F) -> Hook
-where
-    F: Fn(Server) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = crate::Result> + Send + 'static,
-{
-    Arc::new(move |server| Box::pin(hook(server)))
 }

@@ -39,29 +39,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Requires a bearer token that `check` accepts in every HTTP request, in addition to the
-    /// [listed](Self::bearer_tokens) tokens. For OAuth, use a [`ResourceServer`](https://docs.rs/mcp-exact-auth)
-    /// instead.
-    ///
-    /// ```
-    /// # fn example() -> Result<(), mcp_exact::BuildError> {
-    /// use mcp_exact::{Server, TokenGrant};
-    ///
-    /// let server = Server::builder("notes", "1.0.0")
-    ///     .check_tokens(async |token: String| {
-    ///         token.strip_prefix("user-").map(TokenGrant::new)
-    ///     })
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn check_tokens(mut self, check: impl CheckToken) -> Self {
+    /// Sets the function that checks tokens besides the listed ones.
+    pub(super) fn set_token_check(&mut self, check: impl CheckToken) {
         let check = Arc::new(check);
         self.bearer_authenticator().check = Some(Arc::new(move |token| {
             let check = Arc::clone(&check);
             Box::pin(async move { check.check(&token).await })
         }));
-        self
     }
 
     /// Returns the authenticator, which is created by the first call.
