@@ -40,7 +40,7 @@ pub struct Path {
 /// content is the name of the server.
 pub fn server_with_pages(name: &'static str, of_server: Revision) -> Server {
     let page = || Resource::new("ui://page").mime_type("text/html;profile=mcp-app");
-    let ui = || object(r#"{"resourceUri":"ui://page","visibility":["app"]}"#);
+    let ui = || object(r#"{"resourceUri":"ui://page"}"#);
     Server::builder(name, "1.0.0")
         .revisions([of_server])
         .tool(

@@ -3,7 +3,7 @@
 //!
 //! A tool names the page of its results, a resource with the scheme `ui:` that the server has too
 //! ([`Tool::ui`](crate::Tool::ui), [`ServerBuilder::app`](crate::ServerBuilder::app)). A client that shows pages says so
-//! when it connects, in every revision; all others get the same results as text.
+//! when it connects, in every revision; all others get the same results as text, and no tools that are for pages alone.
 //!
 //! ```
 //! use mcp_exact::apps::{App, Visibility};
@@ -18,7 +18,7 @@
 //!     .tool(Tool::new("time").ui("ui://clock/page.html"), |cx: Cx| async move {
 //!         if cx.client_supports_ui() { "12:00" } else { "It is noon." }
 //!     })
-//!     // The page calls this tool; a host keeps it from the model.
+//!     // The page calls this tool; a host keeps it from the model, and clients without pages do not get it.
 //!     .tool(
 //!         Tool::new("adjust").ui("ui://clock/page.html").visibility([Visibility::App]),
 //!         || async { "done" },
@@ -54,6 +54,7 @@ pub use served::App;
 pub use settings::{Csp, PageSettings, Permission};
 pub use source::{CspSource, InvalidSource};
 pub use tool::{ToolUi, Visibility};
+pub(crate) use tool::{is_for_models, without_page};
 
 use crate::protocol::{Json, JsonObject, extension};
 

@@ -71,6 +71,34 @@ impl ToolUi {
     }
 }
 
+/// Returns true if a model may see and call the tool that has this `_meta`, as [`ToolUi::is_for_model`] of its definition.
+pub(crate) fn is_for_models(meta: &JsonObject) -> bool {
+    let Some(ui) = meta.view().find("ui") else {
+        return true;
+    };
+    let Some(ui) = ui.object() else {
+        return false;
+    };
+    let visibility = ui.find("visibility");
+    visibility.is_none_or(|visibility| {
+        read_visibility(&visibility.to_json()).contains(&Visibility::Model)
+    })
+}
+
+/// Returns the definition of a tool without its page.
+pub(crate) fn without_page(mut tool: JsonObject) -> JsonObject {
+    let Some(Ok(mut meta)) = tool.get("_meta").map(JsonObject::try_from) else {
+        return tool;
+    };
+    meta.remove(DEPRECATED_URI);
+    if let Some(Ok(mut ui)) = meta.get("ui").map(JsonObject::try_from) {
+        ui.remove("resourceUri");
+        meta.insert("ui", ui);
+    }
+    tool.insert("_meta", meta);
+    tool
+}
+
 /// Reads a list of names; one that is no list of strings is empty.
 fn read_visibility(value: &Json) -> BTreeSet<Visibility> {
     let names = value.decode_as::<Vec<String>>().unwrap_or_default();
@@ -117,12 +145,35 @@ mod tests {
         ] {
             let meta = format!(r#","_meta":{{"ui":{{"visibility":{list}}}}}"#);
             assert_eq!(visibility(&meta), expected, "{list}");
+            let meta = format!(r#"{{"ui":{{"visibility":{list}}}}}"#);
+            let meta = meta.parse().expect("an object");
+            assert_eq!(is_for_models(&meta), expected.0, "{list}");
+        }
+        for (meta, expected) in [("{}", true), (r#"{"ui":{}}"#, true), (r#"{"ui":1}"#, false)] {
+            assert_eq!(
+                is_for_models(&meta.parse().expect(meta)),
+                expected,
+                "{meta}"
+            );
         }
         // What the server meant is not known.
         for meta in [r#"{"ui":"app"}"#, r#"{"ui":null}"#, r#"["ui"]"#, "null"] {
             let member = format!(r#","_meta":{meta}"#);
             assert_eq!(visibility(&member), (false, false), "{meta}");
         }
+    }
+
+    /// Without its page, a tool keeps everything else that it says.
+    #[test]
+    fn pages_are_taken_from_tools() {
+        let text = r#"{"name":"t","_meta":{"ui/resourceUri":"ui://a","x":1,"ui":{"resourceUri":"ui://a","visibility":["app"]}}}"#;
+        let tool = without_page(text.parse().expect("a tool"));
+        assert_eq!(
+            tool.text(),
+            r#"{"name":"t","_meta":{"x":1,"ui":{"visibility":["app"]}}}"#
+        );
+        let plain = r#"{"name":"t"}"#;
+        assert_eq!(without_page(plain.parse().expect("a tool")).text(), plain);
     }
 
     /// "The flat `_meta["ui/resourceUri"]` format is deprecated. Use `_meta.ui.resourceUri` instead" (Resource Discovery).

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::common::{CommonMembers, common_setters};
-use crate::apps::{DEPRECATED_URI, Visibility};
+use crate::apps::{self, DEPRECATED_URI, Visibility};
 use crate::params::object_member;
 use crate::protocol::{Json, JsonObject};
 use crate::schema::Subschemas;
@@ -121,8 +121,9 @@ impl Tool {
         self.set_ui("resourceUri", Json::string(&uri.into()))
     }
 
-    /// Sets who may call the tool: models, pages of this server, or both, which is the default ([MCP Apps](crate::apps)). Hosts
-    /// enforce it; a client without pages sees and may call every tool.
+    /// Sets who may call the tool: models, pages of this server, or both, which is the default ([MCP Apps](crate::apps)). Hosts that
+    /// show pages enforce it. All other clients would give the tool to a model: they neither see nor may call one that is not for
+    /// models.
     #[must_use]
     pub fn visibility(self, visibility: impl IntoIterator<Item = Visibility>) -> Self {
         let names: BTreeSet<Visibility> = visibility.into_iter().collect();
@@ -136,6 +137,11 @@ impl Tool {
         ui.insert(name, value);
         self.common.meta.insert("ui", ui);
         self
+    }
+
+    /// Returns true if a model may see and call the tool.
+    pub(crate) fn is_for_models(&self) -> bool {
+        apps::is_for_models(&self.common.meta)
     }
 
     /// Returns the URI of the tool's page.

@@ -1,7 +1,10 @@
 //! Pages of a server (MCP Apps): their registration, and the check that the page of each tool is there.
 
+use std::sync::Arc;
+
 use super::builder::ServerBuilder;
 use super::catalogue::Catalogue;
+use super::visibility::ListedDefinition;
 use crate::apps::{self, App, is_page_uri};
 use crate::definition::{Resource, Tool};
 use crate::error::Problem;
@@ -42,6 +45,31 @@ impl Catalogue {
     pub(super) fn missing_pages(&self, may_come_later: bool) -> impl Iterator<Item = Problem> {
         let tools = self.tools.iter();
         tools.filter_map(move |entry| self.check_page(&entry.tool, may_come_later).err())
+    }
+
+    /// Returns the names of the tools whose page is not there at the moment.
+    pub(super) fn tools_without_pages(&self) -> Vec<String> {
+        let tools = self.tools.iter().map(|entry| &entry.tool);
+        let tools = tools.filter(|tool| self.check_page(tool, false).is_err());
+        tools.map(|tool| tool.name().to_owned()).collect()
+    }
+
+    /// Returns the definition of a tool without its page if the page was removed, or is still to come; every other one as it is.
+    pub(super) fn without_missing_page(
+        &self,
+        listed: ListedDefinition<'_>,
+        definition: Arc<str>,
+    ) -> Arc<str> {
+        let ListedDefinition::Tool(tool) = listed else {
+            return definition;
+        };
+        if self.check_page(tool, false).is_ok() {
+            return definition;
+        }
+        match definition.parse() {
+            Ok(tool) => apps::without_page(tool).text().into(),
+            Err(_) => definition,
+        }
     }
 
     /// Checks that the server has the page of a tool: "Resource MUST exist on the server" (MCP Apps, "Resource Discovery").

@@ -77,7 +77,8 @@ impl Tools {
 }
 
 impl Resources {
-    /// Inserts a resource and replaces a resource of the same URI.
+    /// Inserts a resource and replaces a resource of the same URI. Tools that name a page with this URI
+    /// ([`Tool::ui`](crate::Tool::ui)) are listed with it from then on.
     ///
     /// # Errors
     /// The [`Problem`] of the definition, or [`Problem::NotDeclared`] if the server was built without resources.
@@ -148,7 +149,8 @@ impl Resources {
         )
     }
 
-    /// Removes a resource; returns true if the resource existed.
+    /// Removes a resource; returns true if the resource existed. If it was the page of tools, they are listed without a page, until
+    /// one with the same URI is inserted.
     pub fn remove(&self, uri: &str) -> bool {
         self.0.remove_entry(
             &Change::Resources,
@@ -244,14 +246,16 @@ impl Server {
         if self.capabilities().get(capability).is_none() {
             return Err(Problem::NotDeclared { capability });
         }
-        self.update_catalogue(|catalogue| {
+        let changes_pages = self.update_catalogue(|catalogue| {
+            let before = catalogue.tools_without_pages();
             let list = list(catalogue);
             match list.iter_mut().find(|known| is_same(known, &entry)) {
                 Some(known) => *known = Arc::new(entry),
                 None => list.push(Arc::new(entry)),
             }
+            before != catalogue.tools_without_pages()
         });
-        self.publish(change);
+        self.publish_change(change, changes_pages);
         Ok(())
     }
 
@@ -263,16 +267,26 @@ impl Server {
         list: impl FnOnce(&mut Catalogue) -> &mut Vec<Arc<E>>,
         found: impl Fn(&E) -> bool,
     ) -> bool {
-        let removed = self.update_catalogue(|catalogue| {
+        let (removed, changes_pages) = self.update_catalogue(|catalogue| {
+            let without_pages = catalogue.tools_without_pages();
             let list = list(catalogue);
             let before = list.len();
             list.retain(|known| !found(known));
-            list.len() < before
+            let removed = list.len() < before;
+            (removed, without_pages != catalogue.tools_without_pages())
         });
         if removed {
-            self.publish(change);
+            self.publish_change(change, changes_pages);
         }
         removed
+    }
+
+    /// Publishes a change of a list, and that of the tools if a page of theirs has come or gone.
+    fn publish_change(&self, change: &Change, changes_pages: bool) {
+        self.publish(change);
+        if changes_pages && *change != Change::Tools {
+            self.publish(&Change::Tools);
+        }
     }
 
     /// Replaces the catalogue by a copy that `apply` has changed, and returns the result of `apply`. Requests in flight keep the

@@ -1,7 +1,8 @@
 //! Visibility of tools, resources and prompts for a caller: one decision for lists, calls, completions, tasks and
 //! subscriptions.
 //!
-//! A rule decides by the caller and the definition; without a rule, everything is visible.
+//! A rule decides by the caller and the definition; without a rule, everything is visible but the tools of pages to clients that show
+//! none ([MCP Apps](crate::apps)).
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,8 +51,8 @@ impl<'r> Caller<'r> {
         self.0.client_info()
     }
 
-    /// Returns true if the client shows pages ([MCP Apps](crate::apps)). A rule with this can keep tools for pages alone from
-    /// clients without pages, which would give them to a model.
+    /// Returns true if the client shows pages ([MCP Apps](crate::apps)). Clients without pages do not see tools that are for pages
+    /// alone, whatever the rules say.
     pub fn client_supports_ui(&self) -> bool {
         crate::apps::is_supported_by(self.0.client_capabilities())
     }
@@ -146,8 +147,17 @@ impl Visibility {
 
     /// Returns true if the sender of a request may see a definition.
     pub(super) fn is_visible(&self, request: &Request, listed: ListedDefinition<'_>) -> bool {
+        let caller = Caller::new(request);
+        // "Host MUST NOT include tools in the agent's tool list when their visibility does not include "model"" (MCP Apps,
+        // "Visibility"): a client that has not declared the extension cannot know that.
+        if let ListedDefinition::Tool(tool) = listed
+            && !tool.is_for_models()
+            && !caller.client_supports_ui()
+        {
+            return false;
+        }
         let rule = self.0.as_ref();
-        rule.is_none_or(|rule| rule(Caller::new(request), listed))
+        rule.is_none_or(|rule| rule(caller, listed))
     }
 }
 

@@ -4,8 +4,8 @@
 use mcp_exact::apps::{App, AppError, EXTENSION, MIME_TYPE, PageSettings, Permission, Visibility};
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Client, Contents, Cx, Host, IntoServer, JsonObject, RawJson, Resource, ResourceTemplate,
-    Server, ServerBuilder, Tool, revisions, server,
+    Client, ClientChange, Contents, Cx, Host, IntoServer, JsonObject, RawJson, Resource,
+    ResourceTemplate, Server, ServerBuilder, Tool, revisions, server,
 };
 
 use crate::common::object;
@@ -251,6 +251,83 @@ async fn models_get_no_tools_of_pages_in_any_revision() {
             assert_eq!(error, Err(AppError::NotForModel(name(tool))));
         }
     }
+}
+
+/// Clients that have not declared the extension do not know what a visibility is: they neither see nor may call tools of pages, with and
+/// without a rule, and also when such a tool is inserted later.
+#[tokio::test]
+async fn clients_without_pages_get_no_tools_of_pages() {
+    for has_rule in [false, true] {
+        let builder = clock();
+        let builder = if has_rule {
+            builder.visible(|_, _| true)
+        } else {
+            builder
+        };
+        let server = builder.build().expect("a server");
+        let later = Tool::new("later").visibility([Visibility::App]);
+        let inserted = server.tools().insert(later, || async { "later" });
+        inserted.expect("a tool");
+        for revision in revisions() {
+            let client = Client::in_memory(&server).revision(revision);
+            let client = client.await.expect("a client");
+            let tools = client.tools().all().await.expect("the tools");
+            let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
+            assert_eq!(names, ["time", "alarm"], "{revision}");
+            for tool in ["adjust", "later"] {
+                let error = client.call_tool(tool, &()).await.expect_err(tool);
+                let expected = format!("Unknown tool: {tool}");
+                assert!(error.to_string().contains(&expected), "{revision}: {error}");
+            }
+            let host = Client::in_memory(&server).revision(revision).apps();
+            let host = host.await.expect("a client");
+            assert_eq!(host.tools().all().await.expect("the tools").len(), 4);
+            let adjusted: String = host.call("adjust", &()).await.expect("a result");
+            assert_eq!(adjusted, "adjusted", "{revision}");
+        }
+    }
+}
+
+/// "Resource MUST exist on the server" (Resource Discovery): when a page is removed, tools that name it are listed without it, and clients
+/// hear of it; the same when it is back, also by a template.
+#[tokio::test]
+async fn removed_pages_are_not_named() {
+    let (sender, mut changes) = tokio::sync::mpsc::unbounded_channel();
+    let server = clock().build().expect("a server");
+    let revision = revisions().find(|revision| revision.as_str() == "2025-11-25");
+    let client = Client::in_memory(&server)
+        .revision(revision.expect("known"))
+        .apps()
+        .on_change(move |change| drop(sender.send(change)));
+    let client = client.await.expect("a client");
+    let pages = async || {
+        let tools = client.tools().all().await.expect("the tools");
+        assert!(!tools[1].ui().is_for_model(), "the rest is kept");
+        let pages = tools.iter().filter_map(|tool| tool.ui().resource_uri);
+        pages.count()
+    };
+    // A change of resources is announced before that of tools.
+    let mut tools_change = async || {
+        while changes.recv().await.expect("a change") != ClientChange::Tools {}
+    };
+    let page = || async { App::new(HTML) };
+    let template = "ui://clock/{name}";
+    let resources = server.resources();
+    assert_eq!(pages().await, 2);
+    assert!(resources.remove(PAGE));
+    tools_change().await;
+    assert_eq!(pages().await, 0);
+    resources
+        .insert_template(template, page)
+        .expect("a template");
+    tools_change().await;
+    assert_eq!(pages().await, 2);
+    resources.insert(PAGE, page).expect("a resource");
+    assert!(resources.remove(PAGE), "the template still has the page");
+    assert_eq!(pages().await, 2);
+    assert!(resources.remove_template(template));
+    tools_change().await;
+    assert_eq!(pages().await, 0);
 }
 
 /// "`"app"`: Tool callable by the app from the same server connection only" (Visibility).

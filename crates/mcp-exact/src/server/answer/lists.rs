@@ -60,9 +60,10 @@ impl Server {
         };
         let seen = definitions.filter(|(listed, _)| self.0.visibility.is_visible(request, *listed));
         let mut forms = seen.filter_map(|(listed, advertised)| {
+            let definition = advertised.text_for_revision(request.revision())?;
             Some(ListEntry {
                 name: name_or_uri(listed),
-                definition: advertised.text_for_revision(request.revision())?,
+                definition: all.without_missing_page(listed, definition),
             })
         });
         list_page(member, &mut forms, request.params(), self.0.page_size)
