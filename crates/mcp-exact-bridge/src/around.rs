@@ -4,6 +4,7 @@
 //! Nothing here knows a server or a client.
 
 pub(crate) mod access;
+pub(crate) mod apps;
 pub(crate) mod backoff;
 pub(crate) mod breaker;
 pub(crate) mod cache;

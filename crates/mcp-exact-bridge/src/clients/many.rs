@@ -255,7 +255,7 @@ impl SharedState {
                 .and_then(|uri| Some(uri.as_str()?.into_owned()));
             Err(gate::unknown_resource(&uri.unwrap_or_default(), &request))
         } else {
-            gate.admit(backend.listed_name(), &uris, request.clone())
+            backend.admit(gate, &uris, request.clone())
         };
         let request = admitted.as_ref().map_or(&request, Admitted::request);
         let call = self.has_observers().then(|| {
@@ -280,7 +280,7 @@ impl SharedState {
                     None => send(admitted.clone()).await,
                     params => {
                         let changed = request.with_call(request.method(), params);
-                        send(gate.admit(backend.listed_name(), &uris, changed)).await
+                        send(backend.admit(gate, &uris, changed)).await
                     }
                 };
                 self.options.hooks.run(call, relay).await

@@ -10,6 +10,7 @@ use mcp_exact_session::{
 };
 use serde_json::{Map, Value};
 
+use crate::around::apps;
 use crate::around::live::LiveRules;
 use crate::around::names::{Kind, Names};
 use crate::around::options::{BridgeError, Options};
@@ -111,11 +112,7 @@ const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"list
 
 /// Extensions whose messages are relayed in front of many servers without a rule: tasks by their ids, MCP Apps, whose
 /// messages are those of tools and resources, and skills, whose lists are joined.
-const RELAYED_EXTENSIONS: [&str; 3] = [
-    tasks::EXTENSION,
-    "io.modelcontextprotocol/ui",
-    skills::EXTENSION,
-];
+const RELAYED_EXTENSIONS: [&str; 3] = [tasks::EXTENSION, apps::EXTENSION, skills::EXTENSION];
 
 /// Removes the extensions whose methods are not relayed in front of many servers, so that clients do not call them in vain.
 fn keep_relayed_extensions(capabilities: &mut JsonObject) {

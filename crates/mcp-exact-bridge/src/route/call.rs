@@ -9,6 +9,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
+use crate::around::apps::{self, ToolPages};
 use crate::around::cache::CacheTicket;
 use crate::around::gate::Admitted;
 use crate::around::hooks::MessageHooks;
@@ -142,9 +143,16 @@ pub(crate) fn finish(
     result: RawResult,
 ) -> Result<Reply, PeerError> {
     let (method, uri) = (request.method(), relay::uri_of(request));
-    let mut result = back.result(method, result, uri.as_deref())?;
-    if method == "tools/list" {
-        result = backend.with_portable_schemas(result);
+    let lists_tools = method == "tools/list";
+    let (mut result, mut pages) = (result, ToolPages::default());
+    if lists_tools && !apps::shows_pages(&request.client().capabilities) {
+        result = apps::without_tools_of_pages(result);
+    } else if lists_tools && back.from != back.to {
+        (pages, result) = ToolPages::take(result);
+    }
+    result = back.result(method, result, uri.as_deref())?;
+    if lists_tools {
+        result = backend.with_portable_schemas(pages.put_back(result));
     }
     if let Some(most) = backend.result_bytes() {
         result = result_size::limited(request, result, most)?;

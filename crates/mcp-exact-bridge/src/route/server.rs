@@ -3,11 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use mcp_exact_session::{Filter, PeerError, Principal};
+use mcp_exact_session::{Filter, IncomingRequest, PeerError, Principal};
+use mcp_exact_transport::RequestContext;
 
+use crate::around::apps;
+use crate::around::gate::{self, Admitted, Gate};
 use crate::around::live::LiveRules;
 use crate::around::metrics::ServerState;
+use crate::around::names::Kind;
 use crate::around::options::Options;
+use crate::around::server_uris::ServerUris;
 use crate::route::stateless::{OnEstablished, Stateless, SubscriptionRequest};
 use crate::servers::backend::Backend;
 use crate::servers::upstream::Upstream;
@@ -38,6 +43,22 @@ impl Server {
         let backend = Backend::new(name, is_one_of_many, upstream, options, live);
         let stateless = Stateless::new(&backend);
         Arc::new(Self { backend, stateless })
+    }
+
+    /// Admits a request to the server. A client that shows no pages (MCP Apps) does not get tools that are for pages alone in any list,
+    /// and cannot call them either, because it would do so for its model.
+    pub(crate) fn admit(
+        &self,
+        gate: &Gate,
+        uris: &ServerUris,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Admitted, PeerError> {
+        if let Some(tool) = self.tools.called_tool_of_pages(&request)
+            && !apps::shows_pages(&request.client().capabilities)
+        {
+            return Err(gate::unknown_item(Kind::Tool, &tool));
+        }
+        gate.admit(self.listed_name(), uris, request)
     }
 
     /// Relays changes to a subscription until the connection to the server ends, or the server is replaced. Calls

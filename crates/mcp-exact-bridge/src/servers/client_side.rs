@@ -6,6 +6,7 @@ use mcp_exact_session::{
     ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError, Principal,
 };
 
+use crate::around::apps;
 use crate::around::options::Options;
 use crate::servers::tasks;
 use crate::servers::upstream_settings::UpstreamSettings;
@@ -28,6 +29,12 @@ impl ClientSide {
             capabilities: capabilities.text().to_owned(),
             user: None,
         }
+    }
+
+    /// Returns the gateway itself, when it learns about a server: without a name of a client, and with pages (MCP Apps), so that it is
+    /// shown all tools.
+    pub(crate) fn of_gateway() -> Self {
+        Self::new(None, &apps::capabilities())
     }
 
     /// Sets the principal with whose credentials the server is reached.

@@ -12,6 +12,7 @@ use mcp_exact_session::{IncomingRequest, Json, JsonObject, ListCursors, Outcome}
 use mcp_exact_transport::RequestContext;
 use parking_lot::Mutex;
 
+use crate::around::apps;
 use crate::servers::connection::Connection;
 
 /// Maximum number of tools in the cache.
@@ -28,6 +29,8 @@ struct KnownTool {
     mirrored: Arc<[MirroredParam]>,
     /// True if the tool has the annotation `readOnlyHint` or `idempotentHint`.
     is_repeatable: bool,
+    /// False if the tool is for pages alone.
+    is_for_models: bool,
 }
 
 impl KnownTools {
@@ -50,6 +53,7 @@ impl KnownTools {
                 let tool = KnownTool {
                     mirrored: mirrored.into(),
                     is_repeatable: has_repeatable_hint(&tool),
+                    is_for_models: apps::is_for_models(&tool),
                 };
                 known.insert(name.into_owned(), tool);
             }
@@ -70,6 +74,20 @@ impl KnownTools {
         let name = request.param("name").and_then(|name| name.as_str());
         let known = self.0.lock();
         name.is_some_and(|name| known.get(&*name).is_some_and(|tool| tool.is_repeatable))
+    }
+
+    /// Returns the name of the tool that a request calls, if the server has listed it as a tool of pages alone (MCP Apps).
+    pub(crate) fn called_tool_of_pages(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<String> {
+        let name = request
+            .param("name")
+            .filter(|_| request.method() == "tools/call")?;
+        let name = name.as_str()?;
+        let known = self.0.lock();
+        let is_of_pages = known.get(&*name).is_some_and(|tool| !tool.is_for_models);
+        is_of_pages.then(|| name.into_owned())
     }
 
     /// Forgets the annotations of all tools until the server lists them again, because it has announced a change.

@@ -1,6 +1,7 @@
 //! Clients of every revision use servers of every revision through the bridge.
 
 mod answers;
+mod apps;
 mod attacks;
 mod catalogue;
 mod changes;

@@ -72,10 +72,10 @@ impl Backend {
     /// Reads the definitions of the server's tools on a connection of their own; `None` if it does not list them to the end. Returns
     /// them with the begin of their list.
     async fn read_definitions(&self) -> Result<(PinnedList, Option<Vec<JsonObject>>), PeerError> {
-        let nobody = ClientSide::new(None, &JsonObject::new());
+        let gateway = ClientSide::of_gateway();
         loop {
             // A server that is replaced meanwhile is asked again.
-            if let Some(connection) = self.open(&nobody).await? {
+            if let Some(connection) = self.open(&gateway).await? {
                 let list = self.begin_list(None, true);
                 let definitions = tools::definitions(&connection, self.max_pages()).await;
                 return Ok((list, definitions));

@@ -106,8 +106,7 @@ impl Backend {
     /// the connection later, or without those of a client if none has come.
     async fn connect_to_learn(&self) -> Result<Arc<Connection>, PeerError> {
         let Some(client) = self.first_client.get() else {
-            let nobody = ClientSide::new(None, &JsonObject::new());
-            return self.connect(&nobody, None).await;
+            return self.connect(&ClientSide::of_gateway(), None).await;
         };
         loop {
             let generation = self.generation();
