@@ -19,19 +19,22 @@ use mcp_exact_bridge::{Bridge, Options};
 use mcp_exact_session::{
     CallOptions, ClientConfig, ClientEvent, Identity, JsonObject, Offer, Outcome, RequestTimeout,
 };
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::common::{Confirm, object};
 use crate::isolation::{ACCEPT_RESPONSE, answering, call, outcome_of, raw_client};
-use crate::matrix::wait_until;
 
 /// Number of clients.
 const CLIENTS: usize = 20;
 /// Number of calls of each client that are in flight when the bridge is killed.
 const CALLS: usize = 10;
+/// Time that clients wait before they resume the stream of a call.
+const RETRY: Duration = Duration::from_millis(50);
+/// Time limit for what has to happen to all calls.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Names of the environment variables of the bridge process: URL of the server, address to listen at, folder of the
 /// session store. Without them, this program runs its tests.
@@ -105,8 +108,8 @@ impl SessionStore for FolderStore {
     }
 }
 
-/// Entry point of the bridge process: serves the bridge and prints its address if the environment variables are set;
-/// otherwise does nothing.
+/// Entry point of the bridge process, which does nothing without the environment variables: makes the bridge, and when its input ends
+/// serves it and prints the address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bridge_process() {
     let variables = VARIABLES.map(|name| std::env::var(name).ok());
@@ -116,6 +119,12 @@ async fn bridge_process() {
     let endpoint = HttpEndpoint::new(&server).expect("a URL");
     let bridge = Bridge::new(endpoint, Options::default()).await;
     let bridge = bridge.expect("a bridge");
+    println!("is ready");
+    let input = tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
+    input
+        .await
+        .expect("no panic")
+        .expect("the end of the input");
     let listener = HttpListener::bind(&*address).await.expect("a port");
     let store = FolderStore {
         folder: folder.into(),
@@ -123,6 +132,7 @@ async fn bridge_process() {
     };
     let service = bridge.http(HttpServerOptions {
         session_store: Some(Arc::new(store)),
+        retry: RETRY,
         ..HttpServerOptions::default()
     });
     println!("listens at {};", listener.local_addr().expect("an address"));
@@ -130,40 +140,64 @@ async fn bridge_process() {
     served.expect("served");
 }
 
-/// Starts the bridge process; returns it with its address.
-async fn start(server: &str, address: &str, store: &Path) -> (Child, String) {
-    let program = std::env::current_exe().expect("this program");
-    let values = [server.as_ref(), address.as_ref(), store.as_os_str()];
-    let mut bridge = Command::new(program)
-        .args(["--exact", "restart::bridge_process", "--nocapture"])
-        .envs(VARIABLES.into_iter().zip(values))
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("it starts");
-    let output = bridge.stdout.take().expect("it is piped");
-    let mut lines = BufReader::new(output).lines();
-    while let Some(line) = lines.next_line().await.expect("text") {
-        if let Some((_, address)) = line.split_once("listens at ") {
-            let (address, _) = address.split_once(';').expect("an address");
-            let address = address.to_owned();
-            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-            return (bridge, address);
-        }
+/// Bridge process that has not begun to listen.
+struct Prepared {
+    bridge: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Prepared {
+    /// Starts the bridge process, and waits until it could listen. Clients double their pauses while nobody listens, so that the time
+    /// that a process needs to start would be waited for twice.
+    async fn start(server: &str, address: &str, store: &Path) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let values = [server.as_ref(), address.as_ref(), store.as_os_str()];
+        let mut bridge = Command::new(program)
+            .args(["--exact", "restart::bridge_process", "--nocapture"])
+            .envs(VARIABLES.into_iter().zip(values))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
+        let output = bridge.stdout.take().expect("it is piped");
+        let lines = BufReader::new(output).lines();
+        let mut prepared = Self { bridge, lines };
+        prepared.wait_for_line("is ready").await;
+        prepared
     }
-    panic!("the bridge does not listen");
+
+    /// Lets the process listen; returns it with its address.
+    async fn listen(mut self) -> (Child, String) {
+        drop(self.bridge.stdin.take());
+        let rest = self.wait_for_line("listens at ").await;
+        let (address, _) = rest.split_once(';').expect("an address");
+        let (address, mut lines) = (address.to_owned(), self.lines);
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        (self.bridge, address)
+    }
+
+    /// Waits for a line with these words; returns what follows them.
+    async fn wait_for_line(&mut self, words: &str) -> String {
+        while let Some(line) = self.lines.next_line().await.expect("text") {
+            if let Some((_, rest)) = line.split_once(words) {
+                return rest.to_owned();
+            }
+        }
+        panic!("the bridge has ended before it {words}");
+    }
 }
 
 /// Serves a server over HTTP and returns its URL. Its tool `waits` counts each call in `begun`, and waits until the
 /// calls are released.
-async fn serve(begun: &Arc<AtomicUsize>, released: watch::Receiver<bool>) -> String {
-    let counted = Arc::clone(begun);
+async fn serve(begun: &watch::Sender<usize>, released: watch::Receiver<bool>) -> String {
+    let counted = begun.clone();
     let server = Server::builder("behind", "1.0.0")
         .revisions(mcp_exact::revisions().filter(|revision| revision.as_str() == "2025-11-25"))
         .tool("waits", move || {
-            let (counted, mut released) = (Arc::clone(&counted), released.clone());
+            let (counted, mut released) = (counted.clone(), released.clone());
             async move {
-                counted.fetch_add(1, SeqCst);
+                counted.send_modify(|count| *count += 1);
                 let _ = released.wait_for(|is_released| *is_released).await;
                 "waited"
             }
@@ -187,7 +221,7 @@ async fn connect(url: &str, revision: &str, negotiated: &Arc<AtomicUsize>) -> Cl
     let mut config = ClientConfig::new(Identity::new("client", "1.0.0"));
     config.offer = Offer::new([revision]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL");
-    let endpoint = endpoint.retry(Duration::from_millis(50));
+    let endpoint = endpoint.retry(RETRY);
     let counted = Arc::clone(negotiated);
     let handler = move |_: &ClientHandle, event| {
         if matches!(event, ClientEvent::Negotiated(..)) {
@@ -226,10 +260,11 @@ fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_bridge_resumes_its_sessions() {
     let store = tempfile::tempdir().expect("a folder");
-    let begun = Arc::new(AtomicUsize::new(0));
+    let (begun, mut counted) = watch::channel(0);
     let (release, released) = watch::channel(false);
     let server = serve(&begun, released).await;
-    let (mut bridge, address) = start(&server, "127.0.0.1:0", store.path()).await;
+    let bridge = Prepared::start(&server, "127.0.0.1:0", store.path()).await;
+    let (mut bridge, address) = bridge.listen().await;
     let url = format!("http://{address}/mcp");
     let negotiated = Arc::new(AtomicUsize::new(0));
     let (mut clients, mut calling) = (Vec::new(), JoinSet::new());
@@ -241,11 +276,13 @@ async fn killed_bridge_resumes_its_sessions() {
     }
     let asking = raw_client(&url, "own").await;
     let required = call(&asking, "{}", None).await.expect("a question");
-    let all = || begun.load(SeqCst) == CLIENTS * CALLS;
-    wait_until(all, "all calls are in flight").await;
+    let all = counted.wait_for(|count| *count == CLIENTS * CALLS);
+    let all = tokio::time::timeout(TIMEOUT, all).await;
+    drop(all.expect("all calls are in flight").expect("a sender"));
 
+    let next = Prepared::start(&server, &address, store.path()).await;
     bridge.kill().await.expect("it is killed");
-    let (_bridge, _) = start(&server, &address, store.path()).await;
+    let (_bridge, _) = next.listen().await;
     let ending = async {
         let mut count = 0;
         while let Some(outcome) = calling.join_next().await {
@@ -256,7 +293,7 @@ async fn killed_bridge_resumes_its_sessions() {
         }
         count
     };
-    let count = tokio::time::timeout(Duration::from_secs(60), ending).await;
+    let count = tokio::time::timeout(TIMEOUT, ending).await;
     assert_eq!(count.expect("every call ends"), CLIENTS * CALLS);
     for (revision, client) in &clients {
         let options = CallOptions::default();
@@ -269,7 +306,7 @@ async fn killed_bridge_resumes_its_sessions() {
     let error = call(&asking, "{}", Some(answering(&required, ACCEPT_RESPONSE))).await;
     let error = error.expect_err("the call has ended with the process");
     assert!(error.message().contains("begin the call anew"), "{error:?}");
-    assert_eq!(begun.load(SeqCst), CLIENTS * CALLS, "no call is repeated");
+    assert_eq!(*begun.borrow(), CLIENTS * CALLS, "no call is repeated");
     release.send_replace(true);
     clients.iter().for_each(|(_, client)| client.close());
     asking.close();
