@@ -4,11 +4,11 @@
 // rmcp discourages sampling and roots; servers and clients of older revisions have them.
 #![allow(deprecated)]
 
+mod listen;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
     CreateMessageRequestParams, ErrorData, GetPromptRequestParams, GetPromptResponse,
@@ -22,7 +22,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 /// Number of progress notifications of the tool `slow`.
 const PROGRESS_STEPS: u32 = 20;
@@ -237,7 +236,7 @@ async fn ask(
 }
 
 /// Runs the server over HTTP on a free port.
-async fn listen() -> Result<(), Box<dyn std::error::Error>> {
+async fn serve_http() -> Result<(), Box<dyn std::error::Error>> {
     // rmcp forgets a request once its answer was sent, to a connection or to none; after three seconds, which are its default,
     // a client would come too late.
     let mut manager = LocalSessionManager::default();
@@ -245,19 +244,7 @@ async fn listen() -> Result<(), Box<dyn std::error::Error>> {
     let manager = Arc::new(manager);
     let config = StreamableHttpServerConfig::default().with_sse_retry(Some(RETRY));
     let service = StreamableHttpService::new(|| Ok(Peer), manager, config);
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!("listening on http://{}", listener.local_addr()?);
-    loop {
-        let (stream, _) = listener.accept().await?;
-        let service = TowerToHyperService::new(service.clone());
-        tokio::spawn(async move {
-            let connection = hyper::server::conn::http1::Builder::new();
-            // A connection that a client or a proxy cuts is no failure of the server.
-            let _ = connection
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
+    listen::serve(service).await
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -268,7 +255,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             service.waiting().await?;
             Ok(())
         }
-        Some("--http") => listen().await,
+        Some("--http") => serve_http().await,
         Some(other) => Err(format!("{other} is no transport; use --http or nothing").into()),
     }
 }
