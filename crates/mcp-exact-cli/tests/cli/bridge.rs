@@ -377,6 +377,82 @@ fn operational_endpoints_follow_the_configuration() {
     assert_eq!(bridge.call(path, "two__echo").code, 0);
 }
 
+/// Shell script of a server of 2026-07-28 that exits instead of its first read, and at every message while the file `down` exists.
+const FAILING_SERVER_SCRIPT: &str = r#"
+hints='"resultType":"complete","ttlMs":60000,"cacheScope":"public"'
+while read -r line; do
+  if [ -e down ]; then exit; fi
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"server/discover"'*) answer '"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"played","version":"1"},'"$hints"'}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}],'"$hints"'}' ;;
+    *'"tools/call"'*) answer '"result":{"content":[{"type":"text","text":"said"}],"resultType":"complete"}' ;;
+    *'"resources/read"'*) if [ ! -e read ]; then touch read; exit; fi
+      answer '"result":{"contents":[{"uri":"doc:///a","text":"a text"}],'"$hints"'}' ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+  esac
+done
+"#;
+
+/// The audit log says what was repeated and what was kept, and `/readyz` whose calls are refused.
+#[test]
+fn operators_see_what_layers_do() {
+    let config = format!(
+        "{OPERATIONS_CONFIG}breaker = {{ failures = 1, pause = 3600 }}\nretry = {{}}\ncache = true\n"
+    );
+    let folder = folder_with(&[
+        ("server.sh", FAILING_SERVER_SCRIPT),
+        ("bridge.toml", &config),
+    ]);
+    let path = folder.path();
+    let bridge = BridgeProcess::start(path, &["--config", "bridge.toml"]);
+    for _ in 0..3 {
+        let read = ["read", "-r", "2025-11-25", "doc:///a", "--", &bridge.url];
+        let read = run(path, &read, b"");
+        assert_eq!((read.code, read.out.trim()), (0, "a text"), "{}", read.err);
+    }
+    // Lines are written beside the requests.
+    let reads = loop {
+        let audit = std::fs::read_to_string(path.join("audit.jsonl")).expect("an audit log");
+        let lines = audit
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        let lines: Vec<serde_json::Value> = lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .filter(|line: &serde_json::Value| line["method"] == "resources/read")
+            .collect();
+        if lines.len() == 3 {
+            break lines;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    // What was requested while the server was lost is not kept: another one may have taken its place.
+    let expected = [(Some(1), None), (None, None), (None, Some(true))];
+    for (line, (retries, cached)) in reads.iter().zip(expected) {
+        assert_eq!(line["outcome"], "result", "{line}");
+        let number = |name: &str| line.get(name).and_then(serde_json::Value::as_u64);
+        assert_eq!(number("retries"), retries, "{line}");
+        let flag = line.get("cached").and_then(serde_json::Value::as_bool);
+        assert_eq!(flag, cached, "{line}");
+    }
+
+    std::fs::write(path.join("down"), "").expect("a file");
+    let refused = (503, "one down (its calls are refused)\n".to_owned());
+    let mut page = bridge.get_page("/readyz");
+    for _ in 0..20 {
+        if page == refused {
+            break;
+        }
+        assert_ne!(bridge.call(path, "one__echo").code, 0);
+        page = bridge.get_page("/readyz");
+    }
+    assert_eq!(page, refused);
+    let read = ["read", "-r", "2025-11-25", "doc:///b", "--", &bridge.url];
+    let read = run(path, &read, b"");
+    assert!(read.err.contains("its calls are refused"), "{}", read.err);
+}
+
 /// `--limits` prints every limit with its shares and its key, and totals that follow from them, without a server.
 #[test]
 fn limits_are_printed() {
