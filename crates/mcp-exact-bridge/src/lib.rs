@@ -102,7 +102,8 @@
 //!
 //! [`Upstream::users`] makes a server one that each user reaches with credentials of their own. A user without credentials is asked
 //! to visit a page, in the way of the client's revision, and sees the tool `connect_NAME` instead of the server's tools until
-//! then. The module `users` (feature `users`) obtains the credentials, by token exchange or on a page that asks for consent.
+//! then. The module `users` (feature `users`) obtains the credentials, by token exchange or on a page that asks for consent. What was
+//! obtained with a token of the caller serves requests with a token of the same scopes ([`Caller`]).
 //!
 //! # Isolation
 //!
@@ -160,4 +161,4 @@ pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Difference, Shape, To
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};
-pub use servers::users::{NotAdmitted, PageVisit, UserAccess, UserFuture};
+pub use servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture};

@@ -15,7 +15,10 @@
 //!
 //! # Where tokens are
 //!
-//! Tokens of callers and exchanged tokens are kept in memory. Tokens of users who have agreed are in a [`TokenStore`], encrypted
+//! Tokens of callers and exchanged tokens are kept in memory, by the principal and the scopes of the caller's token: a call with a
+//! narrow token is never sent with what was exchanged for a broad one, and has no connection with it in common. An account that a user
+//! has connected is used for each token of the program: the user has agreed to that on the page, which names the program and the scopes
+//! of the account, and it is not derived from a token of the program ("Per-Client Consent Storage"). Tokens of users who have agreed are in a [`TokenStore`], encrypted
 //! with the key of the gateway for one principal: issuer, subject and client id of the caller's token. They are sent to the origin of their server
 //! alone, and refreshed by one process at a time.
 

@@ -35,6 +35,7 @@ use crate::route::stateless::SubscriptionRequest;
 use crate::route::uris::KnownUris;
 use crate::servers::errors::without_last_words;
 use crate::servers::upstream::Upstream;
+use crate::servers::users::Caller;
 
 /// Gateway in front of one server or many.
 ///
@@ -373,6 +374,7 @@ impl ConnectionHandler for ClientConnection {
                     client: handle.clone(),
                     key: Some(key),
                     holder: Holder::of(&request),
+                    caller: Caller::of(&request),
                     uris: ServerUris::unchanged(),
                 };
                 self.running.spawn(key, (), async move {

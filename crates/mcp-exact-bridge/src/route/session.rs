@@ -37,6 +37,7 @@ use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, publish_every_list, subscribe_again};
 use crate::servers::errors::{RelayError, answered, without_last_words};
 use crate::servers::tasks;
+use crate::servers::users::Caller;
 
 /// Number of the next session.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -82,6 +83,8 @@ struct State {
     client_tasks: Vec<String>,
     /// Task that listens to the subscription at a server without sessions.
     listening: Option<AbortHandle>,
+    /// Caller of that task at a shared server with credentials of each user.
+    listening_for: Option<Caller>,
     /// Task that connects to the server before a request needs the connection.
     connecting: Option<AbortHandle>,
 }
@@ -167,7 +170,7 @@ impl Session {
     ) -> Result<(), PeerError> {
         self.set_holder(request)?;
         if self.backend.is_shared() {
-            self.listen_shared(request.context().principal.clone(), Holder::of(request));
+            self.listen_shared(request);
         } else if self.open_connection().is_none() {
             self.reconnect_in_background();
         }

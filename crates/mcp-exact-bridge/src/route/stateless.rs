@@ -192,10 +192,7 @@ impl Stateless {
         let translation = Translation::to_newest(request.revision());
         let capabilities = translation.definition("ClientCapabilities", &client.capabilities)?;
         let side = ClientSide::new(client.implementation.as_ref(), &capabilities);
-        Ok(match self.backend.users() {
-            Some(_) => side.of_user(request.context().principal.as_ref()),
-            None => side,
-        })
+        Ok(side.of_user(self.backend.caller(request)))
     }
 
     /// Returns the binding of the server's `requestState` values and task ids to a principal.

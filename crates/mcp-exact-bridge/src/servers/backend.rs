@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{CachedNegotiation, PeerError, Principal, RawResult, SessionInfo};
+use mcp_exact_session::{
+    CachedNegotiation, IncomingRequest, PeerError, Principal, RawResult, SessionInfo,
+};
 use mcp_exact_tool_schema::CatalogueProblem;
+use mcp_exact_transport::RequestContext;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -38,7 +41,7 @@ use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
 use crate::servers::upstream::Upstream;
-use crate::servers::users::UserAccess;
+use crate::servers::users::{Caller, UserAccess};
 use observing::ServerObserver;
 
 /// Time after a connection before a process for the next one is started.
@@ -410,6 +413,11 @@ impl Backend {
     /// Returns the access with credentials of each user, if the server has such.
     pub(crate) fn users(&self) -> Option<Arc<dyn UserAccess>> {
         self.upstream.read().users()
+    }
+
+    /// Returns the caller of a request if the server is reached with the caller's credentials.
+    pub(crate) fn caller(&self, request: &IncomingRequest<RequestContext>) -> Option<Caller> {
+        self.users().and_then(|_| Caller::of(request))
     }
 
     /// Returns the maximum number of pages of a list of the server.

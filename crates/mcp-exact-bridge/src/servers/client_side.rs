@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError, Principal,
+    ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError,
 };
 
 use crate::around::apps;
 use crate::around::options::Options;
 use crate::servers::tasks;
 use crate::servers::upstream_settings::UpstreamSettings;
+use crate::servers::users::Caller;
 
 /// Name and capabilities of a client, as the upstream server sees them, and its user where each has credentials of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -18,8 +19,8 @@ pub(crate) struct ClientSide {
     info: Option<String>,
     /// Capabilities of the client in the form of the newest revision.
     capabilities: String,
-    /// Principal with whose credentials the server is reached; `None` for those of the gateway.
-    user: Option<String>,
+    /// Caller with whose credentials the server is reached; `None` for those of the gateway.
+    user: Option<Caller>,
 }
 
 impl ClientSide {
@@ -37,15 +38,15 @@ impl ClientSide {
         Self::new(None, &apps::capabilities())
     }
 
-    /// Sets the principal with whose credentials the server is reached.
-    pub(crate) fn of_user(mut self, principal: Option<&Principal>) -> Self {
-        self.user = principal.map(|Principal(name)| name.clone());
+    /// Sets the caller with whose credentials the server is reached.
+    pub(crate) fn of_user(mut self, caller: Option<Caller>) -> Self {
+        self.user = caller;
         self
     }
 
-    /// Returns the principal with whose credentials the server is reached.
-    pub(crate) fn user(&self) -> Option<Principal> {
-        self.user.clone().map(Principal)
+    /// Returns the caller with whose credentials the server is reached.
+    pub(crate) fn user(&self) -> Option<&Caller> {
+        self.user.as_ref()
     }
 
     /// Returns true if the client has declared a capability for input requests.

@@ -171,7 +171,7 @@ impl Connection {
             Some(users) => {
                 // No connection to such a server is without a user.
                 let user = client.user().ok_or_else(no_user_error)?;
-                users.connect(&user, settings, prior, handler)
+                users.connect(user, settings, prior, handler)
             }
         };
         let (handle, driver) =

@@ -1,5 +1,6 @@
 //! Servers that each user reaches with credentials of their own: what a bridge asks before it relays a request.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,10 +14,51 @@ use crate::servers::upstream::Connected;
 /// Future of a method of [`UserAccess`].
 pub type UserFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NotAdmitted>> + Send + 'a>>;
 
+/// Caller whose credentials a server is reached with: a principal, and the scopes of its token.
+///
+/// A program may have tokens of several scopes for one user. What was obtained with one of them is used for requests with a token of
+/// the same scopes alone: a call with a narrow token is never sent with what a broader one has obtained.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller {
+    /// Principal of the request.
+    pub principal: Principal,
+    /// Scopes of the token, in alphabetical order, separated by spaces; empty without the feature `users`, or if the request was
+    /// not authenticated by a token.
+    pub scopes: String,
+}
+
+impl Caller {
+    /// Creates a caller from the scopes of its token, in any order.
+    pub fn new<'a>(principal: Principal, scopes: impl IntoIterator<Item = &'a str>) -> Self {
+        let scopes: BTreeSet<&str> = scopes.into_iter().collect();
+        let scopes: Vec<&str> = scopes.into_iter().collect();
+        Self {
+            principal,
+            scopes: scopes.join(" "),
+        }
+    }
+
+    /// Returns the caller of a request; `None` if it is not authenticated.
+    pub fn of(request: &IncomingRequest<RequestContext>) -> Option<Self> {
+        let context = request.context();
+        let principal = context.principal.clone()?;
+        #[cfg(feature = "users")]
+        {
+            let http = context.app_data.http.as_ref();
+            let access =
+                http.and_then(|http| http.extensions.get::<mcp_exact_auth::server::Access>());
+            if let Some(access) = access {
+                return Some(Self::new(principal, access.scopes().iter()));
+            }
+        }
+        Some(Self::new(principal, []))
+    }
+}
+
 /// Access to a server with the credentials of each user; [`Upstream::users`](crate::Upstream::users) returns it.
 ///
-/// A connection belongs to one principal and is never used for another one. The bridge calls [`admit`](Self::admit) before each
-/// request, and [`connect`](Self::connect) for a principal that was admitted.
+/// A connection belongs to one [`Caller`] and is never used for another one. The bridge calls [`admit`](Self::admit) before each
+/// request, and [`connect`](Self::connect) for a caller that was admitted.
 pub trait UserAccess: Send + Sync + 'static {
     /// Makes sure that the principal of a request has credentials for the server; obtains them if the user is not needed for it.
     fn admit<'a>(&'a self, request: &'a IncomingRequest<RequestContext>) -> UserFuture<'a>;
@@ -29,13 +71,13 @@ pub trait UserAccess: Send + Sync + 'static {
         limit: Duration,
     ) -> UserFuture<'a>;
 
-    /// Opens a connection whose requests have the credentials of a principal.
+    /// Opens a connection whose requests have the credentials of a caller.
     ///
     /// # Errors
     /// [`ConnectError`](mcp_exact_transport::ConnectError) if the connection cannot be opened.
     fn connect(
         &self,
-        principal: &Principal,
+        caller: &Caller,
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,

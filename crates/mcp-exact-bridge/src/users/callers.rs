@@ -1,4 +1,5 @@
-//! Tokens that callers have presented, each for its exchange at the issuer that has issued it. They are in memory alone.
+//! Tokens in memory, by caller: those that callers have presented, each for its exchange at the issuer that has issued it, and those
+//! that they were exchanged for.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -6,47 +7,130 @@ use std::time::SystemTime;
 use mcp_exact_auth::Secret;
 use parking_lot::Mutex;
 
-/// Maximum number of principals whose tokens are kept.
-const MAX_CALLERS: usize = 10_000;
+use crate::servers::users::Caller;
 
-/// Token of a caller.
+/// Maximum number of principals whose tokens are kept.
+const MAX_PRINCIPALS: usize = 10_000;
+/// Maximum number of sets of scopes of which tokens of one principal are kept.
+const MAX_SCOPES: usize = 4;
+
+/// Token that is kept until it expires.
 #[derive(Clone)]
-pub(super) struct CallerToken {
+pub(super) struct HeldToken {
     pub(super) token: Secret,
-    /// Granted scopes; a token with other scopes is exchanged anew.
-    pub(super) scopes: String,
     pub(super) expires: SystemTime,
 }
 
-/// Latest token of each principal.
+/// Latest token of each caller. Tokens of one principal with other scopes are kept apart.
 #[derive(Default)]
-pub(super) struct CallerTokens(Mutex<HashMap<String, CallerToken>>);
+pub(super) struct CallerTokens(Mutex<HashMap<String, Vec<OfScopes>>>);
+
+/// Token of a caller with these scopes.
+struct OfScopes {
+    scopes: String,
+    held: HeldToken,
+}
 
 impl CallerTokens {
-    /// Keeps the token of a principal instead of its earlier one.
-    pub(super) fn set(&self, principal: &str, token: CallerToken) {
+    /// Keeps the token of a caller instead of its earlier one.
+    pub(super) fn set(&self, caller: &Caller, held: HeldToken) {
+        let now = SystemTime::now();
+        let principal = &caller.principal.0;
         let mut all = self.0.lock();
-        if all.len() >= MAX_CALLERS && !all.contains_key(principal) {
-            let now = SystemTime::now();
-            all.retain(|_, known| known.expires > now);
-            if all.len() >= MAX_CALLERS {
-                // Whose token expires first has to present another one soonest anyway.
-                let first = all.iter().min_by_key(|(_, known)| known.expires);
-                let first = first.map(|(principal, _)| principal.clone());
-                first.and_then(|first| all.remove(&first));
+        if all.len() >= MAX_PRINCIPALS && !all.contains_key(principal) {
+            make_room(&mut all, now);
+        }
+        let own = all.entry(principal.clone()).or_default();
+        own.retain(|known| known.scopes != caller.scopes && known.held.expires > now);
+        if own.len() >= MAX_SCOPES {
+            let first = (0..own.len()).min_by_key(|at| own[*at].held.expires);
+            if let Some(first) = first {
+                own.swap_remove(first);
             }
         }
-        all.insert(principal.to_owned(), token);
+        own.push(OfScopes {
+            scopes: caller.scopes.clone(),
+            held,
+        });
     }
 
-    /// Returns the token of a principal, unless it has expired.
-    pub(super) fn of(&self, principal: &str) -> Option<CallerToken> {
+    /// Returns the token of a caller, unless it has expired.
+    pub(super) fn of(&self, caller: &Caller) -> Option<HeldToken> {
+        let all = self.0.lock();
+        let mut own = all.get(&caller.principal.0)?.iter();
+        let known = own.find(|known| known.scopes == caller.scopes)?;
+        let held = known.held.clone();
+        (held.expires > SystemTime::now()).then_some(held)
+    }
+
+    /// Removes a token of a caller.
+    pub(super) fn remove(&self, caller: &Caller, token: &Secret) {
         let mut all = self.0.lock();
-        let known = all.get(principal)?;
-        if known.expires <= SystemTime::now() {
-            all.remove(principal);
-            return None;
+        if let Some(own) = all.get_mut(&caller.principal.0) {
+            own.retain(|known| known.held.token != *token);
+            if own.is_empty() {
+                all.remove(&caller.principal.0);
+            }
         }
-        Some(known.clone())
+    }
+}
+
+/// Removes the tokens that have expired, or, if there are none, those of the principal who has to present another one soonest
+/// anyway.
+fn make_room(all: &mut HashMap<String, Vec<OfScopes>>, now: SystemTime) {
+    all.retain(|_, own| own.iter().any(|known| known.held.expires > now));
+    if all.len() < MAX_PRINCIPALS {
+        return;
+    }
+    let last = |own: &[OfScopes]| own.iter().map(|known| known.held.expires).max();
+    let first = all.iter().min_by_key(|(_, own)| last(own));
+    let first = first.map(|(principal, _)| principal.clone());
+    first.and_then(|first| all.remove(&first));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mcp_exact_session::Principal;
+
+    use super::*;
+
+    /// Tokens of other scopes are kept apart, whatever the order of the scopes; their number is limited for each principal and in
+    /// total, and what expires first makes room.
+    #[test]
+    fn tokens_are_kept_by_scopes() {
+        let (tokens, now) = (CallerTokens::default(), SystemTime::now());
+        let held = |text: &str, seconds: u64| HeldToken {
+            token: Secret::new(text),
+            expires: now + Duration::from_secs(seconds),
+        };
+        let of = |principal: &str, scopes: &str| {
+            Caller::new(Principal(principal.to_owned()), scopes.split(' '))
+        };
+        let known = |caller: &Caller| {
+            let held = tokens.of(caller);
+            held.map(|held| held.token.expose().to_owned())
+        };
+        tokens.set(&of("ann", "a"), held("narrow", 50));
+        tokens.set(&of("ann", "b a"), held("broad", 60));
+        assert_eq!(known(&of("ann", "a")).as_deref(), Some("narrow"));
+        assert_eq!(known(&of("ann", "a b")).as_deref(), Some("broad"));
+        assert_eq!(known(&of("ann", "b")), None);
+        assert_eq!(known(&of("bob", "a")), None);
+        for scope in ["c", "d", "e"] {
+            tokens.set(&of("ann", scope), held(scope, 100));
+        }
+        assert_eq!(known(&of("ann", "a")), None, "it expires first");
+        assert_eq!(known(&of("ann", "a b")).as_deref(), Some("broad"));
+        tokens.remove(&of("ann", "a b"), &Secret::new("broad"));
+        assert_eq!(known(&of("ann", "a b")), None);
+        tokens.set(&of("ann", "e"), held("over", 0));
+        assert_eq!(known(&of("ann", "e")), None, "it has expired");
+        for number in 0..MAX_PRINCIPALS {
+            tokens.set(&of(&number.to_string(), "a"), held("x", 200));
+        }
+        assert_eq!(tokens.0.lock().len(), MAX_PRINCIPALS);
+        assert_eq!(known(&of("ann", "c")), None);
     }
 }

@@ -9,11 +9,12 @@ use mcp_exact_auth::Secret;
 use mcp_exact_transport::http::client::{HttpBody, HttpClient, HttpClientError, HttpFuture};
 
 use super::server::{NoToken, UserServer};
+use crate::servers::users::Caller;
 
-/// HTTP client of the connections of one principal to one server.
+/// HTTP client of the connections of one caller to one server.
 pub(super) struct UserClient {
     pub(super) server: Weak<UserServer>,
-    pub(super) principal: String,
+    pub(super) caller: Caller,
     /// URL of the server, whose origin alone receives the token.
     pub(super) target: Uri,
     /// Client that sends the requests.
@@ -62,7 +63,7 @@ impl UserClient {
             return self.inner.send(request).await;
         }
         let server = self.server.upgrade().ok_or(UserClientError::Removed)?;
-        let mut token = server.token(&self.principal, None).await;
+        let mut token = server.token(&self.caller, None).await;
         for is_renewed in [false, true] {
             let sent = token.map_err(UserClientError::from)?;
             let response = self.send_with(&request, &sent).await?;
@@ -72,11 +73,11 @@ impl UserClient {
             }
             drop(response);
             if is_renewed {
-                let given_up = server.give_up(&self.principal, &sent).await;
+                let given_up = server.give_up(&self.caller, &sent).await;
                 given_up.map_err(UserClientError::from)?;
                 break;
             }
-            token = server.token(&self.principal, Some(&sent)).await;
+            token = server.token(&self.caller, Some(&sent)).await;
         }
         Err(UserClientError::Rejected.into())
     }

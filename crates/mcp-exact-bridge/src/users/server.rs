@@ -17,14 +17,14 @@ use mcp_exact_transport::{ClientHandler, RequestContext};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::callers::CallerToken;
+use super::callers::{CallerTokens, HeldToken};
 use super::client::UserClient;
 use super::tokens::UserToken;
 use super::visits::Asked;
 use super::{Gateway, UserClients, unix_time};
 use crate::servers::upstream::{Connected, Upstream};
 use crate::servers::upstream_settings::UpstreamSettings;
-use crate::servers::users::{NotAdmitted, PageVisit, UserAccess, UserFuture};
+use crate::servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture};
 
 /// Time before its expiry at which a token is renewed, in seconds.
 const RENEWAL_MARGIN: u64 = 45;
@@ -34,8 +34,6 @@ const UNSTATED_LIFETIME: Duration = Duration::from_secs(300);
 const METADATA_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time before an authorization server that could not be used is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum number of principals whose exchanged tokens are kept for a server.
-const MAX_EXCHANGED: usize = 10_000;
 /// Interval at which a call that waits for a user looks for what another process has stored.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -72,9 +70,9 @@ pub(super) struct UserServer {
     prepared: Mutex<Option<(Instant, Result<Prepared, OAuthError>)>>,
     /// Held by the call that discovers.
     discovering: tokio::sync::Mutex<()>,
-    /// Exchanged tokens by principal.
-    exchanged: Mutex<HashMap<String, Exchanged>>,
-    /// Locks of the principals whose tokens are being obtained.
+    /// Exchanged tokens by caller.
+    exchanged: CallerTokens,
+    /// Locks of the callers whose tokens are being exchanged, and of the principals whose tokens are being refreshed.
     flights: Mutex<HashMap<String, Weak<Flight>>>,
 }
 
@@ -85,17 +83,8 @@ pub(super) enum Prepared {
     Code(CodeGrant),
 }
 
-/// Lock of the calls of a principal that need a token, with the time and the reason of the latest failure.
+/// Lock of the calls that need the same token, with the time and the reason of the latest failure.
 type Flight = tokio::sync::Mutex<Option<(Instant, String)>>;
-
-/// Token that was exchanged for the token of a caller.
-#[derive(Clone)]
-struct Exchanged {
-    token: Secret,
-    /// Scopes of the caller's token.
-    scopes: String,
-    expires: SystemTime,
-}
 
 /// Reason why there is no token of a user.
 #[derive(Debug)]
@@ -132,7 +121,7 @@ impl UserServer {
             clients,
             prepared: Mutex::default(),
             discovering: tokio::sync::Mutex::default(),
-            exchanged: Mutex::default(),
+            exchanged: CallerTokens::default(),
             flights: Mutex::default(),
         })
     }
@@ -212,26 +201,28 @@ impl UserServer {
         *self.prepared.lock() = None;
     }
 
-    /// Returns the token of a principal for the server; `rejected` is a token that the server has refused.
+    /// Returns the token of a caller for the server; `rejected` is a token that the server has refused. An exchanged one was obtained
+    /// with a token of the same scopes. An account that the user has connected belongs to the principal: the user has let the program
+    /// use it, and its scopes do not come from a token of the program.
     pub(super) async fn token(
         &self,
-        principal: &str,
+        caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
         let prepared = self.prepared().await;
         match prepared.map_err(|error| self.failed(&error))? {
-            Prepared::Exchange(exchange) => {
-                self.exchanged_token(&exchange, principal, rejected).await
+            Prepared::Exchange(exchange) => self.exchanged_token(&exchange, caller, rejected).await,
+            Prepared::Code(grant) => {
+                let Principal(principal) = &caller.principal;
+                self.granted_token(grant, principal, rejected).await
             }
-            Prepared::Code(grant) => self.granted_token(grant, principal, rejected).await,
         }
     }
 
     /// Gives up a token that the server has refused although it was renewed.
-    pub(super) async fn give_up(&self, principal: &str, token: &Secret) -> Result<(), NoToken> {
-        self.exchanged
-            .lock()
-            .retain(|_, known| known.token != *token);
+    pub(super) async fn give_up(&self, caller: &Caller, token: &Secret) -> Result<(), NoToken> {
+        self.exchanged.remove(caller, token);
+        let Principal(principal) = &caller.principal;
         let Some(known) = self.gateway.tokens.of(principal, &self.name).await? else {
             return Ok(());
         };
@@ -251,14 +242,14 @@ impl UserServer {
         ))
     }
 
-    /// Obtains a token of a principal: one call obtains it, and the others use its token, or fail as it does.
+    /// Obtains a token: one call obtains it, and the others for whom it is the same use its token, or fail as it does.
     async fn in_flight(
         &self,
-        principal: &str,
+        whose: &str,
         obtain: impl Future<Output = Result<Secret, NoToken>>,
     ) -> Result<Secret, NoToken> {
         let began = Instant::now();
-        let flight = self.flight(principal);
+        let flight = self.flight(whose);
         let mut failure = flight.lock().await;
         if let Some((at, reason)) = &*failure
             && *at >= began
@@ -273,15 +264,15 @@ impl UserServer {
         ended
     }
 
-    /// Returns the lock of a principal.
-    fn flight(&self, principal: &str) -> Arc<Flight> {
+    /// Returns the lock of those for whom a token is the same.
+    fn flight(&self, whose: &str) -> Arc<Flight> {
         let mut flights = self.flights.lock();
-        if let Some(known) = flights.get(principal).and_then(Weak::upgrade) {
+        if let Some(known) = flights.get(whose).and_then(Weak::upgrade) {
             return known;
         }
         flights.retain(|_, flight| flight.strong_count() > 0);
         let flight = Arc::default();
-        flights.insert(principal.to_owned(), Arc::downgrade(&flight));
+        flights.insert(whose.to_owned(), Arc::downgrade(&flight));
         flight
     }
 
@@ -289,38 +280,37 @@ impl UserServer {
     async fn exchanged_token(
         &self,
         exchange: &TokenExchange,
-        principal: &str,
+        caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
-        let exchanging = self.exchange_once(exchange, principal, rejected);
-        self.in_flight(principal, exchanging).await
+        let exchanging = self.exchange_once(exchange, caller, rejected);
+        // Scopes have no line breaks.
+        let whose = format!("{}\n{}", caller.scopes, caller.principal.0);
+        self.in_flight(&whose, exchanging).await
     }
 
     async fn exchange_once(
         &self,
         exchange: &TokenExchange,
-        principal: &str,
+        caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
-        let caller = self.gateway.callers.of(principal).ok_or_else(|| {
+        let presented = self.gateway.callers.of(caller).ok_or_else(|| {
             NoToken::Failed(
                 "the token of the caller has expired; send the request with a new one".to_owned(),
             )
         })?;
         let margin = Duration::from_secs(RENEWAL_MARGIN);
-        let known = self.exchanged.lock().get(principal).cloned();
-        let is_usable = |known: &Exchanged| {
-            known.scopes == caller.scopes
-                && rejected != Some(&known.token)
-                && known.expires > SystemTime::now() + margin
+        let is_usable = |known: &HeldToken| {
+            rejected != Some(&known.token) && known.expires > SystemTime::now() + margin
         };
-        if let Some(known) = known.filter(is_usable) {
+        if let Some(known) = self.exchanged.of(caller).filter(is_usable) {
             return Ok(known.token);
         }
-        let granted = exchange.exchange(&caller.token).await;
+        let granted = exchange.exchange(&presented.token).await;
         let granted = granted.map_err(|error| self.failed(&error))?;
         self.check_not_own(&granted.access_token).await?;
-        self.keep_exchanged(principal, &caller, &granted);
+        self.keep_exchanged(caller, presented.expires, &granted);
         Ok(granted.access_token)
     }
 
@@ -344,22 +334,14 @@ impl UserServer {
     }
 
     /// Keeps an exchanged token, no longer than the token of the caller is valid.
-    fn keep_exchanged(&self, principal: &str, caller: &CallerToken, granted: &GrantedTokens) {
+    fn keep_exchanged(&self, caller: &Caller, latest: SystemTime, granted: &GrantedTokens) {
         let lifetime = granted.expires_in.unwrap_or(UNSTATED_LIFETIME);
-        let now = SystemTime::now();
-        let expires = now.checked_add(lifetime).unwrap_or(caller.expires);
-        let exchanged = Exchanged {
+        let expires = SystemTime::now().checked_add(lifetime).unwrap_or(latest);
+        let exchanged = HeldToken {
             token: granted.access_token.clone(),
-            scopes: caller.scopes.clone(),
-            expires: expires.min(caller.expires),
+            expires: expires.min(latest),
         };
-        let mut all = self.exchanged.lock();
-        if all.len() >= MAX_EXCHANGED {
-            all.retain(|_, known| known.expires > now);
-        }
-        if all.len() < MAX_EXCHANGED || all.contains_key(principal) {
-            all.insert(principal.to_owned(), exchanged);
-        }
+        self.exchanged.set(caller, exchanged);
     }
 
     /// Returns the token of a user who has agreed, after a refresh if it expires soon or was refused.
@@ -524,15 +506,15 @@ impl UserServer {
         let access = http.and_then(|http| http.extensions.get::<Access>());
         let access = access.ok_or_else(|| refused("the caller has presented no token"))?;
         let presented = http.and_then(|http| http.extensions.get::<PresentedToken>());
+        let caller = Caller::new(principal.clone(), access.scopes().iter());
         if let Some(PresentedToken(token)) = presented {
-            let token = CallerToken {
+            let held = HeldToken {
                 token: token.clone(),
-                scopes: access.scopes().to_string(),
                 expires: access.expires(),
             };
-            self.gateway.callers.set(&principal.0, token);
+            self.gateway.callers.set(&caller, held);
         }
-        match self.token(&principal.0, None).await {
+        match self.token(&caller, None).await {
             Ok(_) => Ok(()),
             Err(NoToken::NotAgreed) => Err(self.ask(request, principal, access).await),
             Err(NoToken::Failed(reason)) => Err(NotAdmitted::Refused(reason)),
@@ -544,19 +526,18 @@ impl UserServer {
         &self,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<(), NotAdmitted> {
-        let principal = request.context().principal.as_ref();
+        let Some(caller) = Caller::of(request) else {
+            return self.admit_user(request).await;
+        };
+        let Principal(principal) = &caller.principal;
         let mut decided = self.gateway.decided.subscribe();
         loop {
-            let admitted = match principal {
-                Some(Principal(principal)) => self.token(principal, None).await,
-                None => return self.admit_user(request).await,
-            };
-            match (admitted, principal) {
-                (Err(NoToken::NotAgreed), Some(Principal(principal))) => {
+            match self.token(&caller, None).await {
+                Err(NoToken::NotAgreed) => {
                     let asked = self.gateway.is_asked(principal, &self.name).await;
                     let is_asked = asked.map_err(not_asked)?;
                     // A user who has just agreed has a token before the visit ends.
-                    if !is_asked && self.token(principal, None).await.is_err() {
+                    if !is_asked && self.token(&caller, None).await.is_err() {
                         return Err(NotAdmitted::Refused(format!(
                             "no account of the user at the server {:?} was connected; call again to be asked again",
                             self.name
@@ -613,18 +594,18 @@ impl UserAccess for UserServer {
 
     fn connect(
         &self,
-        principal: &Principal,
+        caller: &Caller,
         settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Connected {
-        let (server, principal) = (self.this.clone(), principal.0.clone());
+        let (server, caller) = (self.this.clone(), caller.clone());
         let target = self.endpoint.target().clone();
         let endpoint = self.endpoint.clone();
         let endpoint = endpoint.map_client(|inner| {
             Arc::new(UserClient {
                 server,
-                principal,
+                caller,
                 target,
                 inner,
             })

@@ -124,7 +124,7 @@ async fn users_connect_accounts_once() {
         assert!(text.contains("is connected"), "{text}");
         let tools = client.tools().all().await.expect("tools");
         let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
-        assert_eq!(names, ["mail__who"], "{id}");
+        assert_eq!(names, ["mail__who", "mail__scope"], "{id}");
         assert_eq!(who(&client, "mail").await.as_deref(), Ok("ann"), "{id}");
         let shown = shown.lock().expect("no panic").clone();
         let [url] = &shown[..] else {

@@ -15,7 +15,7 @@ use crate::around::losses::Losses;
 use crate::route::server::Server;
 use crate::route::translate::Translation;
 use crate::servers::errors::no_user_error;
-use crate::servers::users::{NotAdmitted, PageVisit};
+use crate::servers::users::{Caller, NotAdmitted, PageVisit};
 
 /// Returns the name of the tool that a server has for users without credentials; a call asks for them.
 fn connect_tool(server: &Server) -> String {
@@ -46,7 +46,7 @@ pub(super) async fn admit(server: &Server, admitted: Admitted) -> Result<(Admitt
         return Ok((admitted, false));
     };
     let request = admitted.request();
-    let Some(principal) = request.context().principal.clone() else {
+    let Some(caller) = Caller::of(request) else {
         return Err(Reply::Error(no_user_error()));
     };
     let is_retry = is_state_of(&server.name, request);
@@ -67,7 +67,7 @@ pub(super) async fn admit(server: &Server, admitted: Admitted) -> Result<(Admitt
             "The account is connected. The tools of the server are in the list of tools now.";
         return Err(text_result(request, words));
     }
-    let introduced = server.introduce(Some(&principal)).await;
+    let introduced = server.introduce(Some(caller)).await;
     introduced.map_err(Reply::Error)?;
     let admitted = if is_retry {
         admitted.without_input()

@@ -7,9 +7,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_session::{Change, Filter, JsonObject, Lifecycle, PeerError, Principal, Reply};
+use mcp_exact_session::{
+    Change, Filter, IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, Reply,
+};
+use mcp_exact_transport::RequestContext;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::Session;
 use crate::around::backoff::Backoff;
@@ -25,7 +28,7 @@ impl Session {
     pub(super) async fn relay_shared(&self, admitted: &Admitted) -> Result<Reply, PeerError> {
         let request = admitted.request();
         let known = self.backend.profile().await?;
-        self.listen_shared(request.context().principal.clone(), Holder::of(request));
+        self.listen_shared(request);
         let method = request.method();
         if matches!(method, "resources/subscribe" | "resources/unsubscribe") {
             if !has_subscriptions(&known.info.capabilities) {
@@ -46,22 +49,31 @@ impl Session {
         }
     }
 
-    /// Begins the subscription to changes of the server, unless the subscription has begun.
-    pub(super) fn listen_shared(&self, principal: Option<Principal>, holder: Holder) {
+    /// Begins the subscription to changes of the server, unless it has begun. Where each caller has credentials of their own, it
+    /// begins anew when the scopes of the caller's token change: it has those of the latest request.
+    pub(super) fn listen_shared(&self, request: &IncomingRequest<RequestContext>) {
+        let caller = self.backend.caller(request);
         let mut state = self.state.lock();
-        let is_running = |task: &tokio::task::AbortHandle| !task.is_finished();
-        if state.listening.as_ref().is_some_and(is_running) {
+        let is_running = |task: &AbortHandle| !task.is_finished();
+        let was_running = state.listening.as_ref().is_some_and(is_running);
+        if was_running && state.listening_for == caller {
             return;
         }
-        let request = SubscriptionRequest {
+        if let Some(earlier) = state.listening.take() {
+            earlier.abort();
+        }
+        let subscribing = SubscriptionRequest {
             client: self.client.clone(),
             key: None,
-            holder,
+            holder: Holder::of(request),
+            caller: caller.clone(),
             uris: self.uris.clone(),
         };
+        let principal = request.context().principal.clone();
         let (server, wanted) = (Arc::clone(&self.backend), self.subscribed().subscribe());
-        let listening = keep_listening(server, request, principal, wanted);
+        let listening = keep_listening(server, subscribing, principal, wanted, was_running);
         state.listening = Some(tokio::spawn(listening).abort_handle());
+        state.listening_for = caller;
     }
 }
 
@@ -74,17 +86,17 @@ fn has_subscriptions(capabilities: &JsonObject) -> bool {
 }
 
 /// Relays the changes of a shared server to a session until the session ends or the server is no longer shared; `wanted` has the
-/// resources that the client is subscribed to.
+/// resources that the client is subscribed to. `has_gap` is true if changes may have been missed before.
 async fn keep_listening(
     server: Arc<Server>,
     request: SubscriptionRequest,
     principal: Option<Principal>,
     mut wanted: watch::Receiver<BTreeSet<String>>,
+    mut has_gap: bool,
 ) {
     let mut backoff = Backoff::of_subscriptions();
     // Aborts its task when dropped.
     let mut listening = JoinSet::new();
-    let mut has_gap = false;
     while server.is_shared() && !server.is_removed() {
         let uris: Vec<String> = wanted.borrow_and_update().iter().cloned().collect();
         let filter = Filter {

@@ -50,7 +50,7 @@ struct State {
 }
 
 /// Owner of a connection: connections are never shared between principals, or between clients with different names or
-/// capabilities.
+/// capabilities, and with credentials of each user not between tokens of different scopes, either.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     /// Principal of the clients; `None` for clients without a principal.

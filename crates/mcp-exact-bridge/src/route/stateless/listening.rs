@@ -24,6 +24,7 @@ use crate::servers::connection::{Connection, PendingServerRequest, Receiver};
 use crate::servers::errors::not_sent_error;
 use crate::servers::listening::SubscriptionFilter;
 use crate::servers::tasks::{self, EXTENSION_STATUS};
+use crate::servers::users::Caller;
 
 /// Function that is called when the server has accepted a subscription, with the resources that it has accepted; with `None` if the
 /// server cannot be reached, and may accept them later.
@@ -36,13 +37,15 @@ pub(super) struct Subscriptions {
     connections: Arc<Connections>,
 }
 
-/// Key of a subscription: the principal and the resources. Changes of lists are part of every subscription.
+/// Key of a subscription: the principal, with the scopes of its token where it matters, and the resources. Changes of lists are part of every subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SubscriptionKey {
     /// Number of replacements of the upstream, so that subscriptions at an earlier upstream are not reused.
     generation: u64,
     /// Principal of the subscribers.
     principal: Option<Principal>,
+    /// Caller with whose credentials the server is reached, if each has their own.
+    caller: Option<Caller>,
     /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
     /// Tasks whose status the subscribers want to receive (extension `io.modelcontextprotocol/tasks`): ids for the
@@ -80,6 +83,8 @@ pub(crate) struct SubscriptionRequest {
     pub(crate) key: Option<RequestKey>,
     /// Client whose share the connection counts towards, if the subscription is the first of its kind.
     pub(crate) holder: Holder,
+    /// Caller for a server that each reaches with credentials of their own.
+    pub(crate) caller: Option<Caller>,
     /// Form in which the client knows the URIs of the server.
     pub(crate) uris: ServerUris,
 }
@@ -143,6 +148,7 @@ impl Subscription {
         let receiver = SubscriptionReceiver {
             backend: Arc::clone(connections.backend()),
             principal: wanted.principal.clone(),
+            caller: wanted.caller.clone(),
             uris: wanted.uris.clone(),
             tasks: wanted.tasks.clone(),
             subscription: Arc::downgrade(&subscription),
@@ -242,10 +248,13 @@ impl Subscriptions {
         (principal, tasks): (Option<Principal>, BTreeMap<String, String>),
         established: OnEstablished,
     ) -> Result<(), PeerError> {
+        let backend = self.connections.backend();
+        let caller = backend.users().and_then(|_| request.caller.clone());
         let wanted = SubscriptionKey {
-            generation: self.connections.backend().generation(),
+            generation: backend.generation(),
             tasks,
             principal,
+            caller,
             uris: filter.uris.iter().cloned().collect(),
         };
         let subscription = self.find_or_begin(wanted, &request.holder);
@@ -291,10 +300,7 @@ async fn listen(
     } else {
         tasks::extension_capability()
     };
-    let mut nobody = ClientSide::new(None, &capabilities);
-    if backend.users().is_some() {
-        nobody = nobody.of_user(receiver.principal.as_ref());
-    }
+    let nobody = ClientSide::new(None, &capabilities).of_user(receiver.caller.clone());
     let messages = Arc::clone(&receiver) as Arc<dyn Receiver>;
     let connection = match backend.connect(&nobody, Some(messages)).await {
         Ok(connection) => connection,
@@ -338,6 +344,8 @@ struct SubscriptionReceiver {
     backend: Arc<Backend>,
     /// Principal of the subscribers.
     principal: Option<Principal>,
+    /// Caller with whose credentials the server is reached, if each has their own.
+    caller: Option<Caller>,
     /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
     /// Ids of tasks for the client, by ids of the server.

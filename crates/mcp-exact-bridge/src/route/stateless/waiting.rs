@@ -20,6 +20,7 @@ use crate::route::relay::ProgressReceiver;
 use crate::route::translate::Translation;
 use crate::route::undeclared::UndeclaredCapabilities;
 use crate::servers::connection::{Connection, PendingServerRequest};
+use crate::servers::users::Caller;
 
 /// Prefix of the `requestState` of every waiting call.
 pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
@@ -65,6 +66,8 @@ pub(super) struct WaitingCall {
     pub(super) server_requests: Vec<PendingServerRequest>,
     /// Principal of the client.
     owner: Option<String>,
+    /// Caller with whose credentials the call was sent, if each has their own.
+    caller: Option<Caller>,
     /// Endpoint and request of the client.
     request: (usize, RequestKey),
     /// True if the client has a session; the retry of a client without one is another request, of any endpoint.
@@ -137,6 +140,7 @@ impl WaitingCalls {
             call,
             server_requests,
             owner: principal.map(|Principal(name)| name.clone()),
+            caller: self.connections.backend().caller(request),
             request: (client.number(), request.key),
             has_session: request.spec().lifecycle() == Lifecycle::Initialize,
             method: request.method().to_owned(),
@@ -225,16 +229,19 @@ impl WaitingCalls {
     }
 
     /// Removes and returns the call that a retry continues. Method, params and principal of the retry must equal the
-    /// method, params and principal of the call (2026-07-28, `basic/patterns/mrtr`).
+    /// method, params and principal of the call (2026-07-28, `basic/patterns/mrtr`), and the scopes of their tokens where the call was
+    /// sent with credentials of the user.
     pub(super) fn take(
         &self,
         state: &str,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<WaitingCall, PeerError> {
         let binding = request.retry_binding();
+        let caller = self.connections.backend().caller(request);
         let mut all = self.all.lock();
         let waiting = all.get(state);
-        let is_its = waiting.is_some_and(|waiting| waiting.binding == binding);
+        let is_its =
+            waiting.is_some_and(|waiting| waiting.binding == binding && waiting.caller == caller);
         let taken = is_its.then(|| all.remove(state)).flatten();
         taken.ok_or_else(unknown_state_error)
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_exact_session::{JsonObject, PeerError, Principal};
+use mcp_exact_session::{JsonObject, PeerError};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Attempt, Backend, ServerProfile};
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::Connection;
+use crate::servers::users::Caller;
 
 /// Time that a user waits for the connection of another one from which the bridge learns about a server.
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,7 +56,7 @@ impl Backend {
     }
 
     /// Learns identity and capabilities of a server with credentials per user by a connection of a user, unless they are known.
-    pub(crate) async fn introduce(&self, user: Option<&Principal>) -> Result<(), PeerError> {
+    pub(crate) async fn introduce(&self, user: Option<Caller>) -> Result<(), PeerError> {
         if self.cached_profile().is_some() {
             return Ok(());
         }

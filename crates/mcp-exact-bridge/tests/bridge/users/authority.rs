@@ -89,20 +89,23 @@ fn token(
         return refused(error);
     }
     let parameter = |name: &str| request.param(name).unwrap_or_default();
-    let issue = |user: &str, client: &str, resource: &str, audience: Option<Value>| {
-        let mut claims = valid_claims(origin, resource, user, "use");
-        let lifetime = match behaviour.lifetime.load(Ordering::Relaxed) {
-            0 => 600,
-            lifetime => lifetime,
+    let issue =
+        |user: &str, client: &str, resource: &str, audience: Option<Value>, from: &Value| {
+            let mut claims = valid_claims(origin, resource, user, "use");
+            let lifetime = match behaviour.lifetime.load(Ordering::Relaxed) {
+                0 => 600,
+                lifetime => lifetime,
+            };
+            if let Some(audience) = audience {
+                claims["aud"] = audience;
+            }
+            // Tokens differ, as those of others do.
+            claims["jti"] = json!(lock(state).next("token"));
+            claims["client_id"] = json!(client);
+            // Scopes of the token that was exchanged.
+            claims["from"] = from.clone();
+            (signer.sign(&signer.header(), &claims), lifetime)
         };
-        if let Some(audience) = audience {
-            claims["aud"] = audience;
-        }
-        // Tokens differ, as those of others do.
-        claims["jti"] = json!(lock(state).next("token"));
-        claims["client_id"] = json!(client);
-        (signer.sign(&signer.header(), &claims), lifetime)
-    };
     match &*parameter("grant_type") {
         EXCHANGE => {
             let subject = parameter("subject_token");
@@ -118,7 +121,8 @@ fn token(
                 .to_owned();
             let (issued, lifetime) = {
                 let audience = behaviour.audience.lock().expect("no panic").clone();
-                issue(&user, "gateway", &parameter("resource"), audience)
+                let from = &claims(&subject)["scope"];
+                issue(&user, "gateway", &parameter("resource"), audience, from)
             };
             let issued = if behaviour.passes_through.load(Ordering::Relaxed) {
                 subject
@@ -155,7 +159,8 @@ fn token(
                 "" => text("resource").to_owned(),
                 resource => resource.to_owned(),
             };
-            let (issued, lifetime) = issue(text("user"), text("client"), &resource, None);
+            let (issued, lifetime) =
+                issue(text("user"), text("client"), &resource, None, &Value::Null);
             let mut state = lock(state);
             let refresh = state.next("refresh");
             let kept =

@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 /// URI of a resource that all these servers have; its content is the URL of the server.
 pub const NOTE: &str = "note://all";
 
-/// Server behind the gateway that tells its callers who they are.
+/// Server behind the gateway that tells its callers who they are, and the scopes of the token that theirs was exchanged for.
 pub struct Protected {
     pub url: String,
     /// Headers `Authorization` that it has received.
@@ -72,6 +72,10 @@ impl Protected {
             .instructions("for one user alone")
             .tool("who", |access: Access| async move {
                 access.subject().unwrap_or("nobody").to_owned()
+            })
+            .tool("scope", |access: Access| async move {
+                let claims: serde_json::Value = access.claims().expect("claims");
+                claims["from"].as_str().unwrap_or("none").to_owned()
             })
             .build()
             .expect("a server");
