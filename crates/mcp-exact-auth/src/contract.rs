@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::client::TokenStore;
 use crate::secret::Secret;
@@ -42,7 +43,39 @@ pub async fn check_token_store(store: &dyn TokenStore) {
         matches!(other, Ok(Some(_))),
         "removing a value has to leave the others"
     );
+    check_lifetimes(store).await;
     check_locks(store).await;
+}
+
+/// Tests that a value with a lifetime is like others during it.
+async fn check_lifetimes(store: &dyn TokenStore) {
+    let hour = Duration::from_secs(3600);
+    let (first, second) = (Secret::new("first"), Secret::new("second"));
+    for (key, lasts) in [("lasting", true), ("short", false)] {
+        assert_eq!(store.write(key, &first).await, Ok(()));
+        assert_eq!(store.write_for(key, &second, hour).await, Ok(()));
+        let read = store.read(key).await;
+        assert_eq!(
+            read,
+            Ok(Some(second.clone())),
+            "a value must be read during its lifetime, instead of one without"
+        );
+        if lasts {
+            assert_eq!(store.write(key, &first).await, Ok(()));
+            let read = store.read(key).await;
+            assert_eq!(
+                read,
+                Ok(Some(first.clone())),
+                "a value without a lifetime must replace one with a lifetime"
+            );
+        }
+        assert_eq!(store.remove(key).await, Ok(()));
+        assert_eq!(
+            store.read(key).await,
+            Ok(None),
+            "a value with a lifetime must be removed as others are"
+        );
+    }
 }
 
 /// Tests that locks are exclusive per key and are released on drop.

@@ -165,12 +165,21 @@ impl TokenStore for RedisTokenStore {
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        self.write_for(key, value, LIFETIME)
+    }
+
+    fn write_for<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let mut set = cmd("SET");
             set.arg(self.key(key))
                 .arg(value.expose())
                 .arg("PX")
-                .arg(milliseconds(LIFETIME));
+                .arg(milliseconds(lifetime).max(1));
             let written = self.connection.command::<()>(&set).await;
             written.map_err(|error| error.to_string())
         })

@@ -1,10 +1,15 @@
 //! Token store in a folder: one file per key, readable only by its owner, and locks that also exclude other processes.
+//!
+//! A value with a lifetime has a first line that states its end. Files of values that have ended, and of locks that nobody has held
+//! for a while, are removed now and then while values with a lifetime are written.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,8 +28,18 @@ pub struct FileStore {
     folder: PathBuf,
     /// In-process locks by key: their holder alone tries to lock the file, which excludes other processes.
     locks: MemoryStore,
+    /// Unix time in milliseconds of the latest removal of what is not needed any more.
+    swept: Arc<AtomicU64>,
 }
 
+/// Start of the first line of a file whose value has a lifetime, or begins with this character itself.
+const MARK: char = '\0';
+/// Name of the file that is locked while files are replaced or removed.
+const WRITING: &str = "writing";
+/// Time between two removals of what is not needed any more.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Age at which the file of a lock that nobody holds, and a file that was not renamed, are removed.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 /// Shortest and longest time between attempts to lock a file that another process has locked.
 const LOCK_DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
@@ -34,7 +49,34 @@ impl FileStore {
         Self {
             folder: folder.into(),
             locks: MemoryStore::default(),
+            swept: Arc::default(),
         }
+    }
+
+    /// Returns true if it is time to remove what is not needed any more, for one caller.
+    fn is_sweep_due(&self) -> bool {
+        let (now, interval) = (unix_time(), milliseconds(SWEEP_INTERVAL));
+        let swept = self.swept.load(Ordering::Relaxed);
+        let is_due = now.abs_diff(swept) >= interval;
+        let claim = |swept| {
+            let order = Ordering::Relaxed;
+            self.swept.compare_exchange(swept, now, order, order)
+        };
+        is_due && claim(swept).is_ok()
+    }
+
+    /// Writes a value that ends at a Unix time in milliseconds, or has no end.
+    fn write_until<'a>(&self, key: &str, value: &Secret, end: Option<u64>) -> StoreFuture<'a, ()> {
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        let text = to_file(value, end);
+        let is_sweep_due = end.is_some() && self.is_sweep_due();
+        Box::pin(run_blocking(move || {
+            let _writing = lock_writing(&folder)?;
+            if is_sweep_due {
+                sweep(&folder)?;
+            }
+            write(&folder, &path, &text)
+        }))
     }
 
     /// Returns the path of a key's file; the name is a hash of the key.
@@ -78,14 +120,83 @@ fn check_folder(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Reads a value; returns `None` if the file does not exist.
+/// Returns the content of the file of a value that ends at a Unix time in milliseconds, or has no end.
+fn to_file(value: &Secret, end: Option<u64>) -> Secret {
+    let text = value.expose();
+    match end {
+        Some(end) => Secret::new(format!("{MARK}{end}\n{text}")),
+        None if text.starts_with(MARK) => Secret::new(format!("{MARK}\n{text}")),
+        None => value.clone(),
+    }
+}
+
+/// Returns the value in the content of a file; `None` if it has ended.
+fn from_file(text: Secret) -> Option<Secret> {
+    let Some(marked) = text.expose().strip_prefix(MARK) else {
+        return Some(text);
+    };
+    let (end, value) = marked.split_once('\n')?;
+    // Without a number, the value has no end and begins with the mark itself.
+    let is_over = !end.is_empty() && end.parse().map_or(true, |end: u64| end <= unix_time());
+    (!is_over).then(|| Secret::new(value))
+}
+
+/// Reads a value; returns `None` if the file does not exist or the value has ended.
 fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     check_folder(folder)?;
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(Secret::new(text))),
+        Ok(text) => Ok(from_file(Secret::new(text))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(describe_error(path, &error)),
     }
+}
+
+/// Removes the files of values that have ended, of locks that nobody has held for a while, and of processes that were killed while
+/// they wrote. The caller holds the lock for writing.
+fn sweep(folder: &Path) -> Result<(), String> {
+    let failed = |error: &std::io::Error| describe_error(folder, error);
+    for entry in std::fs::read_dir(folder).map_err(|error| failed(&error))? {
+        let entry = entry.map_err(|error| failed(&error))?;
+        let path = entry.path();
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.map(|modified| modified.elapsed().unwrap_or_default());
+        let is_old = age.is_ok_and(|age| age >= LEFTOVER_AGE);
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") if read(folder, &path)?.is_none() => remove(&path)?,
+            Some("new") if is_old => remove(&path)?,
+            // Its next holder notices that the file is not in the folder any more.
+            Some("lock") if is_old => {
+                if let Some(_held) = try_lock(folder, &path)? {
+                    remove(&path)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the lock that is held while files are replaced or removed, which takes no longer than these operations.
+fn lock_writing(folder: &Path) -> Result<File, String> {
+    create_folder(folder)?;
+    let path = folder.join(WRITING);
+    let file = open_lock(&path)?;
+    loop {
+        match flock(&file, FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(describe_error(&path, &error.into())),
+        }
+    }
+}
+
+/// Opens the file of a lock.
+fn open_lock(path: &Path) -> Result<File, String> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(false).mode(0o600);
+    options
+        .open(path)
+        .map_err(|error| describe_error(path, &error))
 }
 
 /// Writes a temporary file and renames it, so that readers see either the old or the new value.
@@ -124,22 +235,33 @@ fn remove(path: &Path) -> Result<(), String> {
 /// wait: threads that wait for a lock would be missing to its holder.
 fn try_lock(folder: &Path, path: &Path) -> Result<Option<File>, String> {
     create_folder(folder)?;
-    let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| describe_error(path, &error))?;
+    let file = open_lock(path)?;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(file)),
+            Ok(()) => break,
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(describe_error(path, &error.into())),
         }
     }
+    // A file that was removed meanwhile excludes nobody.
+    let locked = file.metadata();
+    let locked = locked.map_err(|error| describe_error(path, &error))?;
+    match path.metadata() {
+        Ok(named) if named.ino() == locked.ino() && named.dev() == locked.dev() => Ok(Some(file)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(describe_error(path, &error)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the Unix time in milliseconds.
+fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, milliseconds)
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Runs a file operation on a thread for blocking work.
@@ -157,14 +279,28 @@ impl TokenStore for FileStore {
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
-        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
-        let value = value.clone();
-        Box::pin(run_blocking(move || write(&folder, &path, &value)))
+        self.write_until(key, value, None)
+    }
+
+    fn write_for<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, ()> {
+        let end = unix_time().saturating_add(milliseconds(lifetime));
+        self.write_until(key, value, Some(end))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        let path = self.path_of_key(key, "json");
-        Box::pin(run_blocking(move || remove(&path)))
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        Box::pin(run_blocking(move || {
+            if !path.exists() {
+                return Ok(());
+            }
+            let _writing = lock_writing(&folder)?;
+            remove(&path)
+        }))
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
@@ -182,5 +318,60 @@ impl TokenStore for FileStore {
                 delay = longest.min(delay * 2);
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the files in a folder with an extension.
+    fn files(folder: &Path, extension: &str) -> usize {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths
+            .filter(|path| path.extension().is_some_and(|known| known == extension))
+            .count()
+    }
+
+    /// A value is absent after its lifetime, and its file is removed while others are written; so are the files of old locks that
+    /// nobody holds. A lock whose file was removed excludes others as before.
+    #[tokio::test]
+    async fn expired_files_are_removed() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("tokens");
+        let (store, hour) = (FileStore::new(&folder), Duration::from_secs(3600));
+        let (value, marked) = (Secret::new("v"), Secret::new("\0v\n1"));
+        store.write("mark", &marked).await.expect("written");
+        store
+            .write_for("over", &value, Duration::ZERO)
+            .await
+            .expect("written");
+        assert_eq!(store.read("over").await, Ok(None));
+        assert_eq!(store.read("mark").await, Ok(Some(marked)));
+        let held = store.lock("held").await.expect("a lock");
+        drop(store.lock("free").await.expect("a lock"));
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|known| known == "lock") {
+                let file = open_lock(&path).expect("a file");
+                let before = SystemTime::now() - LEFTOVER_AGE;
+                file.set_modified(before).expect("a file");
+            }
+        }
+        assert_eq!((files(&folder, "json"), files(&folder, "lock")), (2, 2));
+        // A process that starts.
+        let other = FileStore::new(&folder);
+        other
+            .write_for("next", &value, hour)
+            .await
+            .expect("written");
+        assert_eq!((files(&folder, "json"), files(&folder, "lock")), (2, 1));
+        assert_eq!(store.read("next").await, Ok(Some(value)));
+        drop(store.lock("free").await.expect("a lock"));
+        let path = other.path_of_key("held", "lock");
+        assert!(try_lock(&folder, &path).expect("a file").is_none());
+        drop(held);
+        assert!(try_lock(&folder, &path).expect("a file").is_some());
     }
 }

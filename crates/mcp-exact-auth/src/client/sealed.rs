@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::Seal;
 
@@ -22,6 +23,15 @@ impl SealedStore {
     /// Encrypts the values of a store.
     pub fn new(store: Arc<dyn TokenStore>, seal: Arc<dyn Seal>) -> Self {
         Self { store, seal }
+    }
+
+    /// Encrypts a value for its key.
+    fn seal(&self, key: &str, value: &Secret) -> Result<Secret, String> {
+        let sealed = self.seal.seal(value.expose(), &context(key));
+        if sealed.is_empty() {
+            return Err("the value could not be encrypted".to_owned());
+        }
+        Ok(Secret::new(sealed))
     }
 }
 
@@ -46,12 +56,18 @@ impl TokenStore for SealedStore {
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.store.write(key, &self.seal(key, value)?).await })
+    }
+
+    fn write_for<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            let sealed = self.seal.seal(value.expose(), &context(key));
-            if sealed.is_empty() {
-                return Err("the value could not be encrypted".to_owned());
-            }
-            self.store.write(key, &Secret::new(sealed)).await
+            let sealed = self.seal(key, value)?;
+            self.store.write_for(key, &sealed, lifetime).await
         })
     }
 

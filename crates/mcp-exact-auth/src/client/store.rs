@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,17 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Writes a value, which must be durable when the future completes.
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()>;
 
+    /// Writes a value that nobody needs after `lifetime`. Stores that keep values with a lifetime read such a value as absent after
+    /// it, and remove it; others, as by default, keep it, so that values with a lifetime must state it themselves.
+    fn write_for<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        _lifetime: Duration,
+    ) -> StoreFuture<'a, ()> {
+        self.write(key, value)
+    }
+
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 
@@ -39,6 +51,8 @@ pub trait TokenStore: Send + Sync + 'static {
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }
 
+/// Minimum number of values in memory at which those that have ended are removed.
+const MIN_SWEEP: usize = 256;
 /// Number of locks in memory above which those that nobody holds are removed.
 const MAX_UNUSED_LOCKS: usize = 1_024;
 
@@ -50,27 +64,71 @@ pub struct MemoryStore(Arc<MemoryState>);
 #[derive(Debug, Default)]
 struct MemoryState {
     /// Values by key.
-    values: Mutex<HashMap<String, Secret>>,
+    values: Mutex<Values>,
     /// Locks by key.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
+/// Values of a store in memory, by key.
+#[derive(Debug, Default)]
+struct Values {
+    /// Values, with the time at which those with a lifetime end.
+    all: HashMap<String, (Secret, Option<Instant>)>,
+    /// Number of values at which those that have ended are removed.
+    sweep_at: usize,
+}
+
+impl Values {
+    /// Writes a value, and removes those that have ended when the number of values has doubled.
+    fn write(&mut self, key: &str, value: &Secret, lifetime: Option<Duration>) {
+        let now = Instant::now();
+        if self.all.len() >= self.sweep_at {
+            self.all
+                .retain(|_, (_, end)| end.is_none_or(|end| end > now));
+            self.sweep_at = (self.all.len() * 2).max(MIN_SWEEP);
+        }
+        // A lifetime that no clock reaches is none.
+        let end = lifetime.and_then(|lifetime| now.checked_add(lifetime));
+        self.all.insert(key.to_owned(), (value.clone(), end));
+    }
+
+    /// Returns a value that has not ended.
+    fn read(&self, key: &str) -> Option<&Secret> {
+        let (value, end) = self.all.get(key)?;
+        let is_over = end.is_some_and(|end| end <= Instant::now());
+        (!is_over).then_some(value)
+    }
+}
+
+impl MemoryStore {
+    fn values(&self) -> MutexGuard<'_, Values> {
+        self.0.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl TokenStore for MemoryStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
-        let values = self.0.values.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = values.get(key).cloned();
+        let value = self.values().read(key).cloned();
         Box::pin(async move { Ok(value) })
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
-        let mut values = self.0.values.lock().unwrap_or_else(PoisonError::into_inner);
-        values.insert(key.to_owned(), value.clone());
+        self.values().write(key, value, None);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn write_for<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, ()> {
+        self.values().write(key, value, Some(lifetime));
         Box::pin(async { Ok(()) })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        let mut values = self.0.values.lock().unwrap_or_else(PoisonError::into_inner);
-        values.remove(key);
+        self.values().all.remove(key);
         Box::pin(async { Ok(()) })
     }
 
@@ -167,6 +225,14 @@ impl Records {
         let text = serde_json::to_string(record);
         let text = text.map_err(|error| OAuthError::Store(error.to_string()))?;
         let written = self.0.write(key, &Secret::new(text)).await;
+        written.map_err(OAuthError::Store)
+    }
+
+    /// Writes a record again as it is, so that it lasts `lifetime` from now.
+    pub(crate) async fn renew(&self, key: &str, lifetime: Duration) -> Result<(), OAuthError> {
+        let text = self.0.read(key).await.map_err(OAuthError::Store)?;
+        let Some(text) = text else { return Ok(()) };
+        let written = self.0.write_for(key, &text, lifetime).await;
         written.map_err(OAuthError::Store)
     }
 

@@ -90,8 +90,18 @@ pub enum NotAdmitted {
     /// The user has to visit a page first. The client shows its URL to the user (`client/elicitation`, "URL Mode Elicitation
     /// Requests").
     Visit(PageVisit),
+    /// The user has no credentials, and is not asked for them: the answer to a list shows no URL.
+    NotConnected,
     /// The request is refused for this reason, which names the remedy.
     Refused(String),
+}
+
+/// Returns true if a request is for a list, in whose answer a user without credentials is offered a tool that asks for them.
+pub(crate) fn is_list(method: &str) -> bool {
+    matches!(
+        method,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
+    )
 }
 
 /// Page that a user has to visit.

@@ -24,7 +24,7 @@ use super::visits::Asked;
 use super::{Gateway, UserClients, unix_time};
 use crate::servers::upstream::{Connected, Upstream};
 use crate::servers::upstream_settings::UpstreamSettings;
-use crate::servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture};
+use crate::servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture, is_list};
 
 /// Time before its expiry at which a token is renewed, in seconds.
 const RENEWAL_MARGIN: u64 = 45;
@@ -516,6 +516,7 @@ impl UserServer {
         }
         match self.token(&caller, None).await {
             Ok(_) => Ok(()),
+            Err(NoToken::NotAgreed) if is_list(request.method()) => Err(NotAdmitted::NotConnected),
             Err(NoToken::NotAgreed) => Err(self.ask(request, principal, access).await),
             Err(NoToken::Failed(reason)) => Err(NotAdmitted::Refused(reason)),
         }

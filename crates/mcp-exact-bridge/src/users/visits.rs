@@ -1,5 +1,7 @@
 //! Visits of the page that asks for consent: who was asked, for which server and program, and until when.
 
+use std::time::Duration;
+
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{StoreLock, TokenStore as _};
 use mcp_exact_auth::server::User;
@@ -10,7 +12,7 @@ use super::{Gateway, random_text, unix_time};
 
 /// Time within which a page has to be used, in seconds.
 pub(super) const VISIT_SECONDS: u64 = 600;
-/// Time that a visit must have left to be offered again, in seconds.
+/// Time that a visit must have left to be offered as it is, in seconds; with less it lasts as long as a new one.
 const REUSE_SECONDS: u64 = 120;
 
 /// Visit that a user was asked for.
@@ -48,6 +50,11 @@ impl Visit {
     pub(super) fn is_of(&self, visitor: &User) -> bool {
         self.issuer == visitor.issuer && self.subject == visitor.subject
     }
+
+    /// Returns the time until the visit is over.
+    fn lifetime(&self) -> Duration {
+        Duration::from_secs(self.expires.saturating_sub(unix_time()))
+    }
 }
 
 /// Returns the key of a visit.
@@ -62,18 +69,19 @@ fn latest_of(principal: &str, server: &str) -> String {
 }
 
 impl Gateway {
-    /// Returns the id of a visit of a user, an earlier one if it is not used and lasts long enough: a principal has at most one
-    /// visit for each server.
+    /// Returns the id of a visit of a user, the earlier one if it is neither used nor over: a principal has at most one visit for
+    /// each server. Visits that are over remain in no store.
     pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<String, String> {
         let Principal(principal) = asked.principal;
         let latest = latest_of(principal, asked.server);
         let _lock = self.store.lock(&latest).await?;
         if let Some(id) = self.store.read(&latest).await? {
             let id = id.expose();
-            if let Some(visit) = self.read_visit(id).await?
-                && !visit.is_used
-                && visit.expires > unix_time() + REUSE_SECONDS
-            {
+            if let Some(visit) = self.visit(id).await? {
+                if visit.expires <= unix_time() + REUSE_SECONDS {
+                    let expires = unix_time() + VISIT_SECONDS;
+                    self.write_latest(id, &Visit { expires, ..visit }).await?;
+                }
                 return Ok(id.to_owned());
             }
             self.store.remove(&record_of(id)).await?;
@@ -89,8 +97,7 @@ impl Gateway {
             expires: unix_time() + VISIT_SECONDS,
             is_used: false,
         };
-        self.write_visit(&id, &visit).await?;
-        self.store.write(&latest, &Secret::new(&*id)).await?;
+        self.write_latest(&id, &visit).await?;
         Ok(id)
     }
 
@@ -154,6 +161,14 @@ impl Gateway {
 
     async fn write_visit(&self, id: &str, visit: &Visit) -> Result<(), String> {
         let text = serde_json::to_string(visit).map_err(|error| error.to_string())?;
-        self.store.write(&record_of(id), &Secret::new(text)).await
+        let (record, text) = (record_of(id), Secret::new(text));
+        self.store.write_for(&record, &text, visit.lifetime()).await
+    }
+
+    /// Writes a visit as the latest one of its principal for its server.
+    async fn write_latest(&self, id: &str, visit: &Visit) -> Result<(), String> {
+        self.write_visit(id, visit).await?;
+        let (latest, id) = (latest_of(&visit.principal, &visit.server), Secret::new(id));
+        self.store.write_for(&latest, &id, visit.lifetime()).await
     }
 }

@@ -249,3 +249,26 @@ async fn processes_refresh_once() {
         assert!(error.contains("Connect your account"), "{error}");
     }
 }
+
+/// A user without an account who only looks at lists is asked nothing, and has one visit for each program and server as long as it is
+/// valid; the store forgets visits that are over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_begin_no_visit() {
+    let shared = Shared::default();
+    let world = Consent::with(&shared).await;
+    let record = format!(
+        "visit-of mail\n[\"{}\",\"ann\",\"program\"]",
+        world.home.site.url
+    );
+    for id in ["2025-06-18", "2026-07-28"] {
+        let client = world.gateway.plain_client(&world.token("ann"), id).await;
+        client.tools().all().await.expect("tools");
+        client.prompts().all().await.expect("prompts");
+        client.resources().all().await.expect("resources");
+        let visit = shared.store.read(&record).await;
+        assert_eq!(visit, Ok(None), "{id}");
+    }
+    let url = world.asked("ann").await;
+    assert_eq!(world.asked("ann").await, url);
+    assert!(shared.store.read(&record).await.expect("read").is_some());
+}

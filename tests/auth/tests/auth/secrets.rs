@@ -170,7 +170,8 @@ async fn stored_secrets_are_private() {
     };
     assert_eq!(mode(&path), 0o700);
     let files: Vec<_> = std::fs::read_dir(&path).expect("a folder").collect();
-    assert_eq!(files.len(), 1);
+    // The value, and the lock of those who write.
+    assert_eq!(files.len(), 2);
     for file in files {
         assert_eq!(mode(&file.expect("a file").path()), 0o600);
     }

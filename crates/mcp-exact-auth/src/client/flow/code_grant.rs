@@ -19,6 +19,9 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
+/// Time for which the registration of a client is stored after it was used last.
+const REGISTRATION_LIFETIME: Duration = Duration::from_secs(180 * 24 * 3600);
+
 /// Authorization code grant of one client at one authorization server, for many users. [`OAuth::code_grant`] prepares
 /// it.
 ///
@@ -116,7 +119,7 @@ impl OAuth {
 
     /// Prepares the authorization code grant for an MCP server, whose users authorize the application one by one: discovers
     /// the authorization server by the metadata of the MCP server, and registers the client there if necessary. Processes that
-    /// share the token store share the registration. `redirect_uri` returns the redirect URI for an issuer. Applications with
+    /// share the token store share the registration, which is kept for 180 days after this was called last. `redirect_uri` returns the redirect URI for an issuer. Applications with
     /// several servers need a distinct one for each issuer: without `iss` in the redirect, nothing else tells whose code it has
     /// (RFC 9700, section 4.4.2.2).
     ///
@@ -144,6 +147,11 @@ impl OAuth {
         let record = client_key(&found.server.issuer);
         let lock = flow.stored_records.lock(&record).await?;
         let client = flow.select_client(&found.server, &redirect_uri).await?;
+        if client.is_dynamic {
+            // A registration that nobody uses any more ends with its lifetime.
+            let lifetime = REGISTRATION_LIFETIME;
+            flow.stored_records.renew(&record, lifetime).await?;
+        }
         drop(lock);
         Ok(CodeGrant {
             flow,

@@ -303,7 +303,7 @@ impl SharedState {
         };
         let has_uris = matches!(list.entries, Entries::Resources | Entries::Templates);
         let users = users.filter(|_| has_uris);
-        let is_stand_in = lacks_account(users.as_deref(), request).await;
+        let is_stand_in = lacks_account(users.as_deref(), list, request).await;
         if known.is_some_and(|known| !list.is_offered(&backend, &known.info.capabilities)) {
             return Ok(None);
         }
@@ -375,7 +375,8 @@ impl SharedState {
         if let Some(listed) = &mut listed {
             // The account may have been taken away meanwhile.
             listed.is_stand_in = is_stand_in
-                || listed.entries.is_empty() && lacks_account(users.as_deref(), request).await;
+                || listed.entries.is_empty()
+                    && lacks_account(users.as_deref(), list, request).await;
         }
         Ok(listed)
     }
@@ -568,10 +569,15 @@ pub(super) struct ServerList {
 /// Returns true if the user of a request has no account at a server that needs one.
 async fn lacks_account(
     users: Option<&dyn UserAccess>,
+    list: List,
     request: &IncomingRequest<RequestContext>,
 ) -> bool {
     match users {
-        Some(users) => users.admit(request).await.is_err(),
+        Some(users) => {
+            // Nobody is asked to connect an account for the list that another request needs.
+            let listing = request.with_call(list.method, None);
+            users.admit(&listing).await.is_err()
+        }
         None => false,
     }
 }

@@ -15,7 +15,7 @@ use crate::around::losses::Losses;
 use crate::route::server::Server;
 use crate::route::translate::Translation;
 use crate::servers::errors::no_user_error;
-use crate::servers::users::{Caller, NotAdmitted, PageVisit};
+use crate::servers::users::{Caller, NotAdmitted, PageVisit, is_list};
 
 /// Returns the name of the tool that a server has for users without credentials; a call asks for them.
 fn connect_tool(server: &Server) -> String {
@@ -58,6 +58,7 @@ pub(super) async fn admit(server: &Server, admitted: Admitted) -> Result<(Admitt
     match is_admitted {
         Ok(()) => {}
         Err(NotAdmitted::Visit(visit)) => return Err(ask(server, request, &visit)),
+        Err(NotAdmitted::NotConnected) => return Err(stand_in(server, request)),
         Err(NotAdmitted::Refused(reason)) => {
             return Err(Reply::Error(PeerError::internal(reason)));
         }
@@ -117,8 +118,8 @@ fn is_connect_call(server: &Server, request: &IncomingRequest<RequestContext>) -
 
 /// Returns the reply that asks a user to visit a page.
 fn ask(server: &Server, request: &IncomingRequest<RequestContext>, visit: &PageVisit) -> Reply {
-    if let Some(list) = stand_in(server, request) {
-        return list;
+    if is_list(request.method()) {
+        return stand_in(server, request);
     }
     let spec = request.spec();
     let may_ask = matches!(
@@ -159,15 +160,18 @@ fn declares_url_mode(request: &IncomingRequest<RequestContext>) -> bool {
     elicitation.is_some_and(|elicitation| elicitation.find("url").is_some())
 }
 
-/// Returns the list of a server for a user without credentials: of tools, the one that asks for them; `None` if the request is for
-/// no list.
-fn stand_in(server: &Server, request: &IncomingRequest<RequestContext>) -> Option<Reply> {
+/// Returns the list of a server for a user without credentials: of tools, the one that asks for them; an error if the request is
+/// for no list.
+fn stand_in(server: &Server, request: &IncomingRequest<RequestContext>) -> Reply {
     let member = match request.method() {
         "tools/list" => "tools",
         "prompts/list" => "prompts",
         "resources/list" => "resources",
         "resources/templates/list" => "resourceTemplates",
-        _ => return None,
+        _ => {
+            let words = "the user has no credentials for the server";
+            return Reply::Error(PeerError::internal(words));
+        }
     };
     let mut entries = Vec::new();
     if member == "tools" {
@@ -183,7 +187,7 @@ fn stand_in(server: &Server, request: &IncomingRequest<RequestContext>) -> Optio
         ]));
     }
     let result = JsonObject::from_iter([(member, Json::from_encode(&entries))]);
-    Some(keep_private(in_revision_of(request, result)))
+    keep_private(in_revision_of(request, result))
 }
 
 /// Returns the result of a call of a tool with a text.
