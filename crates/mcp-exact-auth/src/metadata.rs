@@ -49,6 +49,12 @@ pub struct ServerMetadata {
     /// URL of dynamic client registration.
     #[serde(default)]
     pub registration_endpoint: Option<String>,
+    /// URL of the revocation of tokens (RFC 7009).
+    #[serde(default)]
+    pub revocation_endpoint: Option<String>,
+    /// Methods of client authentication at the revocation endpoint.
+    #[serde(default)]
+    pub revocation_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// URL of the server's key set.
     #[serde(default)]
     pub jwks_uri: Option<String>,

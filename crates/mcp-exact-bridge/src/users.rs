@@ -21,11 +21,17 @@
 //! of the account, and it is not derived from a token of the program ("Per-Client Consent Storage"). Tokens of users who have agreed are in a [`TokenStore`], encrypted
 //! with the key of the gateway for one principal: issuer, subject and client id of the caller's token. They are sent to the origin of their server
 //! alone, and refreshed by one process at a time.
+//!
+//! # Revocation
+//!
+//! [`Users::revoke`], or [`revoke`] without the key of the gateway, forgets the tokens of a principal. Each process that shares the
+//! store sees it within a second or so, forgets the tokens in its memory, and ends the connections of the principal.
 
 mod callers;
 mod client;
 mod pages;
 mod render;
+mod revocations;
 mod server;
 mod tokens;
 mod visits;
@@ -46,10 +52,11 @@ use tokio::sync::watch;
 
 use self::callers::CallerTokens;
 use self::pages::ConsentPages;
+use self::revocations::Revocations;
+pub use self::revocations::{RevocationOutcome, RevokedAccount, revoke};
 use self::server::UserServer;
 pub use self::server::{UserGrant, UserUpstream};
 use self::tokens::UserTokens;
-pub use self::tokens::revoke;
 
 /// Credentials of the users of a gateway. Clones share them.
 #[derive(Clone)]
@@ -100,6 +107,8 @@ pub(crate) struct Gateway {
     tokens: UserTokens,
     /// Store of tokens, registrations and visits.
     store: SealedStore,
+    /// Revocations of principals.
+    revocations: Revocations,
     /// Key of the cookies.
     seal: Arc<dyn Seal>,
     /// Sign-in of visitors, once it was prepared.
@@ -132,6 +141,7 @@ impl Users {
         };
         let origin = url.origin().ascii_serialization();
         let pages_path = format!("{path}/consent");
+        let revocations = Revocations::new(Arc::clone(&store));
         let store = SealedStore::new(store, Arc::clone(&seal));
         Ok(Self(Arc::new(Gateway {
             pages_url: format!("{origin}{pages_path}"),
@@ -141,6 +151,7 @@ impl Users {
             callers: CallerTokens::default(),
             tokens: UserTokens::new(Arc::new(store.clone())),
             store,
+            revocations,
             seal,
             sign_in: tokio::sync::OnceCell::new(),
             servers: RwLock::default(),

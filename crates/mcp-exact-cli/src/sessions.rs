@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+use mcp_exact_bridge::users::{RevocationOutcome, RevokedAccount};
 use mcp_exact_redis::{RedisOptions, RedisSessions, SessionEntry, SessionStats};
 use serde_json::json;
 
@@ -39,7 +41,7 @@ enum Command {
     End(End),
     /// Count sessions, streams and processes.
     Stats(Stats),
-    /// Forget the tokens of a user at servers with `auth = "user"`, on all processes: the user is asked again.
+    /// Forget the tokens of a user at servers with `auth = "user"`, and end the connections that use them, on all processes.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
     Revoke(Revoke),
 }
@@ -102,12 +104,20 @@ struct Stats {
 
 #[cfg(all(feature = "bridge", feature = "oauth"))]
 #[derive(Args)]
+#[command(after_help = "\
+The user is asked again for the accounts. With `--config`, the authorization servers of the accounts are told to revoke the tokens \
+(RFC 7009); without it, the tokens are valid there until they expire. The token of the user for the gateway itself stays valid.
+
+Exit code: 0 revoked; 1 no tokens were stored, or an authorization server was not told; 2 wrong usage, or the store cannot be reached.")]
 struct Revoke {
     #[command(flatten)]
     connection: ConnectionArguments,
+    /// The configuration file of the gateway, which names the store and the authorization servers.
+    #[arg(long, value_name = "FILE", conflicts_with = "redis")]
+    config: Option<PathBuf>,
     /// Directory in which a single gateway keeps its sessions, if it does not use Redis.
     #[cfg(unix)]
-    #[arg(long, value_name = "DIR", conflicts_with = "redis")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["redis", "config"])]
     directory: Option<PathBuf>,
     /// Principal whose tokens are forgotten, as the audit log names it.
     #[arg(long, value_name = "NAME")]
@@ -247,10 +257,21 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
 /// Forgets the tokens of a principal.
 #[cfg(all(feature = "bridge", feature = "oauth"))]
 async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
-    let is_known = arguments.revoke().await?;
+    let (is_known, accounts) = match &arguments.config {
+        Some(path) => {
+            let revoking = crate::bridge::users::revoke(path, &arguments.principal);
+            let accounts = revoking.await?;
+            (!accounts.is_empty(), accounts)
+        }
+        None => (arguments.revoke().await?, Vec::new()),
+    };
     let mut out = stdout();
     if arguments.json {
-        out.json(&json!({ "revoked": is_known }))?;
+        let mut line = json!({ "revoked": is_known });
+        if arguments.config.is_some() {
+            line["accounts"] = accounts.iter().map(account_json).collect();
+        }
+        out.json(&line)?;
     } else {
         let words = if is_known {
             "revoked"
@@ -258,12 +279,58 @@ async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
             "there are none"
         };
         out.line(&text!("{}", words))?;
+        for account in &accounts {
+            out.line(&account_line(account))?;
+        }
     }
-    Ok(if is_known {
+    let is_untold =
+        |account: &RevokedAccount| matches!(account.outcome, RevocationOutcome::Failed(_));
+    Ok(if is_known && !accounts.iter().any(is_untold) {
         Outcome::Valid
     } else {
         Outcome::Invalid
     })
+}
+
+/// Returns what an authorization server was told, as JSON.
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+fn account_json(account: &RevokedAccount) -> serde_json::Value {
+    let (outcome, reason) = match &account.outcome {
+        RevocationOutcome::Revoked => ("revoked", None),
+        RevocationOutcome::NoEndpoint => ("no-endpoint", None),
+        RevocationOutcome::Failed(reason) => ("failed", Some(reason)),
+        _ => ("unknown", None),
+    };
+    let mut line = json!({
+        "server": account.server,
+        "issuer": account.issuer,
+        "outcome": outcome,
+    });
+    if let Some(reason) = reason {
+        line["reason"] = json!(reason);
+    }
+    line
+}
+
+/// Returns what an authorization server was told, as a line of text.
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+fn account_line(account: &RevokedAccount) -> Text {
+    let (server, issuer) = (Untrusted(&account.server), Untrusted(&account.issuer));
+    match &account.outcome {
+        RevocationOutcome::Revoked => text!("{}: revoked at {}", server, issuer),
+        RevocationOutcome::NoEndpoint => text!(
+            "{}: {} has no revocation endpoint; the tokens are valid there until they expire",
+            server,
+            issuer
+        ),
+        RevocationOutcome::Failed(reason) => text!(
+            "{}: not revoked at {}: {}",
+            server,
+            issuer,
+            Untrusted(reason)
+        ),
+        _ => text!("{}: unknown at {}", server, issuer),
+    }
 }
 
 #[cfg(all(feature = "bridge", feature = "oauth"))]

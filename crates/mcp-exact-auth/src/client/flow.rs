@@ -8,6 +8,7 @@ mod exchange;
 mod grants;
 mod present;
 mod redirect;
+mod revoke;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

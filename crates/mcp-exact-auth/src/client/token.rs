@@ -43,11 +43,14 @@ pub(crate) struct TokenRequest {
 impl TokenRequest {
     /// Creates a request with the grant type.
     pub(crate) fn new(grant_type: &str) -> Self {
+        Self::empty().set_param("grant_type", grant_type)
+    }
+
+    /// Creates the request of another endpoint at which clients authenticate as at the token endpoint.
+    pub(crate) fn empty() -> Self {
         // The capacity suffices for most requests: a growing buffer would leave copies of secrets in memory.
-        let mut form = form_urlencoded::Serializer::new(String::with_capacity(4096));
-        form.append_pair("grant_type", grant_type);
         Self {
-            form,
+            form: form_urlencoded::Serializer::new(String::with_capacity(4096)),
             headers: HeaderMap::new(),
         }
     }

@@ -63,6 +63,16 @@ impl CallerTokens {
         (held.expires > SystemTime::now()).then_some(held)
     }
 
+    /// Removes the tokens of a principal, whatever their scopes.
+    pub(super) fn remove_principal(&self, principal: &str) {
+        self.0.lock().remove(principal);
+    }
+
+    /// Removes all tokens.
+    pub(super) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// Removes a token of a caller.
     pub(super) fn remove(&self, caller: &Caller, token: &Secret) {
         let mut all = self.0.lock();

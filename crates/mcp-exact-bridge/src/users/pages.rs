@@ -21,7 +21,7 @@ use mcp_exact_transport::http::server::{PageFuture, Pages};
 use serde::{Deserialize, Serialize};
 
 use super::render::{escape, page, redirect, sentence};
-use super::server::{Prepared, UserServer};
+use super::server::UserServer;
 use super::visits::{VISIT_SECONDS, Visit};
 use super::{Gateway, is_same, random_text, unix_time};
 
@@ -218,9 +218,7 @@ impl ConsentPages {
         csrf: &str,
     ) -> Result<Response<Bytes>, PageError> {
         let server = self.server_of(visit)?;
-        let Prepared::Code(grant) = server.prepared().await? else {
-            return Err(PageError::Over);
-        };
+        let grant = server.code_grant().await?.ok_or(PageError::Over)?;
         let scopes = match grant.scopes() {
             scopes if scopes.is_empty() => "those that its authorization server chooses".to_owned(),
             scopes => scopes.to_string(),
@@ -284,9 +282,7 @@ impl ConsentPages {
             _ => return Err(PageError::OtherBrowser),
         }
         let server = self.server_of(&visit)?;
-        let Prepared::Code(grant) = server.prepared().await? else {
-            return Err(PageError::Over);
-        };
+        let grant = server.code_grant().await?.ok_or(PageError::Over)?;
         let (pending, url) = grant.begin()?;
         let pending = pending.to_secret().expose().to_owned();
         let cookie = self.cookie(id, StepKind::Connect { pending })?;
@@ -320,9 +316,7 @@ impl ConsentPages {
         query: &Secret,
     ) -> Result<(), PageError> {
         let server = self.server_of(visit)?;
-        let Prepared::Code(grant) = server.prepared().await? else {
-            return Err(PageError::Over);
-        };
+        let grant = server.code_grant().await?.ok_or(PageError::Over)?;
         let granted = grant.finish(pending, query).await?;
         let token = server.user_token(&grant, granted);
         let tokens = &self.0.tokens;

@@ -71,14 +71,14 @@ pub(super) struct UserServer {
     /// Held by the call that discovers.
     discovering: tokio::sync::Mutex<()>,
     /// Exchanged tokens by caller.
-    exchanged: CallerTokens,
+    pub(super) exchanged: CallerTokens,
     /// Locks of the callers whose tokens are being exchanged, and of the principals whose tokens are being refreshed.
     flights: Mutex<HashMap<String, Weak<Flight>>>,
 }
 
 /// Grant that was prepared by the metadata of a server.
 #[derive(Clone)]
-pub(super) enum Prepared {
+enum Prepared {
     Exchange(TokenExchange),
     Code(CodeGrant),
 }
@@ -138,7 +138,7 @@ impl UserServer {
 
     /// Returns how tokens are obtained, after the metadata of the server. One call reads the metadata; while it does, and while the
     /// metadata is unavailable, the others use that of before.
-    pub(super) async fn prepared(&self) -> Result<Prepared, OAuthError> {
+    async fn prepared(&self) -> Result<Prepared, OAuthError> {
         let fresh = || {
             let prepared = self.prepared.lock();
             let known = prepared
@@ -196,6 +196,19 @@ impl UserServer {
         Ok(Prepared::Code(grant.await?))
     }
 
+    /// Returns the grant of accounts; `None` if the tokens of callers are exchanged.
+    pub(super) async fn code_grant(&self) -> Result<Option<CodeGrant>, OAuthError> {
+        Ok(match self.prepared().await? {
+            Prepared::Code(grant) => Some(grant),
+            Prepared::Exchange(_) => None,
+        })
+    }
+
+    /// Describes an error of authorization with its remedy.
+    pub(super) fn describe(&self, error: &OAuthError) -> String {
+        (self.gateway.client.describe)(error)
+    }
+
     /// Forgets what was discovered, so that the next call reads it again.
     fn forget_metadata(&self) {
         *self.prepared.lock() = None;
@@ -209,6 +222,7 @@ impl UserServer {
         caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
+        self.gateway.watch_revocations().await?;
         let prepared = self.prepared().await;
         match prepared.map_err(|error| self.failed(&error))? {
             Prepared::Exchange(exchange) => self.exchanged_token(&exchange, caller, rejected).await,
@@ -238,7 +252,7 @@ impl UserServer {
         let name = &self.name;
         NoToken::Failed(format!(
             "no token of the user for the server {name:?} can be obtained: {}",
-            (self.gateway.client.describe)(error)
+            self.describe(error)
         ))
     }
 
@@ -295,6 +309,7 @@ impl UserServer {
         caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
+        let seen = self.gateway.revocations.count();
         let presented = self.gateway.callers.of(caller).ok_or_else(|| {
             NoToken::Failed(
                 "the token of the caller has expired; send the request with a new one".to_owned(),
@@ -311,6 +326,12 @@ impl UserServer {
         let granted = granted.map_err(|error| self.failed(&error))?;
         self.check_not_own(&granted.access_token).await?;
         self.keep_exchanged(caller, presented.expires, &granted);
+        let Principal(principal) = &caller.principal;
+        if self.gateway.revocations.has_revoked(principal, seen) {
+            self.exchanged.remove_principal(principal);
+            let words = "the access of the user was revoked meanwhile; call again";
+            return Err(NoToken::Failed(words.to_owned()));
+        }
         Ok(granted.access_token)
     }
 
@@ -600,6 +621,7 @@ impl UserAccess for UserServer {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Connected {
+        let revoked = self.gateway.revocations.revoked(&caller.principal.0);
         let (server, caller) = (self.this.clone(), caller.clone());
         let target = self.endpoint.target().clone();
         let endpoint = self.endpoint.clone();
@@ -611,7 +633,15 @@ impl UserAccess for UserServer {
                 inner,
             })
         });
-        Ok(endpoint.connect(settings, prior, handler))
+        let (client, driver) = endpoint.connect(settings, prior, handler);
+        let connection = client.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = connection.closed() => {}
+                () = revoked => connection.close(),
+            }
+        });
+        Ok((client, driver))
     }
 }
 

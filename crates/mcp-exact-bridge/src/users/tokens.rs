@@ -96,6 +96,23 @@ impl UserTokens {
         self.write(principal, &all).await
     }
 
+    /// Removes and returns the tokens of a principal, by server. A process that is refreshing them keeps none.
+    pub(super) async fn take(&self, principal: &str) -> Result<OfPrincipal, String> {
+        let _lock = self.0.lock(&record_of(principal)).await?;
+        let all = self.read(principal).await?;
+        self.0.remove(&record_of(principal)).await?;
+        Ok(all)
+    }
+
+    /// Removes the tokens of a principal from a store whose key is not known. Returns false if there are none.
+    pub(super) async fn remove(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
+        let record = record_of(principal);
+        let _lock = store.lock(&record).await?;
+        let is_known = store.read(&record).await?.is_some();
+        store.remove(&record).await?;
+        Ok(is_known)
+    }
+
     /// Replaces the tokens of a principal at a server, or removes them if `by` is `None`. Returns false if `old` is not the stored
     /// token any more, because it was revoked or replaced meanwhile; nothing is changed then.
     pub(super) async fn replace(
@@ -125,25 +142,11 @@ fn record_of(principal: &str) -> String {
     format!("user-tokens {principal}")
 }
 
-/// Removes all tokens of a principal from the store of a gateway, without its key; returns false if there are none. All processes
-/// that share the store ask the user again. The tokens stay valid at their authorization servers until they expire or are revoked
-/// there.
-///
-/// # Errors
-/// Returns the error of the store.
-pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
-    let record = record_of(principal);
-    // A process that is refreshing the tokens keeps none of them.
-    let _lock = store.lock(&record).await?;
-    let is_known = store.read(&record).await?.is_some();
-    store.remove(&record).await?;
-    Ok(is_known)
-}
-
 #[cfg(test)]
 mod tests {
     use mcp_exact_auth::client::MemoryStore;
 
+    use super::super::revoke;
     use super::*;
 
     /// What is revoked while it is refreshed stays revoked, and a token that was replaced meanwhile is not replaced by an older one.

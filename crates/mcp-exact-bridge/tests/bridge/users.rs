@@ -7,6 +7,7 @@ mod browser;
 mod crossing;
 mod exchange;
 mod protected;
+mod revoking;
 mod world;
 
 use std::sync::{Arc, Mutex};

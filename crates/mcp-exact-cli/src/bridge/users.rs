@@ -1,6 +1,8 @@
 //! Servers that each user reaches with credentials of their own (`auth = "user"`): the clients of the gateway at the authorization
 //! servers, and the store of the tokens.
 
+#[cfg(feature = "sessions")]
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -9,6 +11,8 @@ use mcp_exact::auth::server::Jwks;
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperOptions};
 use mcp_exact::{KeyRing, expand_variables};
 use mcp_exact_bridge::Seal;
+#[cfg(feature = "sessions")]
+use mcp_exact_bridge::users::RevokedAccount;
 use mcp_exact_bridge::users::{GatewayClient, UserUpstream, Users};
 
 use super::config::{Auth, Config, ConfiguredServer, Sessions};
@@ -24,6 +28,18 @@ pub struct UserServers {
     auth: Auth,
     /// True if tokens are stored beyond the end of the process without a key of the configuration.
     needs_seal: bool,
+    /// Store of the tokens, if it is on Redis.
+    #[cfg(feature = "sessions")]
+    redis: Option<mcp_exact_redis::RedisTokenStore>,
+}
+
+/// Revokes what a gateway has of a principal, with the configuration of the gateway; returns what its authorization servers were told.
+#[cfg(feature = "sessions")]
+pub async fn revoke(path: &Path, principal: &str) -> anyhow::Result<Vec<RevokedAccount>> {
+    let users = UserServers::from_file(path)?;
+    let revoked = users.users.revoke(principal).await;
+    users.end().await;
+    revoked.map_err(anyhow::Error::msg)
 }
 
 impl UserServers {
@@ -59,13 +75,43 @@ impl UserServers {
             verifier: Arc::new(Jwks::new(&auth.issuer, &auth.resource)),
             describe,
         };
-        let store = open_store(config.sessions.as_ref())?;
-        let users = Users::new(client, store, seal).context("[auth]")?;
+        let store = OpenStore::open(config.sessions.as_ref())?;
+        let users = Users::new(client, Arc::clone(&store.store), seal).context("[auth]")?;
         Ok(Some(Self {
             users,
             auth: auth.clone(),
             needs_seal,
+            #[cfg(feature = "sessions")]
+            redis: store.redis,
         }))
+    }
+
+    /// Reads a configuration file, and returns the credentials of users with all its servers that need them.
+    #[cfg(feature = "sessions")]
+    fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let (config, servers) = Config::read(path)?;
+        let seal = config.create_seal()?;
+        let users = Self::from_config(&config, &servers, seal.as_ref())?;
+        let path = path.display();
+        let missing = || format!("{path} has no [auth] with a `client-id`, and so no accounts");
+        let users = users.with_context(missing)?;
+        if config.sessions.is_none() {
+            bail!(
+                "{path} has no [sessions]: accounts are in the memory of the gateway alone, and end with it"
+            );
+        }
+        for server in servers.iter().filter(|server| server.is_of_users()) {
+            server.user_upstream(&users)?;
+        }
+        Ok(users)
+    }
+
+    /// Releases the locks of the store.
+    #[cfg(feature = "sessions")]
+    async fn end(&self) {
+        if let Some(redis) = &self.redis {
+            redis.end().await;
+        }
     }
 
     /// Returns the pages on which users agree.
@@ -109,29 +155,51 @@ fn describe(error: &OAuthError) -> String {
     Names::Keys.describe(error)
 }
 
-/// Opens the store of tokens: where sessions are.
-fn open_store(sessions: Option<&Sessions>) -> anyhow::Result<Arc<dyn TokenStore>> {
-    let Some(sessions) = sessions else {
-        return Ok(Arc::new(MemoryStore::default()));
-    };
-    match (&sessions.directory, &sessions.redis) {
-        #[cfg(unix)]
-        (Some(directory), _) => {
-            let folder = directory.join(TOKENS_FOLDER);
-            Ok(Arc::new(mcp_exact::auth::client::FileStore::new(folder)))
+/// Store of tokens, where sessions are.
+struct OpenStore {
+    store: Arc<dyn TokenStore>,
+    /// The same, if it is on Redis.
+    #[cfg(feature = "sessions")]
+    redis: Option<mcp_exact_redis::RedisTokenStore>,
+}
+
+impl OpenStore {
+    /// Opens the store.
+    fn open(sessions: Option<&Sessions>) -> anyhow::Result<Self> {
+        let Some(sessions) = sessions else {
+            return Ok(Self::local(MemoryStore::default()));
+        };
+        match (&sessions.directory, &sessions.redis) {
+            #[cfg(unix)]
+            (Some(directory), _) => {
+                let folder = directory.join(TOKENS_FOLDER);
+                Ok(Self::local(mcp_exact::auth::client::FileStore::new(folder)))
+            }
+            #[cfg(not(unix))]
+            (Some(_), _) => bail!(
+                "[sessions] directory: this system has no files that only their owner can read, which the tokens of users need; use `redis`"
+            ),
+            #[cfg(feature = "sessions")]
+            (None, Some(url)) => {
+                let url = expand_variables(url).context("[sessions] redis")?;
+                let options = mcp_exact_redis::RedisOptions::new(url);
+                let store = mcp_exact_redis::RedisTokenStore::open(&options);
+                let store = store.context("[sessions] redis")?;
+                Ok(Self {
+                    store: Arc::new(store.clone()),
+                    redis: Some(store),
+                })
+            }
+            // The configuration was checked.
+            _ => Ok(Self::local(MemoryStore::default())),
         }
-        #[cfg(not(unix))]
-        (Some(_), _) => bail!(
-            "[sessions] directory: this system has no files that only their owner can read, which the tokens of users need; use `redis`"
-        ),
-        #[cfg(feature = "sessions")]
-        (None, Some(url)) => {
-            let url = expand_variables(url).context("[sessions] redis")?;
-            let options = mcp_exact_redis::RedisOptions::new(url);
-            let store = mcp_exact_redis::RedisTokenStore::open(&options);
-            Ok(Arc::new(store.context("[sessions] redis")?))
+    }
+
+    fn local(store: impl TokenStore) -> Self {
+        Self {
+            store: Arc::new(store),
+            #[cfg(feature = "sessions")]
+            redis: None,
         }
-        // The configuration was checked.
-        _ => Ok(Arc::new(MemoryStore::default())),
     }
 }

@@ -89,13 +89,18 @@ async fn call(data: &Path, issuer: &Authority, url: &str, tool: &str) -> Result<
     }
 }
 
-/// An account that a user has connected is used after the gateway was killed, and until it is revoked.
+/// An account that a user has connected is used after the gateway was killed, and until it is revoked, which the
+/// authorization server is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_outlive_the_gateway() {
     let (home, service) = (Authority::start().await, Authority::start().await);
     let server = Protected::start(&service.site.url, &[]).await;
     let data = tempfile::tempdir().expect("a folder");
     let sessions = data.path().join("sessions");
+    service
+        .behaviour
+        .revokes
+        .store(true, std::sync::atomic::Ordering::Relaxed);
     let text = format!(
         "listen = \"127.0.0.1:0\"\nseal-keys = [\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"]\n\
          [auth]\nissuer = \"{}\"\nresource = \"{PUBLIC}\"\nclient-id = \"gateway\"\nsecret = \"${{GATEWAY_SECRET}}\"\n\
@@ -146,20 +151,23 @@ async fn accounts_outlive_the_gateway() {
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
         Ok("ann")
     );
+    let config = data.path().join("bridge.toml");
+    let config = config.to_str().expect("text");
     let principal = format!("[\"{}\",\"ann\",\"program\"]", home.site.url);
     let directory = sessions.to_str().expect("text");
-    let revoke = [
-        "sessions",
-        "revoke",
-        "--directory",
-        directory,
-        "--principal",
-        &principal,
-    ];
-    for (code, text) in [(0, "revoked\n"), (1, "there are none\n")] {
-        let output = run_program(data.path(), &revoke).await;
+    let told = format!("revoked\nmail: revoked at {}\n", service.site.url);
+    for (store, code, text) in [
+        (["--config", config], 0, &*told),
+        (["--directory", directory], 1, "there are none\n"),
+    ] {
+        let revoke = [
+            &["sessions", "revoke", "--principal", &principal],
+            &store[..],
+        ];
+        let output = run_program(data.path(), &revoke.concat()).await;
+        assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{output:?}");
         assert_eq!(output.status.code(), Some(code));
-        assert_eq!(String::from_utf8_lossy(&output.stdout), text);
     }
+    assert_eq!(service.site.count("/revoke"), 2);
     assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
 }

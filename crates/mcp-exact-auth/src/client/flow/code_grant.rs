@@ -31,11 +31,11 @@ const REGISTRATION_LIFETIME: Duration = Duration::from_secs(180 * 24 * 3600);
 #[derive(Clone)]
 pub struct CodeGrant {
     /// Authorization options and HTTP client.
-    flow: Arc<Flow>,
+    pub(super) flow: Arc<Flow>,
     /// Metadata of the authorization server.
-    server: ServerMetadata,
+    pub(super) server: ServerMetadata,
     /// Client at the authorization server.
-    client: ClientId,
+    pub(super) client: ClientId,
     /// Redirect URI of the application.
     redirect_uri: String,
     /// Resource of the tokens (RFC 8707).

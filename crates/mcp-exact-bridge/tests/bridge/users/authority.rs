@@ -31,7 +31,9 @@ pub struct Behaviour {
     pub audience: Mutex<Option<Value>>,
     /// Error of the token endpoint for all requests.
     pub refusal: Mutex<Option<&'static str>>,
-    /// True if the metadata and the token endpoint answer with status 503.
+    /// True if the metadata names a revocation endpoint (RFC 7009).
+    pub revokes: AtomicBool,
+    /// True if the metadata, the token endpoint and the revocation endpoint answer with status 503.
     pub is_down: AtomicBool,
     /// Lifetime of tokens in seconds; 0 for ten minutes.
     pub lifetime: AtomicU64,
@@ -177,6 +179,22 @@ fn token(
     }
 }
 
+/// Answers a request that revokes a token.
+fn revoke(request: &ReceivedRequest, behaviour: &Behaviour, state: &Mutex<State>) -> SiteResponse {
+    if behaviour.is_down.load(Ordering::Relaxed) {
+        return json_response(503, &json!({}));
+    }
+    let parameter = |name: &str| request.param(name).unwrap_or_default();
+    match &*parameter("token_type_hint") {
+        "refresh_token" => {
+            lock(state).refresh_tokens.remove(&parameter("token"));
+            response(200, &[], "")
+        }
+        // Access tokens end by themselves.
+        _ => json_response(400, &json!({"error": "unsupported_token_type"})),
+    }
+}
+
 impl Authority {
     pub async fn start() -> Self {
         let signer = Arc::new(Signer::new("k"));
@@ -203,9 +221,11 @@ impl Authority {
                             .load(Ordering::Relaxed)
                             .then_some(EXCHANGE),
                     );
+                    let revokes = behaves.revokes.load(Ordering::Relaxed);
                     json_response(
                         200,
                         &json!({
+                            "revocation_endpoint": revokes.then(|| format!("{origin}/revoke")),
                             "issuer": origin,
                             "jwks_uri": format!("{origin}/keys"),
                             "authorization_endpoint": format!("{origin}/authorize"),
@@ -217,6 +237,7 @@ impl Authority {
                     )
                 }
                 "/keys" => json_response(200, &signs.key_set()),
+                "/revoke" => revoke(request, &behaves, &knows),
                 "/register" => {
                     let body: Value = serde_json::from_str(&request.body).expect("JSON");
                     let uris = body["redirect_uris"].as_array().expect("URIs").iter();
