@@ -44,7 +44,49 @@ pub async fn check_token_store(store: &dyn TokenStore) {
         "removing a value has to leave the others"
     );
     check_lifetimes(store).await;
+    check_replacements(store).await;
     check_locks(store).await;
+}
+
+/// Tests that a value is replaced only if it is the expected one.
+async fn check_replacements(store: &dyn TokenStore) {
+    let [one, two, three] = ["", "two", "three"].map(Secret::new);
+    let (none, key) = (None, "replaced");
+    for (expected, value, present) in [
+        // Expected and new value, and the value afterwards.
+        (Some(&one), Some(&two), none),
+        (Some(&one), none, none),
+        (none, none, none),
+        (none, Some(&one), Some(&one)),
+        (none, Some(&two), Some(&one)),
+        (none, none, Some(&one)),
+        (Some(&two), Some(&three), Some(&one)),
+        (Some(&two), none, Some(&one)),
+        (Some(&one), Some(&two), Some(&two)),
+        (Some(&two), Some(&three), Some(&three)),
+        (Some(&three), none, none),
+    ] {
+        let before = store.read(key).await.expect("a value is read");
+        let replaced = store.replace(key, expected, value).await;
+        assert_eq!(
+            replaced,
+            Ok(before.as_ref() == expected),
+            "a value must be replaced if it is the expected one, and only then"
+        );
+        let read = store.read(key).await;
+        assert_eq!(
+            read,
+            Ok(present.cloned()),
+            "a value that is not the expected one must not be changed"
+        );
+    }
+    // Of two who have read the same value, one writes.
+    let written = store.write(key, &one).await;
+    assert_eq!(written, Ok(()));
+    let first = store.replace(key, Some(&one), Some(&two)).await;
+    let second = store.replace(key, Some(&one), Some(&three)).await;
+    assert_eq!((first, second), (Ok(true), Ok(false)));
+    assert_eq!(store.remove(key).await, Ok(()));
 }
 
 /// Tests that a value with a lifetime is like others during it.

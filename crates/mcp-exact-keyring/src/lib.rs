@@ -13,7 +13,7 @@
 //! # }
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use keyring_core::{CredentialStore, Entry, Error};
 use mcp_exact_auth::Secret;
@@ -35,6 +35,8 @@ struct KeyringInner {
     service: String,
     /// Token store whose locks are used.
     locks: Arc<dyn TokenStore>,
+    /// Held while a value is replaced: credential stores have no such step, so that other processes are excluded by the locks alone.
+    replacing: Mutex<()>,
 }
 
 impl KeyringStore {
@@ -50,6 +52,7 @@ impl KeyringStore {
             store,
             service: service.into(),
             locks: Arc::new(locks),
+            replacing: Mutex::default(),
         }))
     }
 
@@ -225,6 +228,27 @@ impl TokenStore for KeyringStore {
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
         let (key, value) = (key.to_owned(), value.clone());
         self.run_blocking(move |inner| inner.write(&key, &value))
+    }
+
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        let (key, expected, value) = (key.to_owned(), expected.cloned(), value.cloned());
+        self.run_blocking(move |inner| {
+            let replacing = inner.replacing.lock();
+            let _replacing = replacing.unwrap_or_else(PoisonError::into_inner);
+            if inner.read(&key)? != expected {
+                return Ok(false);
+            }
+            match value {
+                Some(value) => inner.write(&key, &value)?,
+                None => inner.remove(&key)?,
+            }
+            Ok(true)
+        })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {

@@ -43,6 +43,27 @@ static RELEASE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
+/// Replaces a value if it is the expected one: arguments are whether a value is expected, and which, the same of the new value, and
+/// its lifetime. Returns 1, or 0 if it is another one. A script whose reply was lost is repeated: what it has written is right.
+static REPLACE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        local present = redis.call('GET', KEYS[1])
+        local expected = ARGV[1] == '1' and ARGV[2]
+        local value = ARGV[3] == '1' and ARGV[4]
+        if present ~= expected then
+            return present and present == value and 1 or 0
+        end
+        if value then
+            redis.call('SET', KEYS[1], value, 'PX', ARGV[5])
+        else
+            redis.call('DEL', KEYS[1])
+        end
+        return 1
+        ",
+    )
+});
+
 /// Token store on Redis, for all processes with the same key prefix.
 #[derive(Clone)]
 pub struct RedisTokenStore {
@@ -182,6 +203,24 @@ impl TokenStore for RedisTokenStore {
                 .arg(milliseconds(lifetime).max(1));
             let written = self.connection.command::<()>(&set).await;
             written.map_err(|error| error.to_string())
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let mut replace = REPLACE.key(self.key(key));
+            for text in [expected, value] {
+                let present = i64::from(text.is_some());
+                replace.arg(present).arg(text.map_or("", Secret::expose));
+            }
+            replace.arg(milliseconds(LIFETIME));
+            let replaced = self.connection.script::<i64>(&replace).await;
+            Ok(replaced.map_err(|error| error.to_string())? == 1)
         })
     }
 

@@ -292,6 +292,27 @@ impl TokenStore for FileStore {
         self.write_until(key, value, Some(end))
     }
 
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        let (expected, text) = (expected.cloned(), value.map(|value| to_file(value, None)));
+        Box::pin(run_blocking(move || {
+            let _writing = lock_writing(&folder)?;
+            if read(&folder, &path)? != expected {
+                return Ok(false);
+            }
+            match text {
+                Some(text) => write(&folder, &path, &text)?,
+                None => remove(&path)?,
+            }
+            Ok(true)
+        }))
+    }
+
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
         Box::pin(run_blocking(move || {

@@ -25,6 +25,12 @@ impl SealedStore {
         Self { store, seal }
     }
 
+    /// Decrypts the value of a key.
+    fn open(&self, key: &str, sealed: &Secret) -> Option<Secret> {
+        let opened = self.seal.open(sealed.expose(), &context(key));
+        opened.map(Secret::new)
+    }
+
     /// Encrypts a value for its key.
     fn seal(&self, key: &str, value: &Secret) -> Result<Secret, String> {
         let sealed = self.seal.seal(value.expose(), &context(key));
@@ -50,8 +56,7 @@ impl TokenStore for SealedStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
         Box::pin(async move {
             let sealed = self.store.read(key).await?;
-            let opened = sealed.and_then(|sealed| self.seal.open(sealed.expose(), &context(key)));
-            Ok(opened.map(Secret::new))
+            Ok(sealed.and_then(|sealed| self.open(key, &sealed)))
         })
     }
 
@@ -68,6 +73,25 @@ impl TokenStore for SealedStore {
         Box::pin(async move {
             let sealed = self.seal(key, value)?;
             self.store.write_for(key, &sealed, lifetime).await
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let stored = self.store.read(key).await?;
+            let opened = stored.as_ref().and_then(|stored| self.open(key, stored));
+            if opened.as_ref() != expected {
+                return Ok(false);
+            }
+            let sealed = value.map(|value| self.seal(key, value)).transpose()?;
+            self.store
+                .replace(key, stored.as_ref(), sealed.as_ref())
+                .await
         })
     }
 

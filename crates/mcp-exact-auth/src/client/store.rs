@@ -25,7 +25,8 @@ pub type StoreLock = Box<dyn Send>;
 ///
 /// A key is any string; a value is a string with secrets. If several processes share a store, `lock` must be exclusive
 /// across all of them: a refresh token is used only while its key is locked, because a refresh token that is used twice
-/// is revoked.
+/// is revoked. A process may stall for longer than its lock lasts; [`replace`](Self::replace) fails then, because another process has
+/// written meanwhile.
 pub trait TokenStore: Send + Sync + 'static {
     /// Returns the value of a key; `None` if there is no value.
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>>;
@@ -43,6 +44,15 @@ pub trait TokenStore: Send + Sync + 'static {
     ) -> StoreFuture<'a, ()> {
         self.write(key, value)
     }
+
+    /// Writes a value, or removes it with `None`, if the present value is still `expected`, where `None` stands for no value. Returns
+    /// false, and changes nothing, if it is another one. The comparison and the change are one step for all processes.
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool>;
 
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
@@ -125,6 +135,22 @@ impl TokenStore for MemoryStore {
     ) -> StoreFuture<'a, ()> {
         self.values().write(key, value, Some(lifetime));
         Box::pin(async { Ok(()) })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        let mut values = self.values();
+        let is_expected = values.read(key) == expected;
+        match value.filter(|_| is_expected) {
+            Some(value) => values.write(key, value, None),
+            None if is_expected => drop(values.all.remove(key)),
+            None => {}
+        }
+        Box::pin(async move { Ok(is_expected) })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {

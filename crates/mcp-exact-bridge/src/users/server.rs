@@ -1,5 +1,7 @@
 //! One server that each user reaches with a token of their own: how the token is obtained, renewed and given up.
 
+mod accounts;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -7,9 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::{
-    CodeGrant, GrantedTokens, OAuthError, TokenExchange, TokenStore as _,
-};
+use mcp_exact_auth::client::{CodeGrant, GrantedTokens, OAuthError, TokenExchange};
 use mcp_exact_auth::server::{Access, PresentedToken, TokenError};
 use mcp_exact_session::{CachedNegotiation, ClientSettings, IncomingRequest, Principal};
 use mcp_exact_transport::http::client::HttpEndpoint;
@@ -19,9 +19,8 @@ use tokio::time::{Instant, timeout};
 
 use super::callers::{CallerTokens, HeldToken};
 use super::client::UserClient;
-use super::tokens::UserToken;
 use super::visits::Asked;
-use super::{Gateway, UserClients, unix_time};
+use super::{Gateway, UserClients};
 use crate::servers::upstream::{Connected, Upstream};
 use crate::servers::upstream_settings::UpstreamSettings;
 use crate::servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture, is_list};
@@ -242,7 +241,7 @@ impl UserServer {
         };
         if known.access_token == *token {
             let tokens = &self.gateway.tokens;
-            tokens.replace(principal, &self.name, &known, None).await?;
+            tokens.give_up(principal, &self.name, &known).await?;
         }
         Ok(())
     }
@@ -365,112 +364,6 @@ impl UserServer {
         self.exchanged.set(caller, exchanged);
     }
 
-    /// Returns the token of a user who has agreed, after a refresh if it expires soon or was refused.
-    async fn granted_token(
-        &self,
-        grant: CodeGrant,
-        principal: &str,
-        rejected: Option<&Secret>,
-    ) -> Result<Secret, NoToken> {
-        let known = self.known_token(&grant, principal).await?;
-        if is_good(&known, rejected) {
-            return Ok(known.access_token);
-        }
-        let Some(server) = self.this.upgrade() else {
-            return Err(NoToken::Failed(
-                "the server was taken out of the configuration".to_owned(),
-            ));
-        };
-        let (owned, rejected) = (principal.to_owned(), rejected.cloned());
-        let refreshing = async {
-            // The new tokens are stored even if the call is cancelled: the old ones are used up.
-            let refresh = async move { server.refresh(&grant, &owned, rejected.as_ref()).await };
-            let ended = tokio::spawn(refresh).await;
-            ended.unwrap_or_else(|error| {
-                Err(NoToken::Failed(format!("a task ended early: {error}")))
-            })
-        };
-        self.in_flight(principal, refreshing).await
-    }
-
-    /// Returns the stored token of a principal, if the issuer and the URL of the server are still those that it is for.
-    async fn known_token(&self, grant: &CodeGrant, principal: &str) -> Result<UserToken, NoToken> {
-        let known = self.gateway.tokens.of(principal, &self.name).await?;
-        let is_right = |known: &UserToken| known.issuer == grant.issuer() && known.url == self.url;
-        known.filter(is_right).ok_or(NoToken::NotAgreed)
-    }
-
-    /// Refreshes the token of a principal, unless another task or process has done so.
-    async fn refresh(
-        &self,
-        grant: &CodeGrant,
-        principal: &str,
-        rejected: Option<&Secret>,
-    ) -> Result<Secret, NoToken> {
-        let tokens = &self.gateway.tokens;
-        let record = format!("refresh {}\n{principal}", self.name);
-        let _lock = self.gateway.store.lock(&record).await?;
-        let known = self.known_token(grant, principal).await?;
-        if is_good(&known, rejected) {
-            return Ok(known.access_token);
-        }
-        // Another client cannot use the refresh token.
-        let is_own = known.client_id == grant.client_id();
-        let refresh_token = known.refresh_token.clone().filter(|_| is_own);
-        let is_rejected = rejected == Some(&known.access_token);
-        let is_over = is_rejected || known.expires_within(0);
-        let Some(refresh_token) = refresh_token else {
-            if !is_over {
-                return Ok(known.access_token);
-            }
-            tokens.replace(principal, &self.name, &known, None).await?;
-            return Err(NoToken::NotAgreed);
-        };
-        match grant.refresh(&refresh_token).await {
-            Ok(granted) => {
-                let token = self.user_token(grant, granted);
-                let access_token = token.access_token.clone();
-                let is_kept = tokens
-                    .replace(principal, &self.name, &known, Some(token))
-                    .await?;
-                // Tokens that were revoked meanwhile stay so.
-                is_kept.then_some(access_token).ok_or(NoToken::NotAgreed)
-            }
-            Err(error) if error.is_grant_ended() => {
-                let server = self.name.as_str();
-                tracing::info!(server, %error, "a user has to connect the account again");
-                tokens.replace(principal, &self.name, &known, None).await?;
-                Err(NoToken::NotAgreed)
-            }
-            Err(error) => {
-                // Whatever else is wrong may be repaired, and takes no consent of a user away.
-                tracing::warn!(server = self.name, %error, "a token was not refreshed");
-                if !error.is_transient() {
-                    // The authorization server may have changed, or have forgotten the client.
-                    self.forget_metadata();
-                }
-                if is_over {
-                    Err(self.failed(&error))
-                } else {
-                    Ok(known.access_token)
-                }
-            }
-        }
-    }
-
-    /// Returns the record of tokens that were granted.
-    pub(super) fn user_token(&self, grant: &CodeGrant, granted: GrantedTokens) -> UserToken {
-        let lifetime = granted.expires_in.map(|lifetime| lifetime.as_secs());
-        UserToken {
-            access_token: granted.access_token,
-            refresh_token: granted.refresh_token,
-            expires: lifetime.map(|lifetime| unix_time().saturating_add(lifetime)),
-            issuer: grant.issuer().to_owned(),
-            client_id: grant.client_id().to_owned(),
-            url: self.url.clone(),
-        }
-    }
-
     /// Returns the visit that a user without a token is asked for.
     async fn ask(
         &self,
@@ -578,11 +471,6 @@ impl UserServer {
 fn not_asked(error: String) -> NotAdmitted {
     tracing::warn!(error, "a user cannot be asked to connect an account");
     NotAdmitted::Refused("the user cannot be asked to connect an account at present".to_owned())
-}
-
-/// Returns true if a token can be sent.
-fn is_good(known: &UserToken, rejected: Option<&Secret>) -> bool {
-    rejected != Some(&known.access_token) && !known.expires_within(RENEWAL_MARGIN)
 }
 
 /// Runs a future for at most a time, and then another one.

@@ -1,11 +1,14 @@
 //! Tokens of users who have authorized the gateway: one record for each principal, with the tokens of its servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::TokenStore;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
+use tokio::time::sleep;
 
 use super::unix_time;
 
@@ -25,6 +28,9 @@ pub(super) struct UserToken {
     pub(super) client_id: String,
     /// URL of the server that the tokens are for.
     pub(super) url: String,
+    /// Number of claims of processes that were about to use the refresh token.
+    #[serde(default)]
+    pub(super) claims: u64,
 }
 
 impl UserToken {
@@ -45,42 +51,99 @@ fn serialize_optional_secret<S: Serializer>(
     secret.as_ref().map(Secret::expose).serialize(to)
 }
 
-/// Tokens of all users in a store.
+/// Tokens of all users in a store. Clones share them.
+///
+/// # Fencing
+///
+/// A lock may end before its holder does, if the process stalls. A process therefore claims the tokens right before it uses their refresh
+/// token: [`claim`](Self::claim) fails if another process has refreshed them meanwhile. Each record is changed by compare-and-set, and an
+/// end of the grant takes tokens away from the latest claim alone, so that a process that was overtaken takes nothing away.
 #[derive(Clone)]
-pub(super) struct UserTokens(Arc<dyn TokenStore>);
+pub(super) struct UserTokens(Arc<State>);
 
-/// Tokens of a principal by server.
+struct State {
+    store: Arc<dyn TokenStore>,
+    /// Tokens that could not be written after a refresh.
+    unsaved: Mutex<HashMap<Account, Unsaved>>,
+}
+
+/// Principal and server.
+type Account = (String, String);
+
+/// Tokens by server.
 type OfPrincipal = BTreeMap<String, UserToken>;
+
+/// Tokens that could not be written.
+#[derive(Clone)]
+struct Unsaved {
+    /// Tokens in the store, whose refresh token is used up.
+    old: UserToken,
+    token: UserToken,
+}
+
+/// Maximum number of attempts to change a record that others change at the same time.
+const MAX_ATTEMPTS: usize = 20;
+/// Shortest and longest time between attempts to write tokens.
+const SAVE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 impl UserTokens {
     pub(super) fn new(store: Arc<dyn TokenStore>) -> Self {
-        Self(store)
+        let unsaved = Mutex::default();
+        Self(Arc::new(State { store, unsaved }))
     }
 
-    /// Reads the tokens of a principal. A record that cannot be read is one without tokens: the user is asked again.
-    async fn read(&self, principal: &str) -> Result<OfPrincipal, String> {
-        let text = self.0.read(&record_of(principal)).await?;
-        let read = text.and_then(|text| serde_json::from_str(text.expose()).ok());
-        Ok(read.unwrap_or_default())
-    }
-
-    /// Writes the tokens of a principal; removes the record if there are none.
-    async fn write(&self, principal: &str, all: &OfPrincipal) -> Result<(), String> {
-        let record = record_of(principal);
-        if all.is_empty() {
-            return self.0.remove(&record).await;
+    /// Changes the tokens of a principal, and returns what `change` returns. `change` is repeated if another process has changed them
+    /// meanwhile. A record that cannot be read is one without tokens: the user is asked again.
+    async fn update<T>(
+        &self,
+        principal: &str,
+        mut change: impl FnMut(&mut OfPrincipal) -> T,
+    ) -> Result<T, String> {
+        let (store, record) = (&self.0.store, record_of(principal));
+        // Spares attempts.
+        let _lock = store.lock(&record).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let before = store.read(&record).await?;
+            let mut all = parse(before.as_ref());
+            let changed = change(&mut all);
+            let after = (!all.is_empty()).then(|| serde_json::to_string(&all));
+            let after = after.transpose().map_err(|error| error.to_string())?;
+            let after = after.map(Secret::new);
+            let is_written = before == after
+                || store
+                    .replace(&record, before.as_ref(), after.as_ref())
+                    .await?;
+            if is_written {
+                return Ok(changed);
+            }
         }
-        let text = serde_json::to_string(all).map_err(|error| error.to_string())?;
-        self.0.write(&record, &Secret::new(text)).await
+        Err("the tokens of a user are changed again and again".to_owned())
     }
 
-    /// Returns the tokens of a principal at a server.
+    /// Returns the tokens of a principal at a server: those that could not be written, as long as the store has those before them or
+    /// cannot be read.
     pub(super) async fn of(
         &self,
         principal: &str,
         server: &str,
     ) -> Result<Option<UserToken>, String> {
-        Ok(self.read(principal).await?.remove(server))
+        let account = (principal.to_owned(), server.to_owned());
+        let unsaved = self.0.unsaved.lock().get(&account).cloned();
+        let text = self.0.store.read(&record_of(principal)).await;
+        let Some(unsaved) = unsaved else {
+            return Ok(parse(text?.as_ref()).remove(server));
+        };
+        let Ok(text) = text else {
+            return Ok(Some(unsaved.token));
+        };
+        let stored = parse(text.as_ref()).remove(server);
+        let is_old = |stored: &UserToken| stored.access_token == unsaved.old.access_token;
+        if stored.as_ref().is_some_and(is_old) {
+            return Ok(Some(unsaved.token));
+        }
+        // Written, revoked or replaced.
+        self.forget_unsaved(&account, &unsaved);
+        Ok(stored)
     }
 
     /// Adds the tokens of a principal at a server, after the user has agreed.
@@ -90,18 +153,20 @@ impl UserTokens {
         server: &str,
         token: UserToken,
     ) -> Result<(), String> {
-        let _lock = self.0.lock(&record_of(principal)).await?;
-        let mut all = self.read(principal).await?;
-        all.insert(server.to_owned(), token);
-        self.write(principal, &all).await
+        let adding = self.update(principal, |all| {
+            all.insert(server.to_owned(), token.clone());
+        });
+        adding.await
     }
 
     /// Removes and returns the tokens of a principal, by server. A process that is refreshing them keeps none.
     pub(super) async fn take(&self, principal: &str) -> Result<OfPrincipal, String> {
-        let _lock = self.0.lock(&record_of(principal)).await?;
-        let all = self.read(principal).await?;
-        self.0.remove(&record_of(principal)).await?;
-        Ok(all)
+        let mut taken = self.update(principal, std::mem::take).await?;
+        let mut all = self.0.unsaved.lock();
+        for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
+            taken.insert(server, unsaved.token);
+        }
+        Ok(taken)
     }
 
     /// Removes the tokens of a principal from a store whose key is not known. Returns false if there are none.
@@ -113,28 +178,139 @@ impl UserTokens {
         Ok(is_known)
     }
 
-    /// Replaces the tokens of a principal at a server, or removes them if `by` is `None`. Returns false if `old` is not the stored
-    /// token any more, because it was revoked or replaced meanwhile; nothing is changed then.
-    pub(super) async fn replace(
+    /// Claims tokens for a refresh, right before their refresh token is used. Returns them as they are stored then; `None` if `known`
+    /// is not the stored token any more, because it was refreshed, revoked or replaced meanwhile.
+    pub(super) async fn claim(
         &self,
         principal: &str,
         server: &str,
-        old: &UserToken,
-        by: Option<UserToken>,
-    ) -> Result<bool, String> {
-        let _lock = self.0.lock(&record_of(principal)).await?;
-        let mut all = self.read(principal).await?;
-        let is_stored = |known: &UserToken| known.access_token == old.access_token;
-        if !all.get(server).is_some_and(is_stored) {
-            return Ok(false);
+        known: &UserToken,
+    ) -> Result<Option<UserToken>, String> {
+        let account = (principal.to_owned(), server.to_owned());
+        let unsaved = self.0.unsaved.lock().get(&account).cloned();
+        if let Some(unsaved) = unsaved {
+            // What is not stored is lost with the process.
+            self.save(&account, &unsaved).await?;
         }
-        match by {
-            Some(token) => all.insert(server.to_owned(), token),
-            None => all.remove(server),
-        };
-        self.write(principal, &all).await?;
-        Ok(true)
+        let claiming = self.update(principal, |all| {
+            let stored = all.get_mut(server)?;
+            if stored.access_token != known.access_token {
+                return None;
+            }
+            stored.claims += 1;
+            Some(stored.clone())
+        });
+        claiming.await
     }
+
+    /// Stores the tokens of a refresh. Returns false if the claimed tokens are not the stored ones any more, because they were revoked or
+    /// replaced meanwhile; nothing is changed then. If the store fails, the tokens are kept in memory, and written as soon as it works
+    /// again.
+    pub(super) async fn keep(
+        &self,
+        principal: &str,
+        server: &str,
+        claimed: UserToken,
+        token: UserToken,
+    ) -> bool {
+        let account = (principal.to_owned(), server.to_owned());
+        let unsaved = Unsaved {
+            old: claimed,
+            token,
+        };
+        // In memory first: the call may be cancelled while the store works.
+        self.0
+            .unsaved
+            .lock()
+            .insert(account.clone(), unsaved.clone());
+        match self.save(&account, &unsaved).await {
+            Ok(is_kept) => is_kept,
+            Err(error) => {
+                tracing::error!(
+                    server,
+                    error,
+                    "new tokens of a user are not stored yet; they are lost if the process ends before"
+                );
+                tokio::spawn(self.clone().save_later(account, unsaved));
+                true
+            }
+        }
+    }
+
+    /// Writes tokens that could not be written, until they are, or others have taken their place.
+    async fn save_later(self, account: Account, unsaved: Unsaved) {
+        let (mut pause, longest) = SAVE_PAUSES;
+        loop {
+            sleep(pause).await;
+            let known = self.0.unsaved.lock().get(&account).cloned();
+            let is_unsaved =
+                |known: &Unsaved| known.token.access_token == unsaved.token.access_token;
+            if !known.as_ref().is_some_and(is_unsaved) {
+                return;
+            }
+            match self.save(&account, &unsaved).await {
+                Ok(_) => return,
+                Err(error) => tracing::warn!(error, "new tokens of a user are not stored yet"),
+            }
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    /// Writes tokens that are in memory, and removes them there. Returns false if the old ones are not the stored ones any more.
+    async fn save(&self, account: &Account, unsaved: &Unsaved) -> Result<bool, String> {
+        let (principal, server) = account;
+        let saving = self.update(principal, |all| {
+            let stored = all.get_mut(server);
+            // Whoever has claimed them after this process has used a refresh token that is used up.
+            let is_old = |stored: &&mut UserToken| stored.access_token == unsaved.old.access_token;
+            match stored.filter(is_old) {
+                Some(stored) => {
+                    *stored = unsaved.token.clone();
+                    true
+                }
+                None => false,
+            }
+        });
+        let is_saved = saving.await?;
+        self.forget_unsaved(account, unsaved);
+        Ok(is_saved)
+    }
+
+    /// Removes tokens from memory, unless newer ones are there.
+    fn forget_unsaved(&self, account: &Account, unsaved: &Unsaved) {
+        let mut all = self.0.unsaved.lock();
+        let known = all.get(account);
+        if known.is_some_and(|known| known.token.access_token == unsaved.token.access_token) {
+            all.remove(account);
+        }
+    }
+
+    /// Removes the tokens of a principal at a server. Returns false if `claimed` are not the stored tokens any more, because they were
+    /// refreshed, claimed by another process, revoked or replaced meanwhile; nothing is changed then.
+    pub(super) async fn give_up(
+        &self,
+        principal: &str,
+        server: &str,
+        claimed: &UserToken,
+    ) -> Result<bool, String> {
+        let giving_up = self.update(principal, |all| {
+            let is_claimed = |stored: &UserToken| {
+                stored.access_token == claimed.access_token && stored.claims == claimed.claims
+            };
+            let is_claimed = all.get(server).is_some_and(is_claimed);
+            if is_claimed {
+                all.remove(server);
+            }
+            is_claimed
+        });
+        giving_up.await
+    }
+}
+
+/// Returns the tokens in a record; none if it cannot be read.
+fn parse(text: Option<&Secret>) -> OfPrincipal {
+    let read = text.and_then(|text| serde_json::from_str(text.expose()).ok());
+    read.unwrap_or_default()
 }
 
 /// Returns the key of the record of a principal.
@@ -149,44 +325,73 @@ mod tests {
     use super::super::revoke;
     use super::*;
 
-    /// What is revoked while it is refreshed stays revoked, and a token that was replaced meanwhile is not replaced by an older one.
-    #[tokio::test]
-    async fn replaced_tokens_stay_replaced() {
-        let store = Arc::new(MemoryStore::default());
-        let tokens = UserTokens::new(Arc::clone(&store) as Arc<dyn TokenStore>);
-        let token = |text: &str| UserToken {
+    fn token(text: &str) -> UserToken {
+        UserToken {
             access_token: Secret::new(text),
             refresh_token: None,
             expires: None,
             issuer: String::new(),
             client_id: String::new(),
             url: String::new(),
-        };
-        let (a, b) = (token("a"), token("b"));
-        tokens
-            .add("ann", "mail", a.clone())
-            .await
-            .expect("the store");
-        tokens
-            .add("ann", "web", b.clone())
-            .await
-            .expect("the store");
-        for (old, by, is_replaced) in [(&a, &b, true), (&a, &a, false)] {
-            let replaced = tokens.replace("ann", "mail", old, Some(by.clone())).await;
-            assert_eq!(replaced, Ok(is_replaced));
+            claims: 0,
         }
-        assert_eq!(revoke(&*store, "ann").await, Ok(true));
-        let replaced = tokens.replace("ann", "mail", &b, Some(a.clone())).await;
-        assert_eq!(replaced, Ok(false));
+    }
+
+    /// Two processes with one store.
+    fn processes() -> (Arc<MemoryStore>, [UserTokens; 2]) {
+        let store = Arc::new(MemoryStore::default());
+        let process = || UserTokens::new(Arc::clone(&store) as Arc<dyn TokenStore>);
+        let processes = [process(), process()];
+        (store, processes)
+    }
+
+    async fn stored(tokens: &UserTokens, server: &str) -> Option<String> {
+        let known = tokens.of("ann", server).await.expect("the store")?;
+        Some(known.access_token.expose().to_owned())
+    }
+
+    /// What is revoked while it is refreshed stays revoked, and the record ends with its last token.
+    #[tokio::test]
+    async fn revoked_tokens_stay_revoked() {
+        let (store, [tokens, _]) = processes();
         for server in ["mail", "web"] {
-            assert!(tokens.of("ann", server).await.expect("the store").is_none());
+            let adding = tokens.add("ann", server, token("a"));
+            adding.await.expect("the store");
         }
-        // The record ends with its last token.
-        tokens
-            .add("ann", "mail", a.clone())
-            .await
-            .expect("the store");
-        assert_eq!(tokens.replace("ann", "mail", &a, None).await, Ok(true));
+        let claimed = tokens.claim("ann", "mail", &token("a")).await;
+        let claimed = claimed.expect("the store").expect("it is stored");
+        assert_eq!(revoke(&*store, "ann").await, Ok(true));
+        assert!(!tokens.keep("ann", "mail", claimed, token("b")).await);
+        for server in ["mail", "web"] {
+            assert_eq!(stored(&tokens, server).await, None);
+        }
+        tokens.add("ann", "mail", token("a")).await.expect("added");
+        let given_up = tokens.give_up("ann", "mail", &token("a")).await;
+        assert_eq!(given_up, Ok(true));
         assert_eq!(revoke(&*store, "ann").await, Ok(false));
+    }
+
+    /// A process that stalls for longer than its lock lasts uses no refresh token that another one has used, and takes away no tokens
+    /// that another one has stored.
+    #[tokio::test]
+    async fn stalled_processes_are_fenced() {
+        let (_, [slow, quick]) = processes();
+        slow.add("ann", "mail", token("a")).await.expect("added");
+        // It stalls before its claim.
+        let claimed = quick.claim("ann", "mail", &token("a")).await;
+        let claimed = claimed.expect("the store").expect("it is stored");
+        assert!(quick.keep("ann", "mail", claimed, token("b")).await);
+        let late = slow.claim("ann", "mail", &token("a")).await;
+        assert!(late.expect("the store").is_none());
+        // It stalls after its claim: the other one is told that the grant has ended, and takes nothing away once the tokens are there.
+        let [first, second] = [&slow, &quick];
+        let early = first.claim("ann", "mail", &token("b")).await;
+        let early = early.expect("the store").expect("it is stored");
+        let late = second.claim("ann", "mail", &token("b")).await;
+        let late = late.expect("the store").expect("it is stored");
+        assert_eq!(first.give_up("ann", "mail", &early).await, Ok(false));
+        assert!(first.keep("ann", "mail", early, token("c")).await);
+        assert_eq!(second.give_up("ann", "mail", &late).await, Ok(false));
+        assert_eq!(stored(second, "mail").await.as_deref(), Some("c"));
     }
 }

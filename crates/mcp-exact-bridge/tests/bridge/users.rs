@@ -6,6 +6,7 @@ mod authority;
 mod browser;
 mod crossing;
 mod exchange;
+mod failing;
 mod protected;
 mod revoking;
 mod world;
