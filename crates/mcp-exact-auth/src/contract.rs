@@ -45,7 +45,29 @@ pub async fn check_token_store(store: &dyn TokenStore) {
     );
     check_lifetimes(store).await;
     check_replacements(store).await;
+    check_keys(store).await;
     check_locks(store).await;
+}
+
+/// Tests that a store that lists its keys lists all of them.
+async fn check_keys(store: &dyn TokenStore) {
+    if store.keys().await.is_err() {
+        return;
+    }
+    let key = "listed [*] ä\n?";
+    let is_listed = async || {
+        let keys = store.keys().await.expect("the keys");
+        keys.iter().any(|listed| listed == key)
+    };
+    assert!(!is_listed().await, "an absent key must not be listed");
+    let written = store.write(key, &Secret::new("value")).await;
+    assert_eq!(written, Ok(()));
+    assert!(is_listed().await, "every key must be listed");
+    assert_eq!(store.remove(key).await, Ok(()));
+    assert!(
+        !is_listed().await,
+        "a key without a value must not be listed"
+    );
 }
 
 /// Tests that a value is replaced only if it is the expected one.

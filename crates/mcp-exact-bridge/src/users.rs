@@ -31,6 +31,7 @@ mod callers;
 mod client;
 mod pages;
 mod render;
+mod resealing;
 mod revocations;
 mod server;
 mod tokens;
@@ -52,6 +53,7 @@ use tokio::sync::watch;
 
 use self::callers::CallerTokens;
 use self::pages::ConsentPages;
+pub use self::resealing::ResealCounts;
 use self::revocations::Revocations;
 pub use self::revocations::{RevocationOutcome, RevokedAccount, revoke};
 use self::server::UserServer;

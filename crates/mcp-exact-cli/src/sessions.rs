@@ -44,6 +44,9 @@ enum Command {
     /// Forget the tokens of a user at servers with `auth = "user"`, and end the connections that use them, on all processes.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
     Revoke(Revoke),
+    /// Encrypt the stored tokens of users with the first of `seal-keys`, so that the others can be removed.
+    #[cfg(all(feature = "bridge", feature = "oauth"))]
+    Reseal(Reseal),
 }
 
 /// Options for the connection to the Redis that the servers share.
@@ -127,6 +130,22 @@ struct Revoke {
     json: bool,
 }
 
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+#[derive(Args)]
+#[command(after_help = "\
+Write the new key first in `seal-keys`, before the old one, and restart all gateways; then run this command, which can run beside \
+them. Remove the old key ten minutes later, when the visits of pages that began before are over.
+
+Exit code: 0 done; 1 some tokens can be read with none of the keys; 2 wrong usage, or the store cannot be reached.")]
+struct Reseal {
+    /// The configuration file of the gateway, which names the store and the keys.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
 /// Runs a subcommand.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
@@ -136,6 +155,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Command::Stats(arguments) => stats(arguments).await,
             #[cfg(all(feature = "bridge", feature = "oauth"))]
             Command::Revoke(arguments) => revoke(arguments).await,
+            #[cfg(all(feature = "bridge", feature = "oauth"))]
+            Command::Reseal(arguments) => reseal(arguments).await,
         }
     })
 }
@@ -248,6 +269,32 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
         }
     }
     Ok(if unknown.is_empty() {
+        Outcome::Valid
+    } else {
+        Outcome::Invalid
+    })
+}
+
+/// Encrypts the stored tokens anew.
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
+    let counts = crate::bridge::users::reseal(&arguments.config).await?;
+    let mut out = stdout();
+    if arguments.json {
+        out.json(&json!({
+            "renewed": counts.renewed,
+            "current": counts.current,
+            "unreadable": counts.unreadable,
+        }))?;
+    } else {
+        out.line(&text!(
+            "{} encrypted anew, {} had the first key, {} cannot be read",
+            counts.renewed,
+            counts.current,
+            counts.unreadable
+        ))?;
+    }
+    Ok(if counts.unreadable == 0 {
         Outcome::Valid
     } else {
         Outcome::Invalid

@@ -242,7 +242,7 @@ fn visit_value(
 }
 
 /// Scan of the keys that begin with a text.
-struct Scan {
+pub(crate) struct Scan {
     /// Pattern of the keys.
     pattern: String,
     /// Cursor of the next page; `None` after the last page.
@@ -251,7 +251,7 @@ struct Scan {
 
 impl Scan {
     /// Creates a scan of the keys that begin with `start`.
-    fn new(start: &str) -> Self {
+    pub(crate) fn new(start: &str) -> Self {
         let mut pattern = String::new();
         for character in start.chars() {
             if matches!(character, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
@@ -267,7 +267,7 @@ impl Scan {
     }
 
     /// Returns the keys of the next page, which may be empty; `None` at the end.
-    async fn page(
+    pub(crate) async fn page(
         &mut self,
         connection: &SharedConnection,
     ) -> Result<Option<Vec<String>>, CommandError> {

@@ -3,6 +3,7 @@
 //! A lock is a key with a random value that expires unless its holder renews it, so that a process that is killed excludes others for
 //! the time of the lease at most. The store does not encrypt: a `SealedStore` around it does.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tokio::time::sleep;
 use crate::OptionsError;
 use crate::connection::SharedConnection;
 use crate::keys::Keys;
+use crate::operator::Scan;
 use crate::options::RedisOptions;
 use crate::process::{lock, random_id};
 
@@ -221,6 +223,21 @@ impl TokenStore for RedisTokenStore {
             replace.arg(milliseconds(LIFETIME));
             let replaced = self.connection.script::<i64>(&replace).await;
             Ok(replaced.map_err(|error| error.to_string())? == 1)
+        })
+    }
+
+    fn keys(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async move {
+            let start = self.key("");
+            let (mut scan, mut keys) = (Scan::new(&start), BTreeSet::new());
+            loop {
+                let page = scan.page(&self.connection).await;
+                let Some(page) = page.map_err(|error| error.to_string())? else {
+                    return Ok(keys.into_iter().collect());
+                };
+                let listed = page.iter().filter_map(|key| key.strip_prefix(&start));
+                keys.extend(listed.map(str::to_owned));
+            }
         })
     }
 

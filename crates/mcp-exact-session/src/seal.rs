@@ -19,6 +19,12 @@ pub trait Seal: fmt::Debug + Send + Sync {
 
     /// Returns the payload if the string was sealed in this context and has not been changed.
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
+
+    /// Returns true if a string that [`open`](Self::open) opens was sealed with the key that [`seal`](Self::seal) uses now, and not
+    /// with an older one that is kept to open strings of before. By default, there is one key.
+    fn is_current(&self, sealed: &str, context: &[u8]) -> bool {
+        self.open(sealed, context).is_some()
+    }
 }
 
 /// Content of a sealed string.

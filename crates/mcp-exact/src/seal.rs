@@ -79,19 +79,28 @@ impl Seal for KeyRing {
     }
 
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
-        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
-        let nonce = XNonce::from(<[u8; NONCE_BYTES]>::try_from(nonce).ok()?);
-        let open = |key: &XChaCha20Poly1305| {
-            let payload = Payload {
-                msg: sealed,
-                aad: context,
-            };
-            key.decrypt(&nonce, payload).ok()
-        };
-        let text = self.keys.iter().find_map(open)?;
-        String::from_utf8(text).ok()
+        open_with(&self.keys, sealed, context)
     }
+
+    fn is_current(&self, sealed: &str, context: &[u8]) -> bool {
+        open_with(&self.keys[..1], sealed, context).is_some()
+    }
+}
+
+/// Returns the payload of a string that was sealed with one of these keys.
+fn open_with(keys: &[XChaCha20Poly1305], sealed: &str, context: &[u8]) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+    let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
+    let nonce = XNonce::from(<[u8; NONCE_BYTES]>::try_from(nonce).ok()?);
+    let open = |key: &XChaCha20Poly1305| {
+        let payload = Payload {
+            msg: sealed,
+            aad: context,
+        };
+        key.decrypt(&nonce, payload).ok()
+    };
+    let text = keys.iter().find_map(open)?;
+    String::from_utf8(text).ok()
 }
 
 #[cfg(test)]
@@ -121,6 +130,8 @@ mod tests {
         let sealed = old.seal("state", b"");
         assert_eq!(new.open(&sealed, b"").as_deref(), Some("state"));
         assert_eq!(old.open(&new.seal("state", b""), b""), None);
+        assert!(old.is_current(&sealed, b"") && !new.is_current(&sealed, b""));
+        assert!(new.is_current(&new.seal("state", b""), b""));
     }
 
     #[test]

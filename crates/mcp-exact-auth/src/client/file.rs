@@ -1,6 +1,6 @@
 //! Token store in a folder: one file per key, readable only by its owner, and locks that also exclude other processes.
 //!
-//! A value with a lifetime has a first line that states its end. Files of values that have ended, and of locks that nobody has held
+//! The first line of a file names the key, and the end of a value with a lifetime. Files of values that have ended, and of locks that nobody has held
 //! for a while, are removed now and then while values with a lifetime are written.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -21,7 +21,7 @@ use super::pkce::random_string;
 use super::store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
 
-/// Token store in a folder of the user. The folder has mode 0700 and its files 0600; values are not encrypted.
+/// Token store in a folder of the user. The folder has mode 0700 and its files 0600; keys and values are not encrypted.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     /// Path of the folder with the files.
@@ -32,8 +32,8 @@ pub struct FileStore {
     swept: Arc<AtomicU64>,
 }
 
-/// Start of the first line of a file whose value has a lifetime, or begins with this character itself.
-const MARK: char = '\0';
+/// Start of the first line of a file; the end of the value, if it has one, and the key in base64url follow.
+const MARK: char = '#';
 /// Name of the file that is locked while files are replaced or removed.
 const WRITING: &str = "writing";
 /// Time between two removals of what is not needed any more.
@@ -68,7 +68,7 @@ impl FileStore {
     /// Writes a value that ends at a Unix time in milliseconds, or has no end.
     fn write_until<'a>(&self, key: &str, value: &Secret, end: Option<u64>) -> StoreFuture<'a, ()> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
-        let text = to_file(value, end);
+        let text = to_file(key, value, end);
         let is_sweep_due = end.is_some() && self.is_sweep_due();
         Box::pin(run_blocking(move || {
             let _writing = lock_writing(&folder)?;
@@ -121,34 +121,63 @@ fn check_folder(folder: &Path) -> Result<(), String> {
 }
 
 /// Returns the content of the file of a value that ends at a Unix time in milliseconds, or has no end.
-fn to_file(value: &Secret, end: Option<u64>) -> Secret {
-    let text = value.expose();
-    match end {
-        Some(end) => Secret::new(format!("{MARK}{end}\n{text}")),
-        None if text.starts_with(MARK) => Secret::new(format!("{MARK}\n{text}")),
-        None => value.clone(),
-    }
+fn to_file(key: &str, value: &Secret, end: Option<u64>) -> Secret {
+    let end = end.map(|end| end.to_string()).unwrap_or_default();
+    let key = URL_SAFE_NO_PAD.encode(key);
+    Secret::new(format!("{MARK}{end} {key}\n{}", value.expose()))
 }
 
-/// Returns the value in the content of a file; `None` if it has ended.
-fn from_file(text: Secret) -> Option<Secret> {
+/// Returns the value in the content of a file, and its key if the file names it; `None` if the value has ended.
+fn from_file(text: Secret) -> Option<(Secret, Option<String>)> {
     let Some(marked) = text.expose().strip_prefix(MARK) else {
-        return Some(text);
+        // Written by an earlier version.
+        return Some((text, None));
     };
-    let (end, value) = marked.split_once('\n')?;
-    // Without a number, the value has no end and begins with the mark itself.
+    let (head, value) = marked.split_once('\n')?;
+    let (end, key) = head.split_once(' ')?;
     let is_over = !end.is_empty() && end.parse().map_or(true, |end: u64| end <= unix_time());
-    (!is_over).then(|| Secret::new(value))
+    let key = URL_SAFE_NO_PAD.decode(key).ok();
+    let key = key.and_then(|key| String::from_utf8(key).ok());
+    (!is_over).then(|| (Secret::new(value), key))
 }
 
 /// Reads a value; returns `None` if the file does not exist or the value has ended.
 fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     check_folder(folder)?;
+    Ok(read_file(path)?.map(|(value, _)| value))
+}
+
+/// Reads a value and its key.
+fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(from_file(Secret::new(text))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(describe_error(path, &error)),
     }
+}
+
+/// Returns the keys of all values in a folder whose files name them.
+fn keys(folder: &Path) -> Result<Vec<String>, String> {
+    check_folder(folder)?;
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| describe_error(folder, &error))?,
+    };
+    let mut keys = Vec::new();
+    for entry in entries {
+        let path = entry
+            .map_err(|error| describe_error(folder, &error))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            let key = read_file(&path)?.and_then(|(_, key)| key);
+            keys.extend(key);
+        }
+    }
+    keys.sort();
+    Ok(keys)
 }
 
 /// Removes the files of values that have ended, of locks that nobody has held for a while, and of processes that were killed while
@@ -299,7 +328,10 @@ impl TokenStore for FileStore {
         value: Option<&'a Secret>,
     ) -> StoreFuture<'a, bool> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
-        let (expected, text) = (expected.cloned(), value.map(|value| to_file(value, None)));
+        let (expected, text) = (
+            expected.cloned(),
+            value.map(|value| to_file(key, value, None)),
+        );
         Box::pin(run_blocking(move || {
             let _writing = lock_writing(&folder)?;
             if read(&folder, &path)? != expected {
@@ -311,6 +343,11 @@ impl TokenStore for FileStore {
             }
             Ok(true)
         }))
+    }
+
+    fn keys(&self) -> StoreFuture<'_, Vec<String>> {
+        let folder = self.folder.clone();
+        Box::pin(run_blocking(move || keys(&folder)))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
@@ -362,7 +399,7 @@ mod tests {
         let parent = tempfile::tempdir().expect("a folder");
         let folder = parent.path().join("tokens");
         let (store, hour) = (FileStore::new(&folder), Duration::from_secs(3600));
-        let (value, marked) = (Secret::new("v"), Secret::new("\0v\n1"));
+        let (value, marked) = (Secret::new("v"), Secret::new("#1 v\n1"));
         store.write("mark", &marked).await.expect("written");
         store
             .write_for("over", &value, Duration::ZERO)

@@ -25,6 +25,30 @@ impl SealedStore {
         Self { store, seal }
     }
 
+    /// Encrypts a value anew if it was sealed with an older key ([`Seal::is_current`]), as a value without a lifetime. A value that
+    /// another process writes meanwhile is sealed by that process.
+    ///
+    /// # Errors
+    /// Returns the error of the store.
+    pub async fn reseal(&self, key: &str) -> Result<Resealed, String> {
+        let Some(stored) = self.store.read(key).await? else {
+            return Ok(Resealed::Absent);
+        };
+        let Some(value) = self.open(key, &stored) else {
+            return Ok(Resealed::Unreadable);
+        };
+        if self.seal.is_current(stored.expose(), &context(key)) {
+            return Ok(Resealed::Current);
+        }
+        let sealed = self.seal(key, &value)?;
+        let is_written = self.store.replace(key, Some(&stored), Some(&sealed));
+        Ok(if is_written.await? {
+            Resealed::Renewed
+        } else {
+            Resealed::Current
+        })
+    }
+
     /// Decrypts the value of a key.
     fn open(&self, key: &str, sealed: &Secret) -> Option<Secret> {
         let opened = self.seal.open(sealed.expose(), &context(key));
@@ -45,6 +69,19 @@ impl fmt::Debug for SealedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SealedStore")
     }
+}
+
+/// What [`SealedStore::reseal`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resealed {
+    /// The value was sealed with the current key already, or is now by another process.
+    Current,
+    /// The value is sealed with the current key now.
+    Renewed,
+    /// No key opens the value: it is read as absent.
+    Unreadable,
+    /// There is no value.
+    Absent,
 }
 
 /// Returns the context in which the value of a key is sealed.
@@ -93,6 +130,10 @@ impl TokenStore for SealedStore {
                 .replace(key, stored.as_ref(), sealed.as_ref())
                 .await
         })
+    }
+
+    fn keys(&self) -> StoreFuture<'_, Vec<String>> {
+        self.store.keys()
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {

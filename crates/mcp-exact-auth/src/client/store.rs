@@ -57,6 +57,13 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 
+    /// Returns the keys of all values, for programs that write all of them anew. Those that are written meanwhile may be missing. By
+    /// default, a store lists none, and returns an error.
+    fn keys(&self) -> StoreFuture<'_, Vec<String>> {
+        let words = "this store of tokens does not list its keys";
+        Box::pin(std::future::ready(Err(words.to_owned())))
+    }
+
     /// Waits until the lock of the key is free, and acquires it.
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }
@@ -156,6 +163,14 @@ impl TokenStore for MemoryStore {
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.values().all.remove(key);
         Box::pin(async { Ok(()) })
+    }
+
+    fn keys(&self) -> StoreFuture<'_, Vec<String>> {
+        let values = self.values();
+        let keys = values.all.keys().filter(|key| values.read(key).is_some());
+        let mut keys: Vec<String> = keys.cloned().collect();
+        keys.sort();
+        Box::pin(async move { Ok(keys) })
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {

@@ -18,7 +18,7 @@ use super::tokens::{UserToken, UserTokens};
 use super::{Gateway, Users};
 
 /// Key of the record.
-const RECORD: &str = "revocations";
+pub(super) const RECORD: &str = "revocations";
 /// Maximum number of principals in the record. A process that has missed more takes all principals as revoked.
 const MAX_LATEST: usize = 1_000;
 /// Interval at which a process reads the record.

@@ -62,6 +62,11 @@ fn record_of(id: &str) -> String {
     format!("visit {id}")
 }
 
+/// Returns true if a key is that of a visit, or of the id of the latest one.
+pub(super) fn is_record(key: &str) -> bool {
+    key.starts_with("visit ") || key.starts_with("visit-of ")
+}
+
 /// Returns the key of the id of the latest visit of a principal for a server.
 fn latest_of(principal: &str, server: &str) -> String {
     // The name of a server has no line break.

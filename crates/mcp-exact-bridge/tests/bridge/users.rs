@@ -8,6 +8,7 @@ mod crossing;
 mod exchange;
 mod failing;
 mod protected;
+mod resealing;
 mod revoking;
 mod world;
 

@@ -11,9 +11,9 @@ use mcp_exact::auth::server::Jwks;
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperOptions};
 use mcp_exact::{KeyRing, expand_variables};
 use mcp_exact_bridge::Seal;
-#[cfg(feature = "sessions")]
-use mcp_exact_bridge::users::RevokedAccount;
 use mcp_exact_bridge::users::{GatewayClient, UserUpstream, Users};
+#[cfg(feature = "sessions")]
+use mcp_exact_bridge::users::{ResealCounts, RevokedAccount};
 
 use super::config::{Auth, Config, ConfiguredServer, Sessions};
 use crate::client::authorization::{Names, ServerOAuth};
@@ -31,6 +31,15 @@ pub struct UserServers {
     /// Store of the tokens, if it is on Redis.
     #[cfg(feature = "sessions")]
     redis: Option<mcp_exact_redis::RedisTokenStore>,
+}
+
+/// Encrypts what a gateway has stored with the first key of its configuration.
+#[cfg(feature = "sessions")]
+pub async fn reseal(path: &Path) -> anyhow::Result<ResealCounts> {
+    let users = UserServers::from_file(path)?;
+    let counts = users.users.reseal().await;
+    users.end().await;
+    counts.map_err(anyhow::Error::msg)
 }
 
 /// Revokes what a gateway has of a principal, with the configuration of the gateway; returns what its authorization servers were told.

@@ -89,7 +89,7 @@ async fn call(data: &Path, issuer: &Authority, url: &str, tool: &str) -> Result<
     }
 }
 
-/// An account that a user has connected is used after the gateway was killed, and until it is revoked, which the
+/// An account that a user has connected is used after the gateway was killed, also with another key, and until it is revoked, which the
 /// authorization server is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_outlive_the_gateway() {
@@ -101,8 +101,12 @@ async fn accounts_outlive_the_gateway() {
         .behaviour
         .revokes
         .store(true, std::sync::atomic::Ordering::Relaxed);
+    let (old, new) = (
+        "\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"",
+        "\"YWJjZGVmZ2hpamFiY2RlZmdoaWphYmNkZWZnaGlqYWI=\"",
+    );
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nseal-keys = [\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"]\n\
+        "listen = \"127.0.0.1:0\"\nseal-keys = [{old}]\n\
          [auth]\nissuer = \"{}\"\nresource = \"{PUBLIC}\"\nclient-id = \"gateway\"\nsecret = \"${{GATEWAY_SECRET}}\"\n\
          [sessions]\ndirectory = \"{}\"\n\
          [servers.mail]\nurl = \"{}\"\nauth = \"user\"\noauth = {{ allow-other-ports = true }}\n",
@@ -146,13 +150,30 @@ async fn accounts_outlive_the_gateway() {
         Ok("ann")
     );
     drop(gateway);
-    let (_gateway, url) = start_gateway(data.path(), &text).await;
+    let both = text.replace(old, &format!("{new}, {old}"));
+    let (gateway, url) = start_gateway(data.path(), &both).await;
     assert_eq!(
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
         Ok("ann")
     );
     let config = data.path().join("bridge.toml");
     let config = config.to_str().expect("text");
+    let reseal = ["sessions", "reseal", "--config", config];
+    // The registration was encrypted anew when the gateway used it.
+    for text in [
+        "1 encrypted anew, 1 had the first key, 0 cannot be read\n",
+        "0 encrypted anew, 2 had the first key, 0 cannot be read\n",
+    ] {
+        let output = run_program(data.path(), &reseal).await;
+        assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{output:?}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+    drop(gateway);
+    let (_gateway, url) = start_gateway(data.path(), &text.replace(old, new)).await;
+    assert_eq!(
+        call(data.path(), &home, &url, "mail__who").await.as_deref(),
+        Ok("ann")
+    );
     let principal = format!("[\"{}\",\"ann\",\"program\"]", home.site.url);
     let directory = sessions.to_str().expect("text");
     let told = format!("revoked\nmail: revoked at {}\n", service.site.url);

@@ -1,0 +1,55 @@
+//! New encryption of stored tokens, after which an old key is not needed any more.
+
+use mcp_exact::KeyRing;
+use mcp_exact_bridge::users::UserGrant;
+
+use super::Consent;
+use super::world::{Gateway, Shared, who};
+
+/// Tokens that were stored with an old key are encrypted with the first one, once; without the old key, the accounts are there as
+/// before. What no key opens is counted, and its user is asked again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_keys_can_be_removed() {
+    let [old, new, other] = [[1; 32], [2; 32], [3; 32]];
+    let shared = Shared {
+        keys: KeyRing::new(old, []),
+        ..Shared::default()
+    };
+    let world = Consent::with(&shared).await;
+    for user in ["ann", "bob"] {
+        let url = world.asked(user).await;
+        world.browser(user).agree(&url).await;
+    }
+    let gateway = async |keys: KeyRing| {
+        let shared = Shared {
+            resource: Some(world.gateway.resource.clone()),
+            keys,
+            ..shared.clone()
+        };
+        let servers = [("mail", &*world.server.url, UserGrant::Automatic)];
+        Gateway::start(&world.home.site.url, &servers, &shared).await
+    };
+    let call = async |gateway: &Gateway, user: &str| {
+        let client = gateway.plain_client(&world.token(user), "2026-07-28").await;
+        who(&client, "mail").await
+    };
+    let both = gateway(KeyRing::new(new, [old])).await;
+    assert_eq!(call(&both, "ann").await.as_deref(), Ok("ann"));
+    // The tokens of two users; the registration of the gateway was encrypted anew when it was used.
+    for renewed in [2, 0] {
+        let counts = both.users.reseal().await.expect("the store");
+        let seen = (counts.renewed, counts.current, counts.unreadable);
+        assert_eq!(seen, (renewed, 3 - renewed, 0));
+    }
+    // A process that was not restarted yet cannot read them, one without the old key can.
+    let one = gateway(KeyRing::new(new, [])).await;
+    for user in ["ann", "bob"] {
+        assert_eq!(call(&one, user).await.as_deref(), Ok(user));
+    }
+    assert_eq!(world.service.grants("authorization_code").len(), 2);
+    let stranger = gateway(KeyRing::new(other, [])).await;
+    let counts = stranger.users.reseal().await.expect("the store");
+    assert_eq!((counts.renewed, counts.unreadable), (0, 3));
+    let error = call(&stranger, "ann").await.expect_err("asked");
+    assert!(error.contains("Connect your account"), "{error}");
+}
