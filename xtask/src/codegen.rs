@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use codegen::ir::RustIr;
+use codegen::ir::{Ir, RustIr};
 use codegen::{
     Extension, Files, ListedExtension, Lowered, Revision, RevisionFacts, RevisionRow, Tables,
     TypeCrate,
@@ -118,7 +118,12 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         .chain(extensions)
         .map(|lowered| lowered.ir)
         .collect();
-    files.extend(codegen::revision_table(&schemas.rows(&represented))?);
+    let (_, of_extensions) = represented.split_at(schemas.revisions.len());
+    let of_extensions: Vec<&Ir> = of_extensions.iter().map(|ir| &**ir).collect();
+    files.extend(codegen::revision_table(
+        &schemas.rows(&represented),
+        &of_extensions,
+    )?);
     let extensions = schemas.extensions.iter().map(|listed| &listed.revision);
     let crates: Vec<TypeCrate<'_>> = schemas
         .revisions

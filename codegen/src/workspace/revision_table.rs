@@ -2,9 +2,11 @@
 //! properties.
 //!
 //! The input is the intermediate representation and the listed properties of every revision. `properties.rs` defines
-//! the properties, `facts.rs` reads the listed ones. The code of this module depends on no specific revision.
+//! the properties, `facts.rs` reads the listed ones, `method_ids.rs` makes a value of each method. The code of this module
+//! depends on no specific revision.
 
 mod facts;
+mod method_ids;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -17,6 +19,8 @@ use crate::input::lists::Revision;
 use crate::ir::Ir;
 use crate::ir::names::{library_name, marker_name, static_name};
 use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
+
+use method_ids::emit_method_ids;
 
 pub use facts::{AssumedProperties, Lifecycle, RevisionFacts, assumed_properties, revision_facts};
 
@@ -50,17 +54,19 @@ impl RevisionRow<'_> {
     }
 }
 
-/// Generates the table of revisions, in the order of `rows`.
+/// Generates the table of revisions, in the order of `rows`, and the methods of these revisions and of `extensions`.
 ///
 /// # Errors
 /// Returns an error if the rows are not ordered, releases by age and drafts last, or a lifecycle contradicts the
 /// schema.
-pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
+pub fn revision_table(rows: &[RevisionRow<'_>], extensions: &[&Ir]) -> Result<Files> {
     check_order(rows)?;
     for row in rows {
         check_lifecycle(row)?;
     }
+    let irs: Vec<&Ir> = rows.iter().map(|row| row.ir).collect();
     let modules = [
+        ("method_ids", emit_method_ids(&[&*irs, extensions].concat())),
         ("mod", emit_root()),
         ("properties", emit_accessors(rows)?),
         ("table", emit_table(rows)?),
@@ -178,8 +184,10 @@ macro_rules! for_each_revision {
 fn emit_root() -> TokenStream {
     quote! {
         mod for_each;
+        mod method_ids;
         mod properties;
         mod table;
+        pub use method_ids::*;
         pub(crate) use properties::Properties;
         pub use table::*;
     }

@@ -25,8 +25,25 @@
 //! assert!(V2025_03_26 < V2025_11_25);
 //! assert_eq!(V2025_11_25.resource_not_found_code(), -32002);
 //! ```
+//!
+//! A [`MethodId`] is the method of a message as a value, with what the schemas show of it; [`method`] has the names:
+//!
+//! ```
+//! use mcp_exact_revisions::{MethodId, method};
+//!
+//! let called = MethodId::from_name("tools/call");
+//! assert_eq!(called, MethodId::ToolsCall);
+//! assert_eq!(called.name(), Some(method::TOOLS_CALL));
+//! assert_eq!(called.target_param(), Some("name"));
+//! assert_eq!(MethodId::ToolsList.list_member(), Some("tools"));
+//! assert_eq!(MethodId::from_name("vendor/x"), MethodId::Vendor);
+//! ```
 
 #[rustfmt::skip]
+#[allow(
+    clippy::too_many_lines,
+    reason = "one line for each method"
+)]
 mod generated;
 mod spec;
 

@@ -157,6 +157,7 @@ mod readme {}
 
 mod budget;
 mod builtin_notifications;
+mod call_method;
 mod call_options;
 mod canonical;
 mod capabilities;
@@ -251,7 +252,7 @@ pub use usage::Usage;
 pub use mcp_exact_convert::{
     Home, Loss, LossKind, RULES as REPAIR_RULES, Repair, RepairRule, Tolerance,
 };
-pub use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+pub use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, Side, method};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};
 
 /// Iterates over every revision that endpoints speak, oldest first.

@@ -4,6 +4,7 @@
 //! Received frames are parsed within the limits into requests, notifications and responses, or into the error with which the
 //! frame is answered. Outgoing frames are written on one line each.
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
     Members, Message, MessageError, MessageErrorKind, MessageKind, Nullable, ObjectLayout,
@@ -12,6 +13,7 @@ use mcp_exact_wire::{
     line_into, to_line, to_string,
 };
 
+use crate::call_method::{Method, MethodName as _};
 use crate::error::PeerError;
 use crate::frame::{self, Oversized};
 use crate::limits::{Limit, Limits};
@@ -26,7 +28,7 @@ pub(crate) struct Untyped;
 /// A method and its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    pub(crate) method: String,
+    pub(crate) method: Method,
     pub(crate) params: Option<JsonObject>,
     /// Positions of the [`LOCATED_PARAMS`] within the params; `None` unless the params were received from the remote peer.
     positions: Option<Places<{ LOCATED_PARAMS.len() }>>,
@@ -138,7 +140,7 @@ static CALL_LAYOUT: ObjectLayout = ObjectLayout {
 };
 
 impl Call {
-    pub(crate) fn new(method: impl Into<String>, params: Option<JsonObject>) -> Self {
+    pub(crate) fn new(method: impl Into<Method>, params: Option<JsonObject>) -> Self {
         Self {
             method: method.into(),
             params,
@@ -206,7 +208,7 @@ impl Call {
             _ => Tidiness::of(params.view(), arguments),
         };
         if let Some(arguments) = arguments
-            && (self.method != "tools/call" || arguments.object().is_none())
+            && (self.method.id() != MethodId::ToolsCall || arguments.object().is_none())
         {
             found.may_be_untidy |= Tidiness::of_value(arguments);
         }
@@ -280,7 +282,7 @@ impl Decode for Call {
         let (mut method, mut params, mut places) = (None, None, None);
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(r.string()?),
+                0 => method = Some(Method::from(r.string()?)),
                 _ => {
                     let (object, found) = JsonObject::decode_finding(r, LOCATED_PARAMS)?;
                     (params, places) = (Some(object), Some(found));
@@ -443,7 +445,7 @@ fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> 
     let body = outline.body.map(ObjectRef::to_object);
     let call = |params: Option<JsonObject>| {
         Some(Call {
-            method: outline.method?.to_owned(),
+            method: Method::from(outline.method?),
             positions: params.is_some().then_some(outline.places),
             params,
             extra_members: Extra::new(),

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::ir::Method;
+use crate::ir::{Definition, Member, MemberValue, Method, Shape, Type};
 
 /// Creates an entry of the list of revisions.
 fn revision(id: &str, status: &str) -> Revision {
@@ -61,7 +61,7 @@ fn check(first: (&str, &str), second: (&str, &str), lifecycle: Lifecycle, expect
             facts,
         })
         .collect();
-    let found = match revision_table(&rows) {
+    let found = match revision_table(&rows, &[]) {
         Ok(_) => "accepted".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -126,7 +126,7 @@ fn methods_are_sorted_and_unique() {
         ir: &ir,
         facts: &facts,
     };
-    let files = revision_table(&[row]).expect("a table");
+    let files = revision_table(&[row], &[]).expect("a table");
     let table = &files[&format!("{FOLDER}/table.rs")];
     let start = table.find("        revision:").expect("a row");
     let end = table.find("        properties:").expect("its properties");
@@ -145,6 +145,144 @@ fn methods_are_sorted_and_unique() {
         },
     "#]]
     .assert_eq(&table[start..end].replace("\n        ", "\n").split_off(8));
+}
+
+/// The facts of a method are those of its params and results; names that differ in case only have distinct constants.
+#[test]
+fn methods_become_values() {
+    let member = |name: &str, value| Member {
+        name: name.into(),
+        required: true,
+        description: None,
+        value: MemberValue::Type(value),
+    };
+    let object = |name: &str, members| Definition {
+        name: name.into(),
+        official: true,
+        pointers: Vec::new(),
+        description: None,
+        closed: false,
+        shape: Shape::Struct(members),
+    };
+    let items = Type::Array {
+        items: Box::new(Type::TEXT),
+        min_items: None,
+        max_items: None,
+    };
+    let page = vec![
+        member("items", items),
+        member("nextCursor", Type::TEXT),
+        member("ttlMs", Type::TEXT),
+    ];
+    let params = vec![member("name", Type::TEXT)];
+    let mut list = method("items/list", true, true, false);
+    list.result = Some("Page".into());
+    let mut get = method("items/getOne", true, true, false);
+    get.params = Some(Type::Ref {
+        name: "Params".into(),
+    });
+    let plain = ["vendor", "x/AB", "x/Ab"].map(|name| method(name, false, true, true));
+    let mut ir = ir("a", [list, get].into_iter().chain(plain).collect());
+    ir.definitions = vec![object("Page", page), object("Params", params)];
+    let file = format("a", "", method_ids::emit_method_ids(&[&ir])).expect("Rust");
+    let code = file.lines().map(str::trim_start);
+    let code = code.filter(|line| !line.starts_with("//"));
+    let code: Vec<&str> = code.filter(|line| !line.is_empty()).collect();
+    expect![[r##"
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        #[repr(u8)]
+        pub enum MethodId {
+        ItemsGetOne,
+        ItemsList,
+        VendorMethod,
+        XSlashAb_x_u2f_AB,
+        XSlashAb_x_u2f_Ab,
+        Vendor,
+        }
+        impl MethodId {
+        pub const COUNT: usize = 6;
+        pub const KNOWN: &[Self] = &[
+        Self::ItemsGetOne,
+        Self::ItemsList,
+        Self::VendorMethod,
+        Self::XSlashAb_x_u2f_AB,
+        Self::XSlashAb_x_u2f_Ab,
+        ];
+        pub fn from_name(name: &str) -> Self {
+        match name.len() {
+        4 => {
+        match name {
+        "x/AB" => Self::XSlashAb_x_u2f_AB,
+        "x/Ab" => Self::XSlashAb_x_u2f_Ab,
+        _ => Self::Vendor,
+        }
+        }
+        6 => {
+        match name {
+        "vendor" => Self::VendorMethod,
+        _ => Self::Vendor,
+        }
+        }
+        10 => {
+        match name {
+        "items/list" => Self::ItemsList,
+        _ => Self::Vendor,
+        }
+        }
+        12 => {
+        match name {
+        "items/getOne" => Self::ItemsGetOne,
+        _ => Self::Vendor,
+        }
+        }
+        _ => Self::Vendor,
+        }
+        }
+        #[inline]
+        pub const fn name(self) -> Option<&'static str> {
+        Some(
+        match self {
+        Self::ItemsGetOne => "items/getOne",
+        Self::ItemsList => "items/list",
+        Self::VendorMethod => "vendor",
+        Self::XSlashAb_x_u2f_AB => "x/AB",
+        Self::XSlashAb_x_u2f_Ab => "x/Ab",
+        Self::Vendor => return None,
+        },
+        )
+        }
+        #[inline]
+        pub const fn index(self) -> usize {
+        self as usize
+        }
+        pub const fn list_member(self) -> Option<&'static str> {
+        match self {
+        Self::ItemsList => Some("items"),
+        _ => None,
+        }
+        }
+        pub const fn target_param(self) -> Option<&'static str> {
+        match self {
+        Self::ItemsGetOne => Some("name"),
+        _ => None,
+        }
+        }
+        pub const fn is_cached(self) -> bool {
+        matches!(self, Self::ItemsList)
+        }
+        pub const fn may_require_input(self) -> bool {
+        false
+        }
+        }
+        pub mod method {
+        pub const ITEMS_GET_ONE: &str = "items/getOne";
+        pub const ITEMS_LIST: &str = "items/list";
+        pub const VENDOR_METHOD: &str = "vendor";
+        pub const METHOD_782F4142: &str = "x/AB";
+        pub const METHOD_782F4162: &str = "x/Ab";
+        }"##]]
+    .assert_eq(&code.join("\n"));
 }
 
 #[test]

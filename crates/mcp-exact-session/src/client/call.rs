@@ -14,6 +14,7 @@ use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::builtin_notifications::{CancelledParams, PROGRESS, progress_params};
+use crate::call_method::Method;
 use crate::call_options::{CallOptions, RequestInput};
 use crate::change::Progress;
 use crate::core::{Endpoint, Frame, NewRequest, PendingRequest};
@@ -62,7 +63,7 @@ impl ClientEndpoint {
         let key = self.core.new_key();
         let input = options.input.as_ref().filter(|_| session.is_discover());
         let outbound = OutboundRequest {
-            method: method.to_owned(),
+            method: Method::from(method),
             spec: session.spec,
             asks_for_task: task,
             params,

@@ -6,9 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec};
 use mcp_exact_wire::{JsonObject, Revision};
 
+use crate::call_method::MethodName as _;
 use crate::call_options::CallOptions;
 use crate::change::{Change, Progress};
 use crate::error::{ConfigError, NegotiationError, Violation};
@@ -141,6 +142,11 @@ impl ServerRequest {
         &self.call.method
     }
 
+    /// Returns the method as a value: [`MethodId::Vendor`] if no schema defines it.
+    pub fn method_id(&self) -> MethodId {
+        self.call.method.id()
+    }
+
     /// Returns the parameters as received from the server.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
@@ -162,9 +168,14 @@ pub struct ServerNotification {
 }
 
 impl ServerNotification {
-    /// Returns the method of the notification.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         &self.call.method
+    }
+
+    /// Returns the method as a value: [`MethodId::Vendor`] if no schema defines it.
+    pub fn method_id(&self) -> MethodId {
+        self.call.method.id()
     }
 
     /// Returns the parameters as received from the server.

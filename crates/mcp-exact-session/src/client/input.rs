@@ -128,7 +128,7 @@ impl ClientEndpoint {
                 }
             };
             rules.check_received_input_request(&method, params.as_ref())?;
-            calls.push((name.into_owned(), Call::new(method, params)));
+            calls.push((name.into_owned(), Call::new(&*method, params)));
         }
         if duplicate(calls.len(), &|at| &*calls[at].0).is_some() {
             return Err(invalid("`inputRequests` holds a name twice"));

@@ -9,6 +9,7 @@ use mcp_exact_wire::{Json, JsonObject};
 use super::tools::LIST_METHOD;
 use super::{Purpose, ServerRequestKey, UnprocessedRequest};
 use crate::Time;
+use crate::call_method::Method;
 use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
@@ -18,7 +19,7 @@ use crate::message::READ_PARAMS;
 /// Request of the application, with its parameters, options and state.
 #[derive(Debug)]
 pub(crate) struct OutboundRequest {
-    pub(super) method: String,
+    pub(super) method: Method,
     /// Revision in which the request was last sent.
     pub(super) spec: &'static RevisionSpec,
     /// Parameters from the application, kept for another attempt.
@@ -106,7 +107,7 @@ impl OutboundRequest {
     /// Returns the request as the application has sent it, for the next session.
     pub(super) fn into_unprocessed(self) -> UnprocessedRequest {
         UnprocessedRequest {
-            method: self.method,
+            method: self.method.into(),
             params: self.params,
             options: self.options,
             revision: self.spec.revision(),

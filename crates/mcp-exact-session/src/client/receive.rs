@@ -85,7 +85,9 @@ impl Endpoint for ClientEndpoint {
         stream: &StreamId,
     ) {
         if !self.may_answer() {
-            return self.core.push_violation(Violation::Method(call.method));
+            return self
+                .core
+                .push_violation(Violation::Method(call.method.into()));
         }
         if self.is_orphaned(*stream) {
             // The server knows no session for an answer.
@@ -105,13 +107,13 @@ impl Endpoint for ClientEndpoint {
             return self.send_answer(arrival, message::write_result(&id, &JsonObject::new()), 200);
         }
         let Some(session) = session else {
-            let refusal = Refusal::NotInitialized(call.method);
+            let refusal = Refusal::NotInitialized(call.method.into());
             return self.refuse_request(arrival, &id, &refusal, true);
         };
         match self.admit_request(arrival, &session, &call) {
             Ok(()) => self.deliver_request(arrival, id, call, session.spec, *stream),
             Err(refusal) => {
-                self.report_undeclared_request(call.method, &refusal, *stream);
+                self.report_undeclared_request(call.method.into(), &refusal, *stream);
                 self.refuse_request(arrival, &id, &refusal, true);
             }
         }
@@ -125,7 +127,7 @@ impl Endpoint for ClientEndpoint {
     ) -> Result<(), Refusal> {
         let found = call.tidiness(None);
         let repeated = call.refuse_repeated_members(found);
-        repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
+        repeated.map_err(|_| Refusal::InvalidNotification(call.method.to_string()))?;
         self.repair_call(&mut call, MessageKind::Notification, found);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
@@ -143,7 +145,7 @@ impl Endpoint for ClientEndpoint {
         let named = self.named_subscription(&call);
         let spec = named.map(|(spec, _)| spec).or_else(|| self.spec());
         let session = spec.and_then(|spec| self.session_of(spec));
-        let session = session.ok_or_else(|| Refusal::NotInitialized(call.method.clone()))?;
+        let session = session.ok_or_else(|| Refusal::NotInitialized(call.method.to_string()))?;
         let subscription = named.map(|(_, key)| key);
         let rules = session.rules_for_server(&self.settings);
         let handler = rules.check_received_notification(&call.method)?;
@@ -156,7 +158,7 @@ impl Endpoint for ClientEndpoint {
             && !of_request
             && !self.follows_acknowledgement_order(subscription, handler)
         {
-            return Err(Refusal::SubscriptionOrder(call.method));
+            return Err(Refusal::SubscriptionOrder(call.method.into()));
         }
         self.handle_notification(session.spec, handler, subscription, *stream, call)
     }
@@ -443,7 +445,7 @@ impl ClientEndpoint {
     /// Handles a cancellation: of a server request, or of a subscription.
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
         let cancel = CancelledParams::from_call(call);
-        let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.to_string()))?;
         if self.end_subscription(&cancel.id) {
             return Ok(());
         }
@@ -521,7 +523,7 @@ impl ClientEndpoint {
     /// application.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
-        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.to_string()))?;
         let (done, now) = (params.progress.done, self.core.now);
         let target = match self
             .core
@@ -550,7 +552,8 @@ impl ClientEndpoint {
     /// Reports to the application a log message that was received on the stream `came_on`.
     fn handle_log(&mut self, came_on: StreamId, call: Call) -> Result<(), Refusal> {
         let message = decode_log_message(call.params.as_ref());
-        let message = message.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let message =
+            message.ok_or_else(|| Refusal::InvalidNotification(call.method.to_string()))?;
         self.check_event_room()?;
         let about = self.request_of_stream(came_on);
         self.core.push_event(ClientEvent::Log {
@@ -620,7 +623,7 @@ impl ClientEndpoint {
     fn handle_acknowledged(&mut self, key: Option<RequestKey>, call: &Call) -> Result<(), Refusal> {
         let filter = call.param("notifications").and_then(JsonRef::object);
         let (Some(filter), Some(key)) = (filter.and_then(Filter::from_object), key) else {
-            return Err(Refusal::InvalidNotification(call.method.clone()));
+            return Err(Refusal::InvalidNotification(call.method.to_string()));
         };
         if let Some(request) = self.core.pending.lift_deadline(key)
             && let Purpose::Application(outbound) = &mut request.purpose

@@ -2,31 +2,39 @@
 //!
 //! The index is computed from the rows of the table [`RULES`].
 
-use mcp_exact_revisions::{RevisionSpec, Side};
+use mcp_exact_revisions::{MethodId, RevisionSpec, Side};
 
 use super::rule::{MessageKind, Rule};
 use super::table::RULES;
 
-/// Number of slots of the hash index: a power of two, of which more than half are free.
-const SLOT_COUNT: usize = 128;
-/// Value of a slot without a row.
-const FREE_SLOT: u8 = u8::MAX;
+/// Number of kinds of messages, each of two senders.
+const GROUP_COUNT: usize = 6;
+/// Number for a method without a row.
+const NO_ROW: u8 = u8::MAX;
 
-/// Hash index with linear probing: each slot contains the number of a row or [`FREE_SLOT`].
-static ROWS: [u8; SLOT_COUNT] = {
-    assert!(RULES.len() < SLOT_COUNT / 2 && RULES.len() < FREE_SLOT as usize);
-    let mut rows = [FREE_SLOT; SLOT_COUNT];
+/// Number of the row of each method, by the kind and sender of the message.
+static ROWS: [[u8; MethodId::COUNT]; GROUP_COUNT] = {
+    assert!(RULES.len() < NO_ROW as usize);
+    let mut rows = [[NO_ROW; MethodId::COUNT]; GROUP_COUNT];
     let mut row = 0;
     while row < RULES.len() {
-        let mut slot = hash_slot(RULES[row].method);
-        while rows[slot] != FREE_SLOT {
-            slot = (slot + 1) % SLOT_COUNT;
-        }
-        rows[slot] = row as u8;
+        let Rule {
+            kind, sender, id, ..
+        } = &RULES[row];
+        rows[group(*kind, *sender)][id.index()] = row as u8;
         row += 1;
     }
     rows
 };
+
+/// Returns the index of a kind and sender.
+const fn group(kind: MessageKind, sender: Side) -> usize {
+    let of_server = match sender {
+        Side::Client => 0,
+        Side::Server => 1,
+    };
+    2 * kind as usize + of_server
+}
 
 /// Revisions that define each row, one bit per revision, by [`RevisionSpec::index`].
 static DEFINED_REVISIONS: [u64; RULES.len()] = {
@@ -51,34 +59,16 @@ static DEFINED_REVISIONS: [u64; RULES.len()] = {
 pub(super) fn find_row(
     kind: MessageKind,
     sender: Side,
-    method: &str,
+    method: MethodId,
 ) -> Option<(usize, &'static Rule)> {
-    let mut slot = hash_slot(method);
-    loop {
-        let number = usize::from(ROWS[slot]);
-        // A free slot has no row.
-        let rule = RULES.get(number)?;
-        if rule.method == method && rule.kind == kind && rule.sender == sender {
-            return Some((number, rule));
-        }
-        slot = (slot + 1) % SLOT_COUNT;
-    }
+    let number = usize::from(ROWS[group(kind, sender)][method.index()]);
+    // No row has the number of a method without one.
+    Some((number, RULES.get(number)?))
 }
 
 /// Returns true if a revision defines the row with this number.
 pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
     DEFINED_REVISIONS[number] >> spec.index() & 1 == 1
-}
-
-/// Returns the first slot of a method, computed from its length and a few of its letters.
-const fn hash_slot(method: &str) -> usize {
-    let bytes = method.as_bytes();
-    if bytes.is_empty() {
-        return 0;
-    }
-    let last = bytes[bytes.len().saturating_sub(4)] as usize;
-    let middle = bytes[bytes.len() / 2] as usize;
-    (7 * last + 21 * middle) % SLOT_COUNT
 }
 
 /// Returns true if a revision defines the method of a row.
@@ -126,10 +116,11 @@ mod tests {
     #[test]
     fn every_row_is_found() {
         for (number, rule) in RULES.iter().enumerate() {
-            let found = find_row(rule.kind, rule.sender, rule.method);
+            let found = find_row(rule.kind, rule.sender, rule.id);
             assert_eq!(found.map(|(number, _)| number), Some(number));
         }
         for method in ["", "x", "tools/calls", "tools/cal", "Tools/call"] {
+            let method = MethodId::from_name(method);
             assert!(find_row(MessageKind::Request, Side::Client, method).is_none());
         }
     }
@@ -147,23 +138,5 @@ mod tests {
                 assert_eq!(is_defined(number, spec), defines, "{} {spec}", rule.method);
             }
         }
-    }
-
-    /// Few methods share a slot, so that most lookups read one row.
-    #[test]
-    fn lookups_probe_few_slots() {
-        let probe_count = |rule: &Rule| {
-            let mut slot = hash_slot(rule.method);
-            let mut steps = 1;
-            while !std::ptr::eq(&RULES[usize::from(ROWS[slot])], rule) {
-                slot = (slot + 1) % SLOT_COUNT;
-                steps += 1;
-            }
-            steps
-        };
-        let longest = RULES.iter().map(probe_count).max();
-        assert!(longest <= Some(5), "{longest:?}");
-        let all: usize = RULES.iter().map(probe_count).sum();
-        assert!(all <= 69, "{all} steps for {} rows", RULES.len());
     }
 }

@@ -12,10 +12,11 @@ pub(crate) mod results;
 mod rule;
 mod table;
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, Side};
 use mcp_exact_wire::{JsonObject, JsonRef};
 
 use crate::builtin_notifications::has_progress_token;
+use crate::call_method::MethodName;
 use crate::capabilities::DeclaredCapabilities;
 use crate::change::{Change, ChangeKind};
 use crate::error::SendError;
@@ -32,7 +33,7 @@ pub(crate) use rule::{
 use table::RULES;
 
 /// Returns the rule-table row of a method, whichever revision defines the method.
-fn row_of_method(kind: MessageKind, sender: Side, method: &str) -> Option<&'static Rule> {
+fn row_of_method(kind: MessageKind, sender: Side, method: MethodId) -> Option<&'static Rule> {
     let (_, rule) = index::find_row(kind, sender, method)?;
     is_present(rule).then_some(rule)
 }
@@ -55,15 +56,18 @@ const fn is_present(_: &Rule) -> bool {
 pub(crate) fn find_row(
     kind: MessageKind,
     sender: Side,
-    method: &str,
+    method: &(impl MethodName + ?Sized),
     spec: &RevisionSpec,
 ) -> Option<&'static Rule> {
-    let (number, rule) = index::find_row(kind, sender, method)?;
+    let (number, rule) = index::find_row(kind, sender, method.id())?;
     (index::is_defined(number, spec) && is_present(rule)).then_some(rule)
 }
 
 /// Returns the rule-table row of a client request, if the revision defines the request.
-pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'static Rule> {
+pub(crate) fn client_request(
+    method: &(impl MethodName + ?Sized),
+    spec: &RevisionSpec,
+) -> Option<&'static Rule> {
     find_row(MessageKind::Request, Side::Client, method, spec)
 }
 
@@ -71,13 +75,13 @@ pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'stat
 pub(crate) fn row_before_negotiation(
     kind: MessageKind,
     sender: Side,
-    method: &str,
+    method: &(impl MethodName + ?Sized),
 ) -> Option<&'static Rule> {
-    row_of_method(kind, sender, method).filter(|rule| rule.is_allowed_early)
+    row_of_method(kind, sender, method.id()).filter(|rule| rule.is_allowed_early)
 }
 
 /// Returns true if the client request starts a session.
-pub(crate) fn is_initialize(method: &str) -> bool {
+pub(crate) fn is_initialize(method: &(impl MethodName + ?Sized)) -> bool {
     /// Row of the only request with this handler.
     static ROW: &Rule = {
         let mut at = 0;
@@ -86,11 +90,11 @@ pub(crate) fn is_initialize(method: &str) -> bool {
         }
         &RULES[at]
     };
-    method == ROW.method && is_present(ROW)
+    method.id() == ROW.id && is_present(ROW)
 }
 
 /// Returns true if the client request starts a subscription.
-pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
+pub(crate) fn is_listen(method: &(impl MethodName + ?Sized), spec: &RevisionSpec) -> bool {
     client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)
 }
 
@@ -160,11 +164,9 @@ impl<'a> Rules<'a> {
     /// Returns true if the revision defines a message of any kind with this method that the role `side` sends,
     /// including requests within results.
     fn is_sent_by(&self, side: Side, method: &str) -> bool {
-        let embeds =
-            |method| find_row(MessageKind::InputRequest, side, method, self.spec).is_some();
         self.spec.sends_request(side, method)
             || self.spec.sends_notification(side, method)
-            || embeds(method)
+            || find_row(MessageKind::InputRequest, side, method, self.spec).is_some()
     }
 
     /// Returns the handler of a received request.
@@ -173,10 +175,10 @@ impl<'a> Rules<'a> {
     /// The refusal with which the request is answered.
     pub(crate) fn check_received_request(
         &self,
-        method: &str,
+        method: &(impl MethodName + ?Sized),
         params: Option<&JsonObject>,
     ) -> Result<Handler, Refusal> {
-        if let Some(extension) = self.extension_of_request(method, self.remote_role()) {
+        if let Some(extension) = self.extension_of_request(method.name(), self.remote_role()) {
             return if extension.is_declared(self.peer_capabilities.object) {
                 Ok(Handler::Application)
             } else {
@@ -185,6 +187,7 @@ impl<'a> Rules<'a> {
         }
         let Some(rule) = find_row(MessageKind::Request, self.remote_role(), method, self.spec)
         else {
+            let method = method.name();
             let vendor = self.is_vendor_method(&self.extensions.requests, method);
             return if vendor && !self.is_sent_by(self.local_role, method) {
                 Ok(Handler::Application)
@@ -205,13 +208,17 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The reason for which the notification is dropped.
-    pub(crate) fn check_received_notification(&self, method: &str) -> Result<Handler, Refusal> {
+    pub(crate) fn check_received_notification(
+        &self,
+        method: &(impl MethodName + ?Sized),
+    ) -> Result<Handler, Refusal> {
         let Some(rule) = find_row(
             MessageKind::Notification,
             self.remote_role(),
             method,
             self.spec,
         ) else {
+            let method = method.name();
             let vendor = self.is_vendor_method(&self.extensions.notifications, method);
             let known = vendor && !self.is_sent_by(self.local_role, method);
             let extension = self.extension_of_notification(method, self.remote_role());
@@ -228,7 +235,7 @@ impl<'a> Rules<'a> {
             .filter(|_| !rule.is_accepted_undeclared);
         match self.undeclared_capability(needed, None, self.peer_capabilities) {
             Some(missing) => Err(Refusal::UndeclaredNotification {
-                method: method.to_owned(),
+                method: method.name().to_owned(),
                 capability: missing.capability,
             }),
             None => Ok(rule.handler),
@@ -395,7 +402,7 @@ impl<'a> Rules<'a> {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        if row_of_method(MessageKind::InputRequest, Side::Server, method).is_none() {
+        if row_of_method(MessageKind::InputRequest, Side::Server, method.id()).is_none() {
             return Err(unknown());
         }
         if !self.is_discover() {
@@ -478,7 +485,7 @@ pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
 
 /// Returns true if the method is `elicitation/create`.
 pub(crate) fn is_elicitation(method: &str) -> bool {
-    let rule = row_of_method(MessageKind::InputRequest, Side::Server, method);
+    let rule = row_of_method(MessageKind::InputRequest, Side::Server, method.id());
     rule.is_some_and(|rule| {
         matches!(
             rule.receiver_capability,

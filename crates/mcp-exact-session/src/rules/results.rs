@@ -8,6 +8,7 @@ use mcp_exact_revisions::Lifecycle;
 use mcp_exact_wire::{JsonObject, JsonRef, Revision};
 
 use super::{Rules, client_request};
+use crate::call_method::MethodName;
 use crate::error::SendError;
 use crate::extensions::ExtensionPolicy;
 pub(crate) use crate::meta::RESULT_TYPE;
@@ -115,7 +116,7 @@ impl Rules<'_> {
     }
 
     /// Returns true if a request may be answered with input requests in this revision.
-    pub(crate) fn may_require_input(&self, method: &str) -> bool {
+    pub(crate) fn may_require_input(&self, method: &(impl MethodName + ?Sized)) -> bool {
         let rule = client_request(method, self.spec);
         let core = rule.is_some_and(|rule| rule.may_require_input);
         core && self.spec.has_input_required()

@@ -1,6 +1,6 @@
 //! Row of the rule table: the subject of a rule, its handler, and its requirements.
 
-use mcp_exact_revisions::Side;
+use mcp_exact_revisions::{MethodId, Side};
 
 use super::capability::RequiredCapability;
 use crate::change::ChangeKind;
@@ -113,6 +113,8 @@ pub(crate) struct Rule {
     /// Role that sends the message.
     pub(super) sender: Side,
     /// Method of the message.
+    pub(super) id: MethodId,
+    /// Name of the method.
     pub(crate) method: &'static str,
     /// Party at the sender that may send the message.
     pub(super) sending_party: SendingParty,
@@ -150,11 +152,15 @@ pub(crate) struct Rule {
 
 impl Rule {
     /// Creates a row without requirements, whose message the application sends and handles.
-    pub(super) const fn new(kind: MessageKind, sender: Side, method: &'static str) -> Self {
+    ///
+    /// # Panics
+    /// At compile time, if the method has no name.
+    pub(super) const fn new(kind: MessageKind, sender: Side, id: MethodId) -> Self {
         Self {
             kind,
             sender,
-            method,
+            id,
+            method: id.name().expect("a row has a known method"),
             sending_party: SendingParty::Application,
             handler: Handler::Application,
             placement: Placement::Anywhere,

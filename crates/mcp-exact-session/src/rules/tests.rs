@@ -9,6 +9,27 @@ fn rows_are_sorted_and_unique() {
     assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
 }
 
+/// What the schemas show of a request agrees with its row, whose facts were read from the specification.
+#[test]
+fn rows_agree_with_schemas() {
+    for rule in rows().filter(|rule| rule.kind == MessageKind::Request) {
+        let (id, name) = (rule.id, rule.method);
+        let lists = id.list_member().is_some() && id.is_cached();
+        assert_eq!(rule.cache_policy == CachePolicy::List, lists, "{name}");
+        let is_cached = rule.cache_policy != CachePolicy::Never;
+        assert_eq!(is_cached, id.is_cached(), "{name}");
+        assert_eq!(rule.may_require_input, id.may_require_input(), "{name}");
+        assert_eq!(
+            rule.lists_tools,
+            id.list_member() == Some("tools"),
+            "{name}"
+        );
+        if let Some(param) = rule.name_param {
+            assert_eq!(id.target_param(), Some(param), "{name}");
+        }
+    }
+}
+
 /// Parses a JSON object.
 fn object(text: &str) -> JsonObject {
     text.parse().expect(text)

@@ -288,7 +288,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         call: &Call,
         context: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
-        let refused = || Refusal::UnknownNotification(call.method.clone());
+        let refused = || Refusal::UnknownNotification(call.method.to_string());
         let meta = RequestMeta::read(call, None);
         let header = context.http.as_ref();
         let header = header.and_then(|http| http.header("mcp-protocol-version"));

@@ -5,9 +5,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_revisions::{MethodId, RevisionSpec};
 use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 
+use crate::call_method::MethodName as _;
 use crate::change::Progress;
 use crate::error::{PeerError, SendError, Violation};
 use crate::filter::Filter;
@@ -123,7 +124,7 @@ impl<C> IncomingRequest<C> {
     ///
     /// The key of the request belongs to no endpoint, so a reply is refused with [`SendError::UnknownRequest`].
     pub fn from_parts(
-        method: impl Into<String>,
+        method: impl AsRef<str>,
         params: Option<JsonObject>,
         client: SessionInfo,
         context: FrameContext<C>,
@@ -143,7 +144,7 @@ impl<C> IncomingRequest<C> {
             }),
             received_call: Arc::new(ReceivedCall {
                 id: RequestId::from(0),
-                call: Call::new(method, params),
+                call: Call::new(method.as_ref(), params),
                 context: Arc::new(context),
             }),
         })
@@ -151,10 +152,10 @@ impl<C> IncomingRequest<C> {
 
     /// Returns a copy of the request with another method and params, for gateways that forward it. The copy keeps the key, so
     /// only one reply is possible.
-    pub fn with_call(&self, method: impl Into<String>, params: Option<JsonObject>) -> Self {
+    pub fn with_call(&self, method: impl AsRef<str>, params: Option<JsonObject>) -> Self {
         let origin = ReceivedCall {
             id: self.received_call.id.clone(),
-            call: Call::new(method, params),
+            call: Call::new(method.as_ref(), params),
             context: Arc::clone(&self.received_call.context),
         };
         Self {
@@ -178,9 +179,14 @@ impl<C> IncomingRequest<C> {
         &self.received_call.id
     }
 
-    /// Returns the method of the request.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         &self.received_call.call.method
+    }
+
+    /// Returns the method as a value: [`MethodId::Vendor`] if no schema defines it.
+    pub fn method_id(&self) -> MethodId {
+        self.received_call.call.method.id()
     }
 
     /// Returns the parameters as received from the client.
@@ -282,9 +288,14 @@ impl<C> fmt::Debug for ClientNotification<C> {
 }
 
 impl<C> ClientNotification<C> {
-    /// Returns the method of the notification.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         &self.call.method
+    }
+
+    /// Returns the method as a value: [`MethodId::Vendor`] if no schema defines it.
+    pub fn method_id(&self) -> MethodId {
+        self.call.method.id()
     }
 
     /// Returns the parameters as received from the client.

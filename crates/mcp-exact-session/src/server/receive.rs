@@ -191,7 +191,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
     ) -> Result<(), Refusal> {
         let found = call.tidiness(None);
         let repeated = call.refuse_repeated_members(found);
-        repeated.map_err(|_| Refusal::InvalidNotification(call.method.clone()))?;
+        repeated.map_err(|_| Refusal::InvalidNotification(call.method.to_string()))?;
         self.repair_call(&mut call, MessageKind::Notification, found);
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);
@@ -510,7 +510,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.is_snapshot_due = true;
             return Ok(());
         }
-        let method = call.method.clone();
+        let method = call.method.to_string();
         let early = self.state.client().is_none() && self.settings.offers_initialize;
         Err(if early {
             Refusal::NotInitialized(method)
@@ -523,7 +523,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// reported (`basic/utilities/cancellation`, "Error Handling").
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
         let cancel = CancelledParams::from_call(call);
-        let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.to_string()))?;
         // Requests that came without a session have a scope of their own: over HTTP a `cancelled` that is posted means nothing
         // to them, because the ids of callers collide.
         if let Some(key) = self.core.in_flight.find(None, &cancel.id) {
@@ -576,7 +576,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// application.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
-        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.to_string()))?;
         let core = &mut self.core;
         let target =
             core.pending
@@ -628,7 +628,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.handle_stateless_notification(call, context)
             .map_err(|refusal| {
                 if self.settings.offers_initialize {
-                    Refusal::NotInitialized(call.method.clone())
+                    Refusal::NotInitialized(call.method.to_string())
                 } else {
                     refusal
                 }

@@ -72,7 +72,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let params = origin.call.params.as_ref();
             let checked = check.check(method, params, result);
             checked.map_err(|reason| SendError::Result {
-                method: method.clone(),
+                method: method.to_string(),
                 reason,
             })?;
         }
