@@ -12,7 +12,9 @@ use mcp_exact_convert::{
 use mcp_exact_wire::order::contains;
 use mcp_exact_wire::{JsonRef, Kind};
 
-use crate::protocol::{Json, JsonObject, PeerError, Revision, is_extension_result};
+use crate::protocol::{
+    Json, JsonObject, MethodId, PeerError, Revision, is_extension_result, method,
+};
 
 /// Revision in whose form results, definitions and input requests are built.
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
@@ -112,14 +114,7 @@ fn convert_answer(
 /// Adds the missing members that a result of the home revision must have: `resultType` (2026-07-28, `basic`, "Result
 /// Types") and, in results that can be cached, `ttlMs` and `cacheScope` (`server/utilities/caching`).
 fn add_required_members(method: &str, result: &mut JsonObject) {
-    let cached = matches!(
-        method,
-        "tools/list"
-            | "prompts/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-    );
+    let cached = MethodId::from_name(method).is_cached();
     let of_all = [("resultType", Json::string("complete"))];
     let of_cached = [
         ("ttlMs", Json::from(0_u64)),
@@ -246,7 +241,7 @@ fn convert_received_parts(
     tolerance: Tolerance,
 ) -> Result<(JsonObject, Vec<Repair>), String> {
     let is_home = from == home_revision();
-    if method == "tools/call" && is_plain_result(&result, is_home) {
+    if method == method::TOOLS_CALL && is_plain_result(&result, is_home) {
         if !is_home {
             result.insert("resultType", Json::string("complete"));
         }

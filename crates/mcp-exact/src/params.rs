@@ -1,15 +1,14 @@
 //! Members of params and results, and the tool, prompt or resource that the params of a request name.
 
-use crate::protocol::{JsonObject, PeerError};
+use crate::protocol::{JsonObject, MethodId, PeerError};
 
 /// Returns the name of the tool or prompt, or the URI of the resource, in the params of a request.
-pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> {
-    match method {
-        "tools/call" | "prompts/get" => string_member(params, "name"),
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            string_member(params, "uri")
-        }
-        _ => string_member(params, "name").or_else(|| string_member(params, "uri")),
+pub(crate) fn named_target(method: MethodId, params: &JsonObject) -> Option<String> {
+    match method.target_param() {
+        // Whoever knows the id of a task may have its result.
+        Some("taskId") => None,
+        Some(param) => string_member(params, param),
+        None => string_member(params, "name").or_else(|| string_member(params, "uri")),
     }
 }
 
@@ -29,7 +28,8 @@ pub(crate) fn object_member(object: &JsonObject, name: &str) -> Option<JsonObjec
 
 /// Returns the text that identifies a request in log events: its method and the tool, prompt or resource that it names.
 pub(crate) fn request_label(method: &str, params: Option<&JsonObject>) -> String {
-    match params.and_then(|params| named_target(method, params)) {
+    let id = MethodId::from_name(method);
+    match params.and_then(|params| named_target(id, params)) {
         Some(name) => format!("{method} {name}"),
         None => method.to_owned(),
     }

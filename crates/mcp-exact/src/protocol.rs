@@ -29,6 +29,7 @@ pub(crate) use session::{
     Change, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,
     ServerConfig, SessionInfo, is_extension_result,
 };
+pub(crate) use session::{MethodId, method};
 
 /// Identifier of the extension that adds tasks.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -60,9 +61,13 @@ pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
 pub(crate) fn tasks_extension() -> session::Extension {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     session::Extension {
-        requests: names(&["tasks/get", "tasks/update", "tasks/cancel"]),
+        requests: names(&[
+            method::TASKS_GET,
+            method::TASKS_UPDATE,
+            method::TASKS_CANCEL,
+        ]),
         name_param: Some("taskId".to_owned()),
-        notifications: names(&["notifications/tasks"]),
+        notifications: names(&[method::NOTIFICATIONS_TASKS]),
         result_types: names(&["task"]),
         filter_members: names(&["taskIds"]),
         ..session::Extension::new(TASKS)

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, JsonObject, Limit,
@@ -238,7 +239,7 @@ impl Endpoint for ClientEndpoint {
             timeout: Some(idle_timeout(timeout)),
             ..CallOptions::default()
         };
-        ClientEndpoint::request(self, "ping", None, options, now).is_ok()
+        ClientEndpoint::request(self, method::PING, None, options, now).is_ok()
     }
 
     fn sort(event: ClientEvent) -> SortedEvent<ClientEvent> {

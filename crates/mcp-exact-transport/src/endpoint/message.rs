@@ -2,6 +2,8 @@
 //!
 //! Only the head of the message is parsed.
 
+#[cfg(feature = "http-server")]
+use mcp_exact_revisions::method;
 use mcp_exact_wire::{HeadKind, MessageHead};
 
 /// Parses the head of a message; `None` if the head is malformed.
@@ -38,7 +40,7 @@ pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {
         HeadKind::Response => true,
         HeadKind::Notification => matches!(
             head.method.as_deref(),
-            Some("notifications/cancelled" | "notifications/progress")
+            Some(method::NOTIFICATIONS_CANCELLED | method::NOTIFICATIONS_PROGRESS)
         ),
         _ => false,
     })

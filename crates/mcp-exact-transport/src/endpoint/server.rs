@@ -359,7 +359,11 @@ impl ServerHandle {
     pub fn set_target_known(&self, request: &IncomingRequest<RequestContext>) {
         #[cfg(feature = "tracing")]
         if let Some(operations) = self.shared.operations().filter(|all| all.is_active()) {
-            let is_named = matches!(request.method(), "tools/call" | "prompts/get");
+            use mcp_exact_revisions::MethodId;
+            let is_named = matches!(
+                request.method_id(),
+                MethodId::ToolsCall | MethodId::PromptsGet
+            );
             let name = request.param("name").filter(|_| is_named);
             let name = name.and_then(|name| name.as_str());
             operations.set_known(request.id(), name.as_deref());

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use mcp_exact_revisions::{MethodId, method};
 use mcp_exact_session::TraceContext;
 #[cfg(feature = "opentelemetry")]
 use mcp_exact_wire::ObjectRef;
@@ -119,22 +120,20 @@ impl CallHead {
             call.trace = TraceContext::from_meta(meta);
         }
         let text = |value: Option<JsonRef<'_>>| value?.as_str().map(Cow::into_owned);
-        let target = match &*call.method {
-            "tools/call" => Some(TargetKind::Tool),
-            "prompts/get" => Some(TargetKind::Prompt),
+        let method = MethodId::from_name(&call.method);
+        let target = match method {
+            MethodId::ToolsCall => Some(TargetKind::Tool),
+            MethodId::PromptsGet => Some(TargetKind::Prompt),
             _ => None,
         };
         // Longer names are shown nowhere.
         let name = text(name).filter(|name| name.len() <= names::MAX_NAME_BYTES);
         call.target = target.zip(name);
-        match &*call.method {
-            "resources/read"
-            | "resources/subscribe"
-            | "resources/unsubscribe"
-            | "notifications/resources/updated" => {
+        match method {
+            _ if method.target_param() == Some("uri") => {
                 call.uri = text(uri).map(|uri| without_secrets(&uri));
             }
-            "notifications/cancelled" => {
+            MethodId::NotificationsCancelled => {
                 call.cancelled = cancelled.and_then(|id| id_text(id.text()));
             }
             _ => {}
@@ -191,7 +190,7 @@ pub(super) fn response_end(method: &str, head: &MessageHead<'_>) -> End {
     }
     let result = head.result.unwrap_or_default();
     // Most results have no such member, and are not parsed.
-    if method != "tools/call" || !result.contains("\"isError\"") {
+    if method != method::TOOLS_CALL || !result.contains("\"isError\"") {
         return End::Success;
     }
     let result: Option<JsonObject> = result.parse().ok();

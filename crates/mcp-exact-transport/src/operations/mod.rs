@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{MessageObserver, Outcome, RequestKey, Side};
 use mcp_exact_wire::{HeadKind, MessageHead, RequestId};
 use tracing::Span;
@@ -435,7 +436,7 @@ impl State {
 
     /// Learns the revision of the session from the response to `initialize`.
     fn learn_revision(&mut self, operation: &Operation, head: &MessageHead<'_>) {
-        if operation.method() == "initialize"
+        if operation.method() == method::INITIALIZE
             && let Some(revision) = head.result.and_then(message::negotiated_revision)
         {
             self.end_session();

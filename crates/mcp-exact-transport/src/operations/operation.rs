@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::RequestKey;
 #[cfg(feature = "opentelemetry")]
 use mcp_exact_session::Side;
@@ -274,7 +275,7 @@ impl Operation {
 
     /// Returns the name of the GenAI operation.
     fn operation_name(&self) -> Option<&'static str> {
-        (self.method == "tools/call").then_some("execute_tool")
+        (self.method == method::TOOLS_CALL).then_some("execute_tool")
     }
 
     /// Returns the attributes of the duration: those of the span with few values.

@@ -17,7 +17,7 @@ use crate::notification::NotificationHandlers;
 use crate::outgoing::{self, home_revision};
 use crate::panics::{catch_future_panic, contain_panic};
 use crate::params::{object_member, string_member};
-use crate::protocol::{Json, JsonObject, PeerError, Revision};
+use crate::protocol::{Json, JsonObject, MethodId, PeerError, Revision};
 use crate::repairs::RepairReports;
 use crate::sync::lock;
 use crate::visit::{Visit, VisitAnswer};
@@ -277,8 +277,10 @@ impl Handlers {
         params: JsonObject,
     ) -> Result<JsonObject, PeerError> {
         let unknown = || PeerError::method_not_found(method);
-        match method {
-            "elicitation/create" if string_member(&params, "mode").as_deref() == Some("url") => {
+        match MethodId::from_name(method) {
+            MethodId::ElicitationCreate
+                if string_member(&params, "mode").as_deref() == Some("url") =>
+            {
                 let handler = self.on_visit.as_ref();
                 let handler = handler.ok_or_else(|| unsupported_mode("url"))?;
                 // A URL that could display one host and open another is not shown to the user.
@@ -288,7 +290,7 @@ impl Handlers {
                 let answer = handler(visit.with_message(message)).await;
                 Ok(result_with_action(answer.action()))
             }
-            "elicitation/create" => {
+            MethodId::ElicitationCreate => {
                 let handler = self.on_elicit.as_ref();
                 let handler = handler.ok_or_else(|| unsupported_mode("form"))?;
                 let form = Form { params };
@@ -297,11 +299,11 @@ impl Handlers {
                 check_form(schema.as_ref(), &answer)?;
                 Ok(answer)
             }
-            "sampling/createMessage" => {
+            MethodId::SamplingCreateMessage => {
                 let handler = self.sample.as_ref().ok_or_else(unknown)?;
                 handler(SampleRequest { params }).await.answer
             }
-            "roots/list" => {
+            MethodId::RootsList => {
                 let roots = self.roots.as_ref().ok_or_else(unknown)?;
                 Ok(roots.result())
             }

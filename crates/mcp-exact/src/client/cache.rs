@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::event::ClientChange;
-use crate::protocol::JsonObject;
+use crate::protocol::extension::SKILLS_LIST;
+use crate::protocol::{JsonObject, method};
 use crate::sync::lock;
 
 /// Maximum number of cached pages.
@@ -111,13 +112,15 @@ impl PageCache {
     /// Removes the cached pages of the lists that a change concerns.
     pub(super) fn remove_changed(&self, change: &ClientChange) {
         let lists: &[&str] = match change {
-            ClientChange::Tools => &["tools/list"],
-            ClientChange::Prompts => &["prompts/list"],
-            ClientChange::Resources => {
-                &["resources/list", "resources/templates/list", "skills/list"]
-            }
+            ClientChange::Tools => &[method::TOOLS_LIST],
+            ClientChange::Prompts => &[method::PROMPTS_LIST],
+            ClientChange::Resources => &[
+                method::RESOURCES_LIST,
+                method::RESOURCES_TEMPLATES_LIST,
+                SKILLS_LIST,
+            ],
             // The resource may be a file of a skill, whose entry has another digest then.
-            ClientChange::Resource(_) => &["skills/list"],
+            ClientChange::Resource(_) => &[SKILLS_LIST],
         };
         let mut state = self.state();
         state.generation.change_count += 1;

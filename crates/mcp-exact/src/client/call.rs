@@ -21,7 +21,7 @@ use crate::panics::contain_panic;
 use crate::params::request_label;
 use crate::protocol::{
     Json, JsonObject, Level, Lifecycle, Outcome, PendingRequest, Progress, SendError, TraceContext,
-    lifecycle_of,
+    lifecycle_of, method,
 };
 use tokio::time::Instant;
 
@@ -272,7 +272,7 @@ impl<T> ClientCall<T> {
             ])
         });
         Self {
-            request: params.map(|params| client.request("tools/call", Some(params))),
+            request: params.map(|params| client.request(method::TOOLS_CALL, Some(params))),
             tool: Some(tool.to_owned()),
             decode_result: decode,
         }

@@ -48,7 +48,7 @@ pub use subscribe::Subscription;
 
 use crate::cx::Root;
 use crate::protocol::{
-    CachedNegotiation, Json, JsonObject, Level, Lifecycle, Revision, lifecycle_of,
+    CachedNegotiation, Json, JsonObject, Level, Lifecycle, Revision, lifecycle_of, method,
 };
 use link::ClientLink;
 
@@ -128,7 +128,7 @@ impl Client {
         if lifecycle_of(self.revision()) == Lifecycle::Discover || self.0.is_reconnecting() {
             return Ok(());
         }
-        self.notify("notifications/roots/list_changed", None)
+        self.notify(method::NOTIFICATIONS_ROOTS_LIST_CHANGED, None)
     }
 
     /// Requests log messages of the server from this level up: up to 2025-11-25 for the session (`logging/setLevel`),
@@ -143,7 +143,7 @@ impl Client {
             return Ok(());
         }
         let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
-        let request = self.request("logging/setLevel", Some(params));
+        let request = self.request(method::LOGGING_SET_LEVEL, Some(params));
         request.await.map(drop)
     }
 

@@ -13,7 +13,7 @@ use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
 use crate::params::string_member;
-use crate::protocol::{Json, JsonObject, RawJson};
+use crate::protocol::{Json, JsonObject, RawJson, method};
 
 /// Bytes of an image, an audio clip or a binary resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl ToolOutput {
     /// # Errors
     /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
     pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
-        result_as("tools/call", &self.object)
+        result_as(method::TOOLS_CALL, &self.object)
     }
 
     /// Returns the decoded images; blocks without valid base64 are omitted.
@@ -211,7 +211,7 @@ impl ResourceOutput {
     /// # Errors
     /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
     pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
-        result_as("resources/read", &self.object)
+        result_as(method::RESOURCES_READ, &self.object)
     }
 
     /// Returns the complete result as JSON.
@@ -284,7 +284,7 @@ impl PromptOutput {
     /// # Errors
     /// [`ClientError::Result`] if the result breaks the schema, or the revision cannot express it.
     pub fn typed<T: Decode + Defined>(&self) -> Result<T, ClientError> {
-        result_as("prompts/get", &self.object)
+        result_as(method::PROMPTS_GET, &self.object)
     }
 
     /// Returns the complete result as JSON.

@@ -9,7 +9,7 @@ use super::error::ClientError;
 use super::list::List;
 use super::output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
 use super::subscribe::Subscription;
-use crate::protocol::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject, method};
 
 impl Client {
     /// Calls a tool with arguments of the type `A` and decodes its result as `R`, from the structured content or, if
@@ -38,29 +38,29 @@ impl Client {
     /// Lists the tools, page by page. As with all lists, a page that the server allows to cache (from 2026-07-28 on) is
     /// fetched again only after its lifetime has elapsed or a change was announced.
     pub fn tools(&self) -> List {
-        List::new(self, "tools/list", "tools")
+        List::new(self, method::TOOLS_LIST, "tools")
     }
 
     /// Lists the resources, page by page.
     pub fn resources(&self) -> List {
-        List::new(self, "resources/list", "resources")
+        List::new(self, method::RESOURCES_LIST, "resources")
     }
 
     /// Lists the resource templates, page by page.
     pub fn resource_templates(&self) -> List {
-        List::new(self, "resources/templates/list", "resourceTemplates")
+        List::new(self, method::RESOURCES_TEMPLATES_LIST, "resourceTemplates")
     }
 
     /// Lists the prompts, page by page.
     pub fn prompts(&self) -> List {
-        List::new(self, "prompts/list", "prompts")
+        List::new(self, method::PROMPTS_LIST, "prompts")
     }
 
     /// Reads a resource.
     pub fn read(&self, uri: &str) -> ClientCall<ResourceOutput> {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
         let decode = ResourceOutput::new;
-        ClientCall::new(self, "resources/read", params, decode)
+        ClientCall::new(self, method::RESOURCES_READ, params, decode)
     }
 
     /// Requests a prompt with string arguments.
@@ -77,7 +77,7 @@ impl Client {
             ("arguments", JsonObject::from_iter(arguments).into()),
         ]);
         let decode = PromptOutput::new;
-        ClientCall::new(self, "prompts/get", params, decode)
+        ClientCall::new(self, method::PROMPTS_GET, params, decode)
     }
 
     /// Requests completions of an argument of a prompt.
@@ -121,7 +121,7 @@ impl Client {
             ("argument", JsonObject::from_iter(argument)),
         ]);
         let decode = |result| CompletionOutput::new(&result);
-        ClientCall::new(self, "completion/complete", params, decode)
+        ClientCall::new(self, method::COMPLETION_COMPLETE, params, decode)
     }
 
     /// Sends a request and returns its result in the form of the home revision. `params` must have the form of the

@@ -16,7 +16,7 @@ use super::event::{LIST_KINDS, announces_changes};
 use super::link::{ClientLink, RequestOptions};
 use super::recover::is_loss;
 use super::subscriptions::{ListenSubscription, Subscriptions, subscribed_uris, uri_params};
-use crate::protocol::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
+use crate::protocol::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of, method};
 
 /// Subscription to updates of resources, from [`Client::subscribe`]. Dropping the value ends the subscription
 /// (`server/resources`, "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except for URIs that
@@ -88,7 +88,7 @@ impl Subscription {
             let mut subscribed = self.client.link().session_subscriptions().lock().await;
             let request = self
                 .client
-                .request("resources/subscribe", Some(uri_params(&uri)));
+                .request(method::RESOURCES_SUBSCRIBE, Some(uri_params(&uri)));
             request.await?;
             subscribed.entry(uri.clone()).or_default().count += 1;
             if let SubscriptionKind::Session { uris, .. } = &mut self.kind {
@@ -139,7 +139,7 @@ fn unsubscribe(
             continue;
         }
         subscribed.remove(uri);
-        let method = "resources/unsubscribe";
+        let method = method::RESOURCES_UNSUBSCRIBE;
         // A closed connection has already ended the subscription, and from 2026-07-28 on, dropping its request does.
         requests.extend(link.request(
             method,

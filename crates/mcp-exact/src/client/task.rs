@@ -11,7 +11,7 @@ use super::Client;
 use super::error::ClientError;
 use super::link::ClientLink;
 use crate::params::{object_member, string_member};
-use crate::protocol::{ErrorObject, Json, JsonObject, PeerError};
+use crate::protocol::{ErrorObject, Json, JsonObject, PeerError, method};
 
 /// Minimum and maximum time between two `tasks/get` requests; the interval that the server suggests is clamped to this
 /// range.
@@ -38,7 +38,7 @@ impl Drop for CancelOnDrop {
 /// Sends `tasks/cancel`; errors are ignored.
 async fn cancel_task(client: &Client, id: &str) {
     let params = JsonObject::from_iter([("taskId", Json::string(id))]);
-    if let Err(error) = client.request("tasks/cancel", Some(params)).await {
+    if let Err(error) = client.request(method::TASKS_CANCEL, Some(params)).await {
         tracing::debug!(%error, "a task could not be cancelled");
     }
 }
@@ -90,7 +90,7 @@ impl Client {
                 Some("completed") => {
                     let missing = || ClientError::Result("the task has no `result`".to_owned());
                     let result = object_member(&task, "result").ok_or_else(missing)?;
-                    return self.link().take_result("tools/call", result);
+                    return self.link().take_result(method::TOOLS_CALL, result);
                 }
                 Some("failed") => {
                     let error = task.get("error");
@@ -110,7 +110,7 @@ impl Client {
             let interval = Duration::from_millis(interval.unwrap_or(500));
             tokio::time::sleep(interval.clamp(POLL_INTERVALS.0, POLL_INTERVALS.1)).await;
             let params = JsonObject::from_iter([("taskId", Json::string(id))]);
-            task = self.request("tasks/get", Some(params)).await?;
+            task = self.request(method::TASKS_GET, Some(params)).await?;
         }
     }
 
@@ -157,6 +157,8 @@ impl Client {
             ("taskId", Json::string(id)),
             ("inputResponses", responses.into()),
         ]);
-        self.request("tasks/update", Some(params)).await.map(drop)
+        self.request(method::TASKS_UPDATE, Some(params))
+            .await
+            .map(drop)
     }
 }

@@ -15,12 +15,9 @@ use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, 
 use super::{Cx, form};
 use crate::decode;
 use crate::form_values;
-use crate::protocol::{Json, JsonObject};
+use crate::protocol::{Json, JsonObject, method};
 use crate::schema::{self, Subschemas};
 use crate::visit::Visit;
-
-/// Method of all elicitations.
-const ELICIT_METHOD: &str = "elicitation/create";
 
 /// Answer of the user to a form or a page; see [`Cx::elicit`] and [`Cx::elicit_url`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +81,12 @@ impl Cx {
                 ])
             });
         ElicitUrl {
-            input_request: PendingInputRequest::new(self, ELICIT_METHOD, "elicitation.url", params),
+            input_request: PendingInputRequest::new(
+                self,
+                method::ELICITATION_CREATE,
+                "elicitation.url",
+                params,
+            ),
         }
     }
 }
@@ -141,7 +143,12 @@ impl Form {
             Err(error) => Err(InputRequestErrorKind::UnsupportedForm(error.clone())),
         };
         Self {
-            input_request: PendingInputRequest::new(cx, ELICIT_METHOD, "elicitation.form", params),
+            input_request: PendingInputRequest::new(
+                cx,
+                method::ELICITATION_CREATE,
+                "elicitation.form",
+                params,
+            ),
             schema: schema.unwrap_or_default(),
         }
     }
@@ -155,7 +162,10 @@ impl Form {
 
 /// Returns the error for an answer that does not have the requested form.
 fn wrong_answer(reason: String) -> InputRequestError {
-    InputRequestError::new(ELICIT_METHOD, InputRequestErrorKind::InvalidAnswer(reason))
+    InputRequestError::new(
+        method::ELICITATION_CREATE,
+        InputRequestErrorKind::InvalidAnswer(reason),
+    )
 }
 
 /// Future of the user's consent to a visit; see [`Cx::elicit_url`].

@@ -150,10 +150,7 @@ impl Cx {
         run: HandlerRun,
         input: CallInput,
     ) -> Self {
-        let can_send_requests = matches!(
-            request.method(),
-            "tools/call" | "resources/read" | "prompts/get"
-        );
+        let can_send_requests = request.method_id().may_require_input();
         Self(Arc::new(CxInner {
             request,
             link,

@@ -7,10 +7,7 @@ use serde::Deserialize;
 
 use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, key_setter};
-use crate::protocol::JsonObject;
-
-/// Method of the request for roots.
-const ROOTS_METHOD: &str = "roots/list";
+use crate::protocol::{JsonObject, method};
 
 /// Directory or file that the client lets the server work in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -27,7 +24,7 @@ impl Cx {
         RootsRequest {
             input_request: PendingInputRequest::new(
                 self,
-                ROOTS_METHOD,
+                method::ROOTS_LIST,
                 "roots",
                 Ok(JsonObject::new()),
             ),
@@ -51,7 +48,10 @@ impl Future for RootsRequest {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
         let wrong = |reason: String| {
-            InputRequestError::new(ROOTS_METHOD, InputRequestErrorKind::InvalidAnswer(reason))
+            InputRequestError::new(
+                method::ROOTS_LIST,
+                InputRequestErrorKind::InvalidAnswer(reason),
+            )
         };
         let roots = result
             .get("roots")

@@ -11,10 +11,7 @@ use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest, 
 use crate::annotations::{Role, to_json_number};
 use crate::content::Content;
 use crate::params::string_member;
-use crate::protocol::{Json, JsonObject, RawJson};
-
-/// Method of sampling requests.
-const SAMPLING_METHOD: &str = "sampling/createMessage";
+use crate::protocol::{Json, JsonObject, RawJson, method};
 
 /// Request for a message of the client's model.
 ///
@@ -136,7 +133,12 @@ impl Cx {
             None => "sampling",
         };
         SamplingRequest {
-            input_request: PendingInputRequest::new(self, SAMPLING_METHOD, capability, Ok(params)),
+            input_request: PendingInputRequest::new(
+                self,
+                method::SAMPLING_CREATE_MESSAGE,
+                capability,
+                Ok(params),
+            ),
         }
     }
 }
@@ -167,7 +169,7 @@ impl Future for SamplingRequest {
             None => {
                 let reason = "it has no content".to_owned();
                 Err(InputRequestError::new(
-                    SAMPLING_METHOD,
+                    method::SAMPLING_CREATE_MESSAGE,
                     InputRequestErrorKind::InvalidAnswer(reason),
                 ))
             }

@@ -8,8 +8,8 @@ use mcp_exact_wire::ObjectRef;
 
 use crate::cancellation::CancellationToken;
 use crate::protocol::{
-    InputRequest, InputResponses, JsonObject, Lifecycle, MirroredParam, PeerError, Principal,
-    Revision, SessionInfo, TraceContext, TypedRequest, extension, lifecycle_of,
+    InputRequest, InputResponses, JsonObject, Lifecycle, MethodId, MirroredParam, PeerError,
+    Principal, Revision, SessionInfo, TraceContext, TypedRequest, extension, lifecycle_of,
 };
 
 /// Received request, with the session and connection data of its sender.
@@ -56,6 +56,10 @@ impl Request {
 
     pub(crate) fn method(&self) -> &str {
         self.incoming.method()
+    }
+
+    pub(crate) fn method_id(&self) -> MethodId {
+        self.incoming.method_id()
     }
 
     pub(crate) fn params(&self) -> Option<&JsonObject> {

@@ -9,7 +9,7 @@ use mcp_exact_transport::{PendingRequest, ServerHandle};
 use super::{Reply, Request};
 use crate::background;
 use crate::protocol::{
-    InputRequest, Json, JsonObject, Level, PeerError, Progress, RequestKey, SendError,
+    InputRequest, Json, JsonObject, Level, PeerError, Progress, RequestKey, SendError, method,
 };
 use crate::sync::lock;
 
@@ -108,7 +108,8 @@ impl RequestLink {
 
     /// Sends a task status notification to a subscription.
     pub(crate) fn notify_task_status(&self, task: &JsonObject) {
-        if let Err(error) = self.send_notification("notifications/tasks", Some(task.clone())) {
+        if let Err(error) = self.send_notification(method::NOTIFICATIONS_TASKS, Some(task.clone()))
+        {
             tracing::debug!(%error, "the status of a task was not sent");
         }
     }

@@ -6,6 +6,16 @@
 use mcp_exact_session::code::METHOD_NOT_FOUND;
 use mcp_exact_session::{Extension, Extensions, JsonObject, Lifecycle, PeerError};
 
+/// Method of the extension of skills that lists the skills of a server. The extension has no schema.
+#[cfg(any(feature = "client", feature = "skills"))]
+pub(crate) const SKILLS_LIST: &str = "skills/list";
+/// Method of the extension of skills that returns the entry of one skill.
+#[cfg(any(feature = "http-server", feature = "skills"))]
+pub(crate) const SKILLS_GET: &str = "skills/get";
+/// Method of the extension of skills that lists the direct children of a directory.
+#[cfg(any(feature = "http-server", feature = "skills"))]
+pub(crate) const READ_DIRECTORY: &str = "resources/directory/read";
+
 /// Returns the declaration of the extension with this id, which is added if there is none.
 pub(crate) fn declared<'e>(extensions: &'e mut Extensions, id: &str) -> &'e mut Extension {
     let all = &mut extensions.negotiated;

@@ -8,6 +8,7 @@ use super::visibility::ListedDefinition;
 use crate::apps::{self, App, is_page_uri};
 use crate::definition::{Resource, Tool};
 use crate::error::Problem;
+use crate::protocol::method;
 
 impl ServerBuilder {
     /// Registers a page that is always the same, as a resource whose URI begins with `ui://`. Tools refer to it by
@@ -91,7 +92,7 @@ impl Catalogue {
             }
         } else if may_come_later
             || self
-                .registered_method("resources/read", Some(&uri))
+                .registered_method(method::RESOURCES_READ, Some(&uri))
                 .is_some()
         {
             return Ok(());

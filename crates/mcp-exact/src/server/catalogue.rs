@@ -12,7 +12,7 @@ use crate::error::Problem;
 use crate::handler::ErasedHandler;
 use crate::layer::LayerFn;
 use crate::listing::ResourcePage;
-use crate::protocol::{JsonObject, MirroredParam};
+use crate::protocol::{JsonObject, MethodId, MirroredParam};
 use crate::reply::ToolResult;
 use crate::schema;
 use crate::template::UriTemplate;
@@ -154,23 +154,26 @@ impl Catalogue {
         listed.or_else(|| {
             self.raw_handler
                 .as_ref()
-                .filter(|_| !self.has_handler_for(method, name))
+                .filter(|_| !self.has_handler_for(MethodId::from_name(method), name))
         })
     }
 
     /// Returns true if a registered entry answers a request.
-    fn has_handler_for(&self, method: &str, name: Option<&str>) -> bool {
+    fn has_handler_for(&self, method: MethodId, name: Option<&str>) -> bool {
         match (method, name) {
-            ("tools/list", _) => !self.tools.is_empty(),
-            ("resources/list", _) => !self.resources.is_empty() || !self.lists.is_empty(),
-            ("resources/templates/list", _) => !self.templates.is_empty(),
-            ("prompts/list", _) => !self.prompts.is_empty(),
-            ("tools/call", Some(name)) => self.tool(name).is_some(),
-            ("prompts/get", Some(name)) => self.prompt(name).is_some(),
-            ("resources/read" | "resources/subscribe" | "resources/unsubscribe", Some(uri)) => {
-                self.resource(uri).is_some() || self.matching_templates(uri).next().is_some()
-            }
-            ("completion/complete", _) => !self.completions.is_empty(),
+            (MethodId::ToolsList, _) => !self.tools.is_empty(),
+            (MethodId::ResourcesList, _) => !self.resources.is_empty() || !self.lists.is_empty(),
+            (MethodId::ResourcesTemplatesList, _) => !self.templates.is_empty(),
+            (MethodId::PromptsList, _) => !self.prompts.is_empty(),
+            (MethodId::ToolsCall, Some(name)) => self.tool(name).is_some(),
+            (MethodId::PromptsGet, Some(name)) => self.prompt(name).is_some(),
+            (
+                MethodId::ResourcesRead
+                | MethodId::ResourcesSubscribe
+                | MethodId::ResourcesUnsubscribe,
+                Some(uri),
+            ) => self.resource(uri).is_some() || self.matching_templates(uri).next().is_some(),
+            (MethodId::CompletionComplete, _) => !self.completions.is_empty(),
             _ => false,
         }
     }

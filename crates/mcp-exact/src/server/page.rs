@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::protocol::{JsonObject, PeerError, Principal, Seal};
+use crate::protocol::{JsonObject, PeerError, Principal, Seal, method};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct ListEntry<'e> {
@@ -82,7 +82,7 @@ impl CursorSeal {
     /// Returns the context in which the cursors of a principal are valid.
     pub(super) fn context(&self, principal: Option<&Principal>) -> Vec<u8> {
         let principal = principal.map(|Principal(name)| name.as_str());
-        let context = serde_json::json!(["resources/list", self.server, principal]);
+        let context = serde_json::json!([method::RESOURCES_LIST, self.server, principal]);
         context.to_string().into_bytes()
     }
 }

@@ -9,7 +9,8 @@ use super::Server;
 use super::catalogue::Catalogue;
 use super::complete::CompletionRequest;
 use crate::params::{object_member, string_member};
-use crate::protocol::JsonObject;
+use crate::protocol::extension::{READ_DIRECTORY, SKILLS_GET};
+use crate::protocol::{JsonObject, MethodId};
 
 impl Server {
     /// Returns the scopes of a message, without repetition. An invalid message requires no scopes, because the endpoint
@@ -59,31 +60,33 @@ impl ScopeSet {
         hides: bool,
     ) -> Option<()> {
         let params = object_member(message, "params")?;
-        match string_member(message, "method")?.as_str() {
-            "tools/call" => {
+        let method = string_member(message, "method")?;
+        match MethodId::from_name(&method) {
+            MethodId::ToolsCall => {
                 let entry = catalogue.tool(&string_member(&params, "name")?)?;
                 self.add_scopes(entry.tool.scope_label());
             }
-            "prompts/get" => {
+            MethodId::PromptsGet => {
                 let entry = catalogue.prompt(&string_member(&params, "name")?)?;
                 self.add_scopes(entry.prompt.scope_label());
             }
-            "resources/read"
-            | "resources/subscribe"
-            | "skills/get"
-            | "resources/directory/read" => {
+            MethodId::ResourcesRead | MethodId::ResourcesSubscribe => {
                 self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
-            "subscriptions/listen" => {
+            MethodId::SubscriptionsListen => {
                 let filter = object_member(&params, "notifications")?;
                 let uris = filter.get("resourceSubscriptions")?;
                 for uri in uris.decode_as::<Vec<String>>().ok()? {
                     self.add_resource(&uri, catalogue, hides);
                 }
             }
-            "completion/complete" => {
+            MethodId::CompletionComplete => {
                 let wanted = CompletionRequest::read_params(Some(&params)).ok()?;
                 self.add_scopes(catalogue.referenced_entry(&wanted.reference)?.scope());
+            }
+            // The extension of skills has no schema.
+            MethodId::Vendor if [SKILLS_GET, READ_DIRECTORY].contains(&&*method) => {
+                self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
             _ => {}
         }

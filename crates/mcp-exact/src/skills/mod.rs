@@ -13,14 +13,12 @@ pub(crate) use frontmatter::{differing_field, parse_frontmatter};
 
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use crate::protocol::extension::{
+    READ_DIRECTORY, SKILLS_GET as GET, SKILLS_LIST as LIST,
+};
+
 /// Identifier of the extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
-/// Method that lists the skills of a server.
-pub(crate) const LIST: &str = "skills/list";
-/// Method that returns the entry of one skill.
-pub(crate) const GET: &str = "skills/get";
-/// Method that lists the direct children of a directory.
-pub(crate) const READ_DIRECTORY: &str = "resources/directory/read";
 /// Setting of the extension: the server implements [`READ_DIRECTORY`].
 pub(crate) const DIRECTORY_READ: &str = "directoryRead";
 /// Name of the file that every skill has at its root.

@@ -24,7 +24,9 @@ use crate::client::event::{
 };
 use crate::client::subscriptions::{SubscriptionCounts, uri_params};
 use crate::notification::Notification;
-use crate::protocol::{Json, JsonObject, Level, Lifecycle, RequestKey, SessionInfo, lifecycle_of};
+use crate::protocol::{
+    Json, JsonObject, Level, Lifecycle, RequestKey, SessionInfo, lifecycle_of, method,
+};
 use crate::sync::lock;
 
 /// State that is changed by the events of the connections of a client.
@@ -255,7 +257,7 @@ impl EventState {
             if let Some(level) = level {
                 let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
                 let options = session::CallOptions::default();
-                let sent = client.request("logging/setLevel", Some(params), options, None);
+                let sent = client.request(method::LOGGING_SET_LEVEL, Some(params), options, None);
                 if let Ok(request) = sent {
                     request.await;
                 }
@@ -265,7 +267,7 @@ impl EventState {
                 subscription.replacement = None;
                 let params = Some(uri_params(uri));
                 let options = session::CallOptions::default();
-                let sent = client.request("resources/subscribe", params, options, None);
+                let sent = client.request(method::RESOURCES_SUBSCRIBE, params, options, None);
                 let answer = match sent {
                     Ok(request) => into_result(request.await),
                     Err(error) => Err(error.into()),

@@ -30,7 +30,7 @@ use crate::outgoing;
 use crate::params::object_member;
 use crate::protocol::{
     CachedNegotiation, JsonObject, Level, ListCursors, PeerError, Revision, SendError, SessionInfo,
-    Tolerance,
+    Tolerance, method,
 };
 use crate::repairs::RepairReports;
 use crate::sync::lock;
@@ -235,7 +235,7 @@ impl ClientLink {
         };
         let start = || {
             self.request(
-                "subscriptions/listen",
+                method::SUBSCRIPTIONS_LISTEN,
                 Some(params.clone()),
                 options.clone(),
                 None,

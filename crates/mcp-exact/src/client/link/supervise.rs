@@ -17,7 +17,7 @@ use super::{ClientLink, LinkState, PRESENT};
 use crate::client::error::{ClientError, CloseReason};
 use crate::client::event::ConnectionEvent;
 use crate::client::reconnect::Reconnect;
-use crate::protocol::lifecycle_of;
+use crate::protocol::{lifecycle_of, method};
 
 /// Number of checks without an answer after which a connection ends, even if other requests wait for an answer: a server may do
 /// one thing at a time.
@@ -182,8 +182,8 @@ impl ClientLink {
     /// Returns the method of a request that asks for a sign of life.
     fn check_method(&self) -> &'static str {
         match lifecycle_of(self.revision()) {
-            Lifecycle::Initialize => "ping",
-            Lifecycle::Discover => "server/discover",
+            Lifecycle::Initialize => method::PING,
+            Lifecycle::Discover => method::SERVER_DISCOVER,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::ActiveRequest;
 use crate::definition::AdvertisedDefinition;
-use crate::protocol::{JsonObject, PeerError};
+use crate::protocol::{JsonObject, MethodId, PeerError};
 use crate::server::Server;
 use crate::server::page::{ListEntry, list_page};
 use crate::server::visibility::ListedDefinition;
@@ -15,8 +15,9 @@ impl Server {
     /// Answers a list request.
     pub(super) fn answer_list(&self, active: &ActiveRequest) -> Result<JsonObject, PeerError> {
         let (request, all) = (&*active.request, &*active.catalogue);
-        let (member, definitions): (_, Definitions<'_>) = match request.method() {
-            "tools/list" => {
+        let (id, method) = (request.method_id(), request.method());
+        let definitions: Definitions<'_> = match id {
+            MethodId::ToolsList => {
                 let tools = all.tools.iter();
                 let tools = tools.map(|one| {
                     (
@@ -24,9 +25,9 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                ("tools", Box::new(tools))
+                Box::new(tools)
             }
-            "resources/list" => {
+            MethodId::ResourcesList => {
                 let resources = all.resources.iter();
                 let resources = resources.map(|one| {
                     (
@@ -34,9 +35,9 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                ("resources", Box::new(resources))
+                Box::new(resources)
             }
-            "resources/templates/list" => {
+            MethodId::ResourcesTemplatesList => {
                 let templates = all.templates.iter();
                 let templates = templates.map(|one| {
                     (
@@ -44,9 +45,9 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                ("resourceTemplates", Box::new(templates))
+                Box::new(templates)
             }
-            "prompts/list" => {
+            MethodId::PromptsList => {
                 let prompts = all.prompts.iter();
                 let prompts = prompts.map(|one| {
                     (
@@ -54,10 +55,13 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                ("prompts", Box::new(prompts))
+                Box::new(prompts)
             }
-            method => return Err(PeerError::method_not_found(method)),
+            _ => return Err(PeerError::method_not_found(method)),
         };
+        let member = id
+            .list_member()
+            .ok_or_else(|| PeerError::method_not_found(method))?;
         let seen = definitions.filter(|(listed, _)| self.0.visibility.is_visible(request, *listed));
         let mut forms = seen.filter_map(|(listed, advertised)| {
             let definition = advertised.text_for_revision(request.revision())?;

@@ -29,7 +29,7 @@ use crate::cx::{Arguments, CallInput, Cx};
 use crate::handler::ErasedHandler;
 use crate::link::{Reply, Request, RequestLink};
 use crate::params::{named_target, required_string};
-use crate::protocol::{JsonObject, Lifecycle, Outcome, PeerError, extension};
+use crate::protocol::{JsonObject, Lifecycle, MethodId, Outcome, PeerError, extension};
 use crate::replay::{HandlerRun, ReplayRecord};
 use outcome::{ResultForm, finish_handler};
 
@@ -116,19 +116,21 @@ impl Server {
         };
         let begun = match own_method(&active.catalogue, &active.request).cloned() {
             Some(entry) => self.begin_own_method(active, &entry),
-            None => match active.request.method() {
-                "tools/call" => self.begin_tool_call(active),
-                "resources/read" => self.begin_resource_read(active),
-                "resources/subscribe" => self.answer_subscribe(&active).map(Answer::result),
+            None => match active.request.method_id() {
+                MethodId::ToolsCall => self.begin_tool_call(active),
+                MethodId::ResourcesRead => self.begin_resource_read(active),
+                MethodId::ResourcesSubscribe => self.answer_subscribe(&active).map(Answer::result),
                 // The subscription is removed even if the resource no longer exists or is hidden now.
-                "resources/unsubscribe" => required_string(active.request.params(), "uri")
+                MethodId::ResourcesUnsubscribe => required_string(active.request.params(), "uri")
                     .map(|_| Answer::result(JsonObject::new())),
-                "resources/list" if !active.catalogue.lists.is_empty() => {
+                MethodId::ResourcesList if !active.catalogue.lists.is_empty() => {
                     Ok(self.begin_resource_list(active))
                 }
-                "prompts/get" => self.begin_prompt(active),
-                "completion/complete" => self.begin_completion(active),
-                "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
+                MethodId::PromptsGet => self.begin_prompt(active),
+                MethodId::CompletionComplete => self.begin_completion(active),
+                MethodId::TasksGet | MethodId::TasksUpdate | MethodId::TasksCancel
+                    if self.0.tasks.is_some() =>
+                {
                     Ok(self.begin_task_request(active.request))
                 }
                 _ => self.answer_list(&active).map(Answer::result),
@@ -148,7 +150,10 @@ impl Server {
         let extensions = &self.0.settings.extensions;
         extension::check_declared(extensions, request.method(), client, request.lifecycle())?;
         // A handler of all tools or prompts may not know the name.
-        if !matches!(request.method(), "tools/call" | "prompts/get") {
+        if !matches!(
+            request.method_id(),
+            MethodId::ToolsCall | MethodId::PromptsGet
+        ) {
             active.link.set_target_known(request);
         }
         let params = request.params().cloned().unwrap_or_default();
@@ -232,7 +237,7 @@ fn own_method<'c>(catalogue: &'c Catalogue, request: &Request) -> Option<&'c Arc
         return None;
     }
     let name = request.params();
-    let name = name.and_then(|params| named_target(request.method(), params));
+    let name = name.and_then(|params| named_target(request.method_id(), params));
     catalogue.registered_method(request.method(), name.as_deref())
 }
 

@@ -6,7 +6,7 @@ use crate::cx::Arguments;
 use crate::handler::ErasedHandler;
 use crate::link::Request;
 use crate::params::required_string;
-use crate::protocol::{JsonObject, PeerError, resource_not_found};
+use crate::protocol::{JsonObject, PeerError, method, resource_not_found};
 use crate::server::Server;
 use crate::server::catalogue::parse_string_arguments;
 use crate::server::visibility::ListedDefinition;
@@ -71,6 +71,6 @@ impl Server {
                         && checks.all(|(_, check)| check(self, request, uri))
                 })
             // Only the application knows which resources exist.
-            || catalogue.registered_method("resources/read", Some(uri)).is_some()
+            || catalogue.registered_method(method::RESOURCES_READ, Some(uri)).is_some()
     }
 }

@@ -7,7 +7,7 @@ use super::Answer;
 use crate::definition::Tool;
 use crate::link::{Reply, Request, RequestLink};
 use crate::params::{object_member, required_string};
-use crate::protocol::{JsonObject, PeerError};
+use crate::protocol::{JsonObject, MethodId, PeerError};
 use crate::server::Server;
 use crate::server::scopes::has_scope;
 use crate::server::tasks::TaskLookup;
@@ -58,9 +58,11 @@ impl Server {
         let id = required_string(request.params(), "taskId")?;
         let known = self.find_task(registry, &id, request).await?;
         // What the process of the task has to know.
-        let message = match (request.method(), known) {
-            ("tasks/get", known) => return Ok(Reply::Result(detailed_task(registry, &known))),
-            ("tasks/update", known) => {
+        let message = match (request.method_id(), known) {
+            (MethodId::TasksGet, known) => {
+                return Ok(Reply::Result(detailed_task(registry, &known)));
+            }
+            (MethodId::TasksUpdate, known) => {
                 let wrong = || PeerError::invalid_params("`inputResponses` must be an object");
                 let responses = request.params();
                 let responses = responses.and_then(|all| object_member(all, "inputResponses"));

@@ -9,7 +9,7 @@ use crate::cx::{Arguments, Cx};
 use crate::error::{Error, protocol_error};
 use crate::link::Reply;
 use crate::outgoing;
-use crate::protocol::{self, JsonObject, PeerError};
+use crate::protocol::{self, JsonObject, PeerError, method};
 use crate::reply::ToolResult;
 use crate::server::Server;
 use crate::server::answer::outcome::{finish_reply, missing_capability_error};
@@ -139,7 +139,7 @@ pub(in crate::server) fn tool_result_object(
     if plain {
         Ok(object)
     } else {
-        outgoing::convert_result("tools/call", object, cx.revision(), None)
+        outgoing::convert_result(method::TOOLS_CALL, object, cx.revision(), None)
     }
 }
 

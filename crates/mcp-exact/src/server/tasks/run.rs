@@ -8,7 +8,7 @@ use crate::background;
 use crate::call::Call;
 use crate::cx::{Arguments, Cx};
 use crate::link::{Reply, Request, RequestLink};
-use crate::protocol::{Json, PeerError, Principal};
+use crate::protocol::{Json, PeerError, Principal, method};
 use crate::replay::HandlerRun;
 use crate::reply::ToolResult;
 use crate::server::answer::{convert_run_end, tool_result_object};
@@ -195,7 +195,7 @@ impl Server {
         let client = origin.session_info().ok_or_else(unknown)?;
         let principal = origin.principal.clone().map(Principal);
         let request =
-            Request::for_resumed_task("tools/call", origin.params.clone(), client, principal);
+            Request::for_resumed_task(method::TOOLS_CALL, origin.params.clone(), client, principal);
         let request = Arc::new(request.ok_or_else(unknown)?);
         let version = self.handler_version(&entry.tool.version);
         let run = HandlerRun::resume(&version, record.record().clone(), |_| None);

@@ -1,5 +1,7 @@
 //! Errors of handlers, and panics: the response that the client receives.
 
+use mcp_exact_revisions::{MethodId, Side};
+
 use super::*;
 use crate::common::spec;
 
@@ -179,6 +181,31 @@ async fn panics_outside_of_handlers_are_caught() {
             }
             let fine: String = client.call("fine", &()).await.expect("the server lives on");
             assert_eq!(fine, "fine");
+        },
+    )
+    .await;
+}
+
+/// Every request of a client that the session delivers is answered by a file of `server/answer/`: a method of a new revision, for
+/// which the dispatch has no arm, is named here.
+#[tokio::test]
+async fn every_delivered_request_is_answered() {
+    let server = server();
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let requests = spec(client.revision()).methods(Side::Client).requests();
+            for name in requests {
+                // A subscription lasts.
+                if MethodId::from_name(name) == MethodId::SubscriptionsListen {
+                    continue;
+                }
+                // Requests that the client does not send need capabilities that the server has not declared.
+                if let Err(ClientError::Server(error)) = client.request(name, None).await {
+                    let revision = client.revision();
+                    assert_ne!(error.code(), Some(-32601), "{name} of {revision}: {error}");
+                }
+            }
         },
     )
     .await;
