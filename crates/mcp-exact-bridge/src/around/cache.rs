@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{
     Change, IncomingRequest, JsonObject, Lifecycle, Principal, RawResult, Revision, lifecycle,
 };
@@ -70,14 +71,14 @@ const ENTRY: usize = 2 << 10;
 
 /// Methods whose answers are kept.
 const METHODS: [&str; 5] = [
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
+    method::TOOLS_LIST,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCES_TEMPLATES_LIST,
     READ,
 ];
 
-const READ: &str = "resources/read";
+const READ: &str = method::RESOURCES_READ;
 
 /// Members of `_meta` that identify or trace a request, and that no answer depends on but by the other parts of the key. Baggage is
 /// for the application of the server, which may look at it.
@@ -311,8 +312,8 @@ impl Answers {
             _ => String::new(),
         };
         let is_ended = |key: &Key, entry: &Entry| match change {
-            Change::Tools => key.method == "tools/list",
-            Change::Prompts => key.method == "prompts/list",
+            Change::Tools => key.method == method::TOOLS_LIST,
+            Change::Prompts => key.method == method::PROMPTS_LIST,
             Change::Resources => key.method.starts_with("resources/"),
             // "The URI of the resource that has been updated. This might be a sub-resource of the one that the client actually
             // subscribed to" (schema, `ResourceUpdatedNotificationParams`).

@@ -6,6 +6,7 @@ use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{
     Change, IncomingRequest, InputRequest, Json, JsonObject, LogMessage, PeerError, Principal,
     Progress, RawResult, Reply, Revision,
@@ -59,7 +60,7 @@ impl Call {
 
     /// Adds the name that the catalogue of the server gives to the tool, and the names of the arguments that it fixes.
     pub(crate) fn listed_by(mut self, catalogue: Option<&ServerCatalogue>) -> Self {
-        let Some(catalogue) = catalogue.filter(|_| self.method == "tools/call") else {
+        let Some(catalogue) = catalogue.filter(|_| self.method == method::TOOLS_CALL) else {
             return self;
         };
         if let Some(own) = self.subject() {
@@ -361,10 +362,10 @@ impl MessageHooks {
             return Some(change);
         }
         let (method, params) = match &change {
-            Change::Tools => ("notifications/tools/list_changed", None),
-            Change::Prompts => ("notifications/prompts/list_changed", None),
-            Change::Resources => ("notifications/resources/list_changed", None),
-            Change::Resource(uri) => ("notifications/resources/updated", Some(uri)),
+            Change::Tools => (method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None),
+            Change::Prompts => (method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, None),
+            Change::Resources => (method::NOTIFICATIONS_RESOURCES_LIST_CHANGED, None),
+            Change::Resource(uri) => (method::NOTIFICATIONS_RESOURCES_UPDATED, Some(uri)),
             _ => return Some(change),
         };
         let params = params.map(|uri| ("uri", Json::string(uri)));
@@ -388,7 +389,7 @@ impl MessageHooks {
             params.insert("logger", Json::string(logger));
         }
         params.insert("data", message.data);
-        let passed = self.notification("notifications/message", params)?;
+        let passed = self.notification(method::NOTIFICATIONS_MESSAGE, params)?;
         let [level, logger, data] = passed.view().find_each(["level", "logger", "data"]);
         Some(LogMessage {
             level: level?.as_str()?.parse().ok()?,
@@ -409,7 +410,7 @@ impl MessageHooks {
         if let Some(message) = &progress.message {
             params.insert("message", Json::string(message));
         }
-        let passed = self.notification("notifications/progress", params)?;
+        let passed = self.notification(method::NOTIFICATIONS_PROGRESS, params)?;
         let [done, total, message] = passed.view().find_each(["progress", "total", "message"]);
         let mut progress = Progress::new(done?.text().parse().ok()?);
         progress.total = total.and_then(|total| total.text().parse().ok());
@@ -429,9 +430,9 @@ fn number(number: f64) -> Option<Json> {
 pub(crate) fn method_of_answer(answer: &JsonObject) -> &'static str {
     let members = answer.view().find_each(["action", "model", "roots"]);
     match members.map(|member| member.is_some()) {
-        [true, ..] => "elicitation/create",
-        [_, true, _] => "sampling/createMessage",
-        [.., true] => "roots/list",
+        [true, ..] => method::ELICITATION_CREATE,
+        [_, true, _] => method::SAMPLING_CREATE_MESSAGE,
+        [.., true] => method::ROOTS_LIST,
         _ => "",
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! [`Target::of`] alone knows which member of the params a method names.
 
+use mcp_exact_revisions::{MethodId, method};
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError};
 use mcp_exact_transport::RequestContext;
 
@@ -28,16 +29,15 @@ impl Target {
     pub(crate) fn of(method: &str, params: Option<&JsonObject>) -> Self {
         let mut object = params.map(JsonObject::view).unwrap_or_default();
         let mut kind = Kind::Tool;
-        let name = match method {
-            "tools/call" => "name",
-            "prompts/get" => {
+        let id = MethodId::from_name(method);
+        let name = match id {
+            MethodId::PromptsGet => {
                 kind = Kind::Prompt;
                 "name"
             }
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
-            skills::GET | skills::READ_DIRECTORY => "uri",
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => "taskId",
-            "completion/complete" => {
+            // The extension of skills has no schema.
+            MethodId::Vendor if [skills::GET, skills::READ_DIRECTORY].contains(&method) => "uri",
+            MethodId::CompletionComplete => {
                 kind = Kind::Prompt;
                 let Some(reference) = object.find("ref").and_then(|value| value.object()) else {
                     return Self::Missing("ref");
@@ -53,7 +53,10 @@ impl Target {
                     _ => return Self::Missing("type"),
                 }
             }
-            _ => return Self::Nothing,
+            _ => match id.target_param() {
+                Some(param) => param,
+                None => return Self::Nothing,
+            },
         };
         match (name, object.find(name).and_then(|text| text.as_str())) {
             (_, None) => Self::Missing(name),
@@ -105,7 +108,7 @@ pub(crate) fn without(params: &JsonObject, names: &[&str]) -> JsonObject {
 /// Returns params in which the item of a request has another name or URI. The other members do not change.
 pub(crate) fn renamed(method: &str, params: &JsonObject, member: &str, text: &str) -> JsonObject {
     let mut params = params.clone();
-    if method != "completion/complete" {
+    if method != method::COMPLETION_COMPLETE {
         params.insert(member, Json::string(text));
     } else if let Some(reference) = params.view().find("ref").and_then(|value| value.object()) {
         let mut reference = reference.to_object();

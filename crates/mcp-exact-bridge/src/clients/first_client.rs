@@ -1,6 +1,7 @@
 //! Client that is known before the bridge connects to its servers, by its first message. The connections that the bridge
 //! makes to learn about the servers are made in the name of this client and kept for it.
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{Json, JsonObject, Lifecycle, Offer};
 
 use crate::route::translate::Translation;
@@ -32,7 +33,7 @@ impl FirstClient {
         let message: JsonObject = std::str::from_utf8(message).ok()?.parse().ok()?;
         let [method, params] = message.view().find_each(["method", "params"]);
         let params = params?.object()?;
-        let has_session = method?.as_str()? == "initialize";
+        let has_session = method?.as_str()? == method::INITIALIZE;
         let members = if has_session {
             params.find_each(["protocolVersion", "clientInfo", "capabilities"])
         } else {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_exact_revisions::Side;
+use mcp_exact_revisions::{MethodId, Side};
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply, Revision};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::time::{Instant, timeout_at};
@@ -242,7 +242,10 @@ impl SharedState {
         let backend = self.backends.get(server);
         let uris = self.uris_of(&backend);
         // The names of joint servers were found in their lists.
-        let is_named = matches!(request.method(), "tools/call" | "prompts/get");
+        let is_named = matches!(
+            request.method_id(),
+            MethodId::ToolsCall | MethodId::PromptsGet
+        );
         if (self.is_joint && is_named) || backend.tools.knows(&request) {
             client.set_target_known(&request);
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, PeerError, Reply};
 use mcp_exact_transport::RequestContext;
 
@@ -20,7 +21,7 @@ pub(crate) fn ticket(
         return None;
     }
     // What a principal has been shown is compared with pins, and remembered, each time.
-    if request.method() == "tools/list" && backend.has_pins() {
+    if request.method_id() == MethodId::ToolsList && backend.has_pins() {
         return None;
     }
     // The same text can mean another capability in another revision: what the server sees counts.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::code::INVALID_PARAMS;
 use mcp_exact_session::{
     CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Principal, RawResult, Reply,
@@ -45,7 +46,7 @@ impl<'a> RelayedCall<'a> {
         messages: MessageHooks,
     ) -> Self {
         let losses = backend.losses().of_server(&connection.repairs);
-        let lists_tools = request.method() == "tools/list";
+        let lists_tools = request.method_id() == MethodId::ToolsList;
         let list = (lists_tools && backend.has_pins()).then(|| {
             let principal = request.context().principal.as_ref();
             let principal = principal.map(|Principal(name)| name.as_str());
@@ -105,7 +106,7 @@ impl<'a> RelayedCall<'a> {
         let (method, uri) = (self.request.method(), relay::uri_of(self.request));
         match outcome {
             Outcome::Result(result) => {
-                let lists_tools = method == "tools/list";
+                let lists_tools = self.request.method_id() == MethodId::ToolsList;
                 let mut result = result;
                 if let Some(ticket) = self.ticket {
                     ticket.keep(&result, self.connection.info.revision);
@@ -143,7 +144,7 @@ pub(crate) fn finish(
     result: RawResult,
 ) -> Result<Reply, PeerError> {
     let (method, uri) = (request.method(), relay::uri_of(request));
-    let lists_tools = method == "tools/list";
+    let lists_tools = request.method_id() == MethodId::ToolsList;
     let (mut result, mut pages) = (result, ToolPages::default());
     if lists_tools && !apps::shows_pages(&request.client().capabilities) {
         result = apps::without_tools_of_pages(result);

@@ -1,16 +1,17 @@
 //! Limit of the size of results, so that one answer of a server does not fill the context of a model.
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, RawResult};
 use mcp_exact_transport::RequestContext;
 
 use crate::route::translate;
 
 /// Methods whose results are limited: what a model reads. Lists have pages.
-const LIMITED: [&str; 4] = [
-    "tools/call",
-    "tasks/result",
-    "prompts/get",
-    "resources/read",
+const LIMITED: [MethodId; 4] = [
+    MethodId::ToolsCall,
+    MethodId::TasksResult,
+    MethodId::PromptsGet,
+    MethodId::ResourcesRead,
 ];
 
 /// Returns a result in the revision of the client, unless it is larger than `most` bytes.
@@ -25,15 +26,15 @@ pub(crate) fn limited(
     most: usize,
 ) -> Result<RawResult, PeerError> {
     let size = result.object().text().len();
-    let method = request.method();
-    if size <= most || !LIMITED.contains(&method) {
+    let (method, id) = (request.method(), request.method_id());
+    if size <= most || !LIMITED.contains(&id) {
         return Ok(result);
     }
     tracing::info!(method, size, most, "a result exceeds `result-bytes`");
     let message = format!(
         "the result has {size} bytes; this gateway forwards at most {most} (`result-bytes`)"
     );
-    if !matches!(method, "tools/call" | "tasks/result") {
+    if !matches!(id, MethodId::ToolsCall | MethodId::TasksResult) {
         return Err(PeerError::internal(message));
     }
     let advice = "Ask for less, such as a narrower query, fewer items or a smaller range.";
@@ -41,7 +42,7 @@ pub(crate) fn limited(
     let content = JsonObject::from_iter([("type", Json::string("text")), ("text", text)]);
     let mut error = JsonObject::from_iter([("content", Json::from_encode(&vec![content]))]);
     error.insert("isError", true);
-    if let Some(related) = related_task(method, &result) {
+    if let Some(related) = related_task(id, &result) {
         error.insert("_meta", related);
     }
     Ok(translate::from_oldest(method, error, request.revision())?.into())
@@ -49,9 +50,11 @@ pub(crate) fn limited(
 
 /// Returns the metadata that names the task of a result of `tasks/result` (2025-11-25, `basic/utilities/tasks`, "Related Task
 /// Metadata").
-fn related_task(method: &str, result: &RawResult) -> Option<JsonObject> {
+fn related_task(method: MethodId, result: &RawResult) -> Option<JsonObject> {
     let meta = result.object().view().find("_meta")?.object()?;
     let name = "io.modelcontextprotocol/related-task";
-    let related = meta.find(name).filter(|_| method == "tasks/result")?;
+    let related = meta
+        .find(name)
+        .filter(|_| method == MethodId::TasksResult)?;
     Some(JsonObject::from_iter([(name, related.to_json())]))
 }

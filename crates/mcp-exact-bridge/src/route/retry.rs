@@ -1,5 +1,6 @@
 //! Which requests may be repeated.
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, is_repeatable};
 use mcp_exact_transport::RequestContext;
 
@@ -19,7 +20,7 @@ pub(crate) fn policy_for(
     if target::has_input(request) {
         return None;
     }
-    let covers = if request.method() == "tools/call" {
+    let covers = if request.method_id() == MethodId::ToolsCall {
         // A call that becomes a task has the effect that the task exists.
         let may_be_task = request.param("task").is_some()
             || tasks::declares_extension(&request.client().capabilities);

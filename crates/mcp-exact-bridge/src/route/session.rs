@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_convert::Role;
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{
     CallOptions, ClientNotification, IncomingRequest, Json, JsonObject, Level, Lifecycle, Outcome,
     PeerError, Principal, Reply, RequestInput, Revision, ServerRequestKey, SessionInfo,
@@ -334,9 +335,11 @@ impl Session {
         admitted: &Admitted,
     ) -> Result<Reply, RelayError> {
         let request = admitted.request();
-        let method = request.method();
         if connection.lifecycle() == Lifecycle::Discover
-            && matches!(method, "resources/subscribe" | "resources/unsubscribe")
+            && matches!(
+                request.method_id(),
+                MethodId::ResourcesSubscribe | MethodId::ResourcesUnsubscribe
+            )
         {
             return Ok(self.subscribe(request)?);
         }

@@ -6,6 +6,7 @@
 use mcp_exact_convert::{
     Context, KnownRevision, Loss, LossKind, MessageKind, Payload, Role, convert, decodes,
 };
+use mcp_exact_revisions::method;
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
     is_extension_result,
@@ -41,7 +42,7 @@ const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 const RETRY_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// Method of the tasks extension whose `inputResponses` answer a task and do not mark a retry.
-const UPDATES_TASK: &str = "tasks/update";
+const UPDATES_TASK: &str = method::TASKS_UPDATE;
 
 /// Translation of messages from one revision to another.
 #[derive(Debug, Clone)]
@@ -115,7 +116,7 @@ impl Translation {
     /// loss. The method is called for a server without tasks, or whose connections several clients share. If the
     /// revision of the server does not define tasks, the member has no meaning and is not removed.
     fn remove_task(&self, method: &str, params: &mut JsonObject) -> Result<(), PeerError> {
-        let is_task = tasks::has_tasks(self.to) && method == "tools/call";
+        let is_task = tasks::has_tasks(self.to) && method == method::TOOLS_CALL;
         if !is_task || params.view().find("task").is_none() {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl Translation {
     /// what it reads, and what may be large is relayed unchanged between equal revisions.
     pub(crate) fn checks_result(&self, method: &str) -> bool {
         if self.from == self.to {
-            return matches!(method, "tools/call" | "resources/read");
+            return matches!(method, method::TOOLS_CALL | method::RESOURCES_READ);
         }
         let root = root(MessageKind::Result, method, Role::Server);
         let known = |revision: Revision| KnownRevision::parse(revision.as_str());

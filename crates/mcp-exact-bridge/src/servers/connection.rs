@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{
     CachedNegotiation, Change, ClientEvent, Json, JsonObject, Level, Lifecycle, LogMessage,
     Outcome, PeerError, PeerFailure, RawResult, RequestKey, SendError, ServerNotification,
@@ -224,7 +225,7 @@ impl Connection {
         uri: &str,
     ) -> Result<impl Future<Output = bool> + Send + use<>, SendError> {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-        let method = "resources/subscribe";
+        let method = method::RESOURCES_SUBSCRIBE;
         let subscribing = self
             .client
             .request(method, Some(params), <_>::default(), None)?;
@@ -334,10 +335,12 @@ impl Connection {
             return;
         }
         let params = JsonObject::from_iter([("level", Json::string(Level::Debug.name()))]);
-        match self
-            .client
-            .request("logging/setLevel", Some(params), <_>::default(), None)
-        {
+        match self.client.request(
+            method::LOGGING_SET_LEVEL,
+            Some(params),
+            <_>::default(),
+            None,
+        ) {
             Ok(set) => drop(tokio::spawn(set)),
             Err(error) => tracing::debug!(%error, "the level of logs was not set"),
         }
@@ -477,7 +480,11 @@ impl Routes {
 }
 
 /// Requests of servers to which clients of 2026-07-28 respond (`basic/patterns/mrtr`).
-const INPUT_REQUESTS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
+const INPUT_REQUESTS: [&str; 3] = [
+    method::ELICITATION_CREATE,
+    method::ROOTS_LIST,
+    method::SAMPLING_CREATE_MESSAGE,
+];
 
 /// Returns true if a server may have other tools after an event: it says so, or it has started a session.
 pub(crate) fn may_change_tools(event: &ClientEvent) -> bool {

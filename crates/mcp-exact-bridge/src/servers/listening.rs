@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{CallOptions, Json, JsonObject, Outcome, PeerError, SendError};
 use mcp_exact_transport::PendingRequest;
 use tokio::sync::watch;
@@ -79,7 +80,7 @@ impl Connection {
             };
             let sent = params.map(|params| {
                 let options = CallOptions::default();
-                let method = "subscriptions/listen";
+                let method = method::SUBSCRIPTIONS_LISTEN;
                 self.client.request(method, Some(params), options, None)
             });
             let begun = Instant::now();

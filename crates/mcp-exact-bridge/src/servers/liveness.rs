@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{Lifecycle, Outcome, PeerError, SendError};
 use mcp_exact_transport::PendingRequest;
 
@@ -49,8 +50,8 @@ impl Connection {
     /// Sends a request that every server answers at once.
     pub(crate) fn ask_for_life(&self) -> Result<PendingRequest, SendError> {
         let method = match self.lifecycle() {
-            Lifecycle::Initialize => "ping",
-            Lifecycle::Discover => "server/discover",
+            Lifecycle::Initialize => method::PING,
+            Lifecycle::Discover => method::SERVER_DISCOVER,
         };
         self.client.request(method, None, <_>::default(), None)
     }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use mcp_exact_revisions::Lifecycle;
+use mcp_exact_revisions::{Lifecycle, method};
 use mcp_exact_session::{
     Extension, Filter, IncomingRequest, Json, JsonObject, PeerError, Principal, Revision,
 };
@@ -19,16 +19,24 @@ use parking_lot::Mutex;
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Requests of the extension. Each names a task by its parameter `taskId`.
-const EXTENSION_REQUESTS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
+const EXTENSION_REQUESTS: [&str; 3] = [
+    method::TASKS_GET,
+    method::TASKS_UPDATE,
+    method::TASKS_CANCEL,
+];
 
 /// Requests of 2025-11-25 that name a task by their parameter `taskId`.
-const SESSION_REQUESTS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
+const SESSION_REQUESTS: [&str; 3] = [
+    method::TASKS_GET,
+    method::TASKS_RESULT,
+    method::TASKS_CANCEL,
+];
 
 /// Notification of the status of a task (2025-11-25).
-pub(crate) const STATUS: &str = "notifications/tasks/status";
+pub(crate) const STATUS: &str = method::NOTIFICATIONS_TASKS_STATUS;
 
 /// Notification of the status of a task to a subscription (extension).
-pub(crate) const EXTENSION_STATUS: &str = "notifications/tasks";
+pub(crate) const EXTENSION_STATUS: &str = method::NOTIFICATIONS_TASKS;
 
 /// Member of the filter of `subscriptions/listen` with the ids of the tasks whose status the client wants to receive
 /// (extension).

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use mcp_exact_revisions::{MethodId, method};
 use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, ListCursors, Outcome};
 use mcp_exact_transport::RequestContext;
@@ -64,7 +65,7 @@ impl KnownTools {
     pub(crate) fn knows(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let name = request
             .param("name")
-            .filter(|_| request.method() == "tools/call");
+            .filter(|_| request.method_id() == MethodId::ToolsCall);
         let name = name.and_then(|name| name.as_str());
         name.is_some_and(|name| self.0.lock().contains_key(&*name))
     }
@@ -152,7 +153,7 @@ async fn read_pages(
         let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
         let listing = connection
             .client
-            .request("tools/list", params, <_>::default(), None);
+            .request(method::TOOLS_LIST, params, <_>::default(), None);
         let Ok(listing) = listing else {
             return false;
         };

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{CachedNegotiation, ClientSettings, IncomingRequest, Principal};
 use mcp_exact_transport::{ClientHandler, RequestContext};
 
@@ -97,11 +98,9 @@ pub enum NotAdmitted {
 }
 
 /// Returns true if a request is for a list, in whose answer a user without credentials is offered a tool that asks for them.
-pub(crate) fn is_list(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
-    )
+pub(crate) fn is_list(method: MethodId) -> bool {
+    // A server that knows the user lists the tasks.
+    method.list_member().is_some_and(|member| member != "tasks")
 }
 
 /// Page that a user has to visit.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_exact_revisions::method;
 use mcp_exact_session::{
     Change, IncomingRequest, Json, JsonObject, ListCursors, PeerError, PeerFailure, Repair,
     RepairRule, Reply, Revision, Tolerance,
@@ -63,7 +64,7 @@ pub(super) enum Entries {
 
 /// List of tools.
 pub(super) const TOOLS: List = List {
-    method: "tools/list",
+    method: method::TOOLS_LIST,
     capability: "tools",
     member: "tools",
     entries: Entries::Named(Kind::Tool),
@@ -73,25 +74,25 @@ pub(super) const TOOLS: List = List {
 pub(super) const LISTS: [List; 6] = [
     TOOLS,
     List {
-        method: "prompts/list",
+        method: method::PROMPTS_LIST,
         capability: "prompts",
         member: "prompts",
         entries: Entries::Named(Kind::Prompt),
     },
     List {
-        method: "resources/list",
+        method: method::RESOURCES_LIST,
         capability: "resources",
         member: "resources",
         entries: Entries::Resources,
     },
     List {
-        method: "resources/templates/list",
+        method: method::RESOURCES_TEMPLATES_LIST,
         capability: "resources",
         member: "resourceTemplates",
         entries: Entries::Templates,
     },
     List {
-        method: "tasks/list",
+        method: method::TASKS_LIST,
         capability: "tasks",
         member: "tasks",
         entries: Entries::Tasks,

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, PeerError, Reply};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
@@ -144,8 +145,8 @@ impl SharedState {
         // A resource that no server lists may belong to any server that accepts a subscription.
         let is_for_all = uri.as_ref().is_some_and(|uri| {
             let is_subscription = matches!(
-                request.method(),
-                "resources/subscribe" | "resources/unsubscribe"
+                request.method_id(),
+                MethodId::ResourcesSubscribe | MethodId::ResourcesUnsubscribe
             );
             is_subscription
                 && self
@@ -176,8 +177,8 @@ impl SharedState {
                 }
                 Ok(reply) if is_for_all => subscribed = Some(reply),
                 answered => {
-                    if let ("resources/read", Some(uri), Ok(_)) =
-                        (request.method(), &uri, &answered)
+                    if let (MethodId::ResourcesRead, Some(uri), Ok(_)) =
+                        (request.method_id(), &uri, &answered)
                     {
                         self.uris.record_answer(server, reader, uri, is_sure);
                     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, PeerError, Reply};
 use mcp_exact_tool_schema::ToolIndex;
 use mcp_exact_transport::{RequestContext, ServerHandle};
@@ -130,7 +131,7 @@ pub(super) fn mistake(
 
 /// Returns true if a request calls the tool with this name.
 fn calls(request: &IncomingRequest<RequestContext>, tool: &str) -> bool {
-    if request.method() != "tools/call" {
+    if request.method_id() != MethodId::ToolsCall {
         return false;
     }
     let name = request.param("name").and_then(|name| name.as_str());

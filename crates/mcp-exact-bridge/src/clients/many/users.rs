@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use mcp_exact_revisions::{MethodId, method};
 use mcp_exact_session::{
     IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult, Reply,
 };
@@ -113,19 +114,16 @@ fn has_agreed(request: &IncomingRequest<RequestContext>) -> Result<bool, Reply> 
 /// Returns true if a request calls the tool for users without credentials.
 fn is_connect_call(server: &Server, request: &IncomingRequest<RequestContext>) -> bool {
     let name = request.param("name").and_then(|name| name.as_str());
-    request.method() == "tools/call" && name.as_deref() == Some(&connect_tool(server))
+    request.method_id() == MethodId::ToolsCall && name.as_deref() == Some(&connect_tool(server))
 }
 
 /// Returns the reply that asks a user to visit a page.
 fn ask(server: &Server, request: &IncomingRequest<RequestContext>, visit: &PageVisit) -> Reply {
-    if is_list(request.method()) {
+    if is_list(request.method_id()) {
         return stand_in(server, request);
     }
     let spec = request.spec();
-    let may_ask = matches!(
-        request.method(),
-        "tools/call" | "prompts/get" | "resources/read"
-    );
+    let may_ask = request.method_id().may_require_input();
     let mut params = JsonObject::from_iter([
         ("mode", Json::string("url")),
         ("message", Json::string(&visit.message)),
@@ -136,7 +134,7 @@ fn ask(server: &Server, request: &IncomingRequest<RequestContext>, visit: &PageV
     }
     let shows_urls = spec.has_elicitation_modes() && declares_url_mode(request);
     if may_ask && shows_urls {
-        let input = InputRequest::new("elicitation/create", Some(params));
+        let input = InputRequest::new(method::ELICITATION_CREATE, Some(params));
         return Reply::InputRequired {
             requests: vec![(INPUT_REQUEST.to_owned(), input)],
             state: Some(format!("{STATE_PREFIX}{}", server.name)),
@@ -163,15 +161,10 @@ fn declares_url_mode(request: &IncomingRequest<RequestContext>) -> bool {
 /// Returns the list of a server for a user without credentials: of tools, the one that asks for them; an error if the request is
 /// for no list.
 fn stand_in(server: &Server, request: &IncomingRequest<RequestContext>) -> Reply {
-    let member = match request.method() {
-        "tools/list" => "tools",
-        "prompts/list" => "prompts",
-        "resources/list" => "resources",
-        "resources/templates/list" => "resourceTemplates",
-        _ => {
-            let words = "the user has no credentials for the server";
-            return Reply::Error(PeerError::internal(words));
-        }
+    let method = request.method_id();
+    let Some(member) = method.list_member().filter(|_| is_list(method)) else {
+        let words = "the user has no credentials for the server";
+        return Reply::Error(PeerError::internal(words));
     };
     let mut entries = Vec::new();
     if member == "tools" {

@@ -3,6 +3,7 @@
 //!
 //! A server may also send requests about the tasks that the client has created for earlier requests of this server.
 
+use mcp_exact_revisions::{MethodId, method};
 use mcp_exact_session::{
     IncomingRequest, InputRequest, JsonObject, PeerError, Principal, RawResult, Revision,
 };
@@ -97,9 +98,9 @@ impl Session {
         result: RawResult,
     ) -> RawResult {
         let principal = request.context().principal.as_ref();
-        let method = request.method();
-        let creates = method == "tools/call" && request.param("task").is_some();
-        if !creates && method != "tasks/list" && !self.uris.is_of_one() {
+        let method = request.method_id();
+        let creates = method == MethodId::ToolsCall && request.param("task").is_some();
+        if !creates && method != MethodId::TasksList && !self.uris.is_of_one() {
             return result;
         }
         let mut object = result.into_object();
@@ -108,7 +109,7 @@ impl Session {
             let (owner, tool) = (self.task_owner(principal), tool.unwrap_or_default());
             self.backend.tasks.add(owner, id, &tool);
         }
-        if method == "tasks/list" {
+        if method == MethodId::TasksList {
             object = tasks::filter_list(object, |id| self.is_own_task(principal, id));
         }
         self.with_client_ids(object, principal).into()
@@ -207,7 +208,7 @@ impl Session {
             }
             known.push(id);
         }
-        if request.method == "tasks/list" {
+        if request.method == method::TASKS_LIST {
             let state = self.state.lock();
             answer =
                 tasks::filter_list(answer, |id| state.client_tasks.iter().any(|own| own == id));

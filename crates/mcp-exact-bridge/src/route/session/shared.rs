@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{
     Change, Filter, IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, Reply,
 };
@@ -29,10 +30,12 @@ impl Session {
         let request = admitted.request();
         let known = self.backend.profile().await?;
         self.listen_shared(request);
-        let method = request.method();
-        if matches!(method, "resources/subscribe" | "resources/unsubscribe") {
+        if matches!(
+            request.method_id(),
+            MethodId::ResourcesSubscribe | MethodId::ResourcesUnsubscribe
+        ) {
             if !has_subscriptions(&known.info.capabilities) {
-                return Err(PeerError::method_not_found(method));
+                return Err(PeerError::method_not_found(request.method()));
             }
             return self.subscribe(request);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Reply};
 use mcp_exact_transport::RequestContext;
 use tokio::sync::watch;
@@ -32,13 +33,12 @@ impl Session {
         let Some(uri) = relay::uri_of(request) else {
             return;
         };
-        let method = request.method();
-        match method {
-            "resources/subscribe" => {
+        match request.method_id() {
+            MethodId::ResourcesSubscribe => {
                 self.subscribed()
                     .send_if_modified(|subscribed| subscribed.insert(uri));
             }
-            "resources/unsubscribe" => {
+            MethodId::ResourcesUnsubscribe => {
                 self.subscribed()
                     .send_if_modified(|subscribed| subscribed.remove(&uri));
             }

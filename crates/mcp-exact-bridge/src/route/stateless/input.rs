@@ -20,11 +20,7 @@ pub(super) fn input_request_key(request: &PendingServerRequest) -> String {
 /// Returns true if the call may be answered with a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`,
 /// "Supported Requests"). A client with a session receives the requests of the server themselves.
 pub(super) fn may_require_input(request: &IncomingRequest<RequestContext>) -> bool {
-    request.spec().lifecycle() == Lifecycle::Initialize
-        || matches!(
-            request.method(),
-            "tools/call" | "prompts/get" | "resources/read"
-        )
+    request.spec().lifecycle() == Lifecycle::Initialize || request.method_id().may_require_input()
 }
 
 /// Returns the client's input responses after the hooks have received them, and the server's original `requestState`;
