@@ -9,7 +9,7 @@ mod sender;
 
 use std::collections::{HashMap, HashSet};
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, method};
 use mcp_exact_wire::{DecodeError, Json, Kind};
 
 use crate::message::{self, Direction, MessageContext};
@@ -301,16 +301,16 @@ impl Conversation {
 
     /// Returns the revision that a client's request specifies, in the params of `initialize` or in `_meta`.
     fn named_revision(&self, method: &str, params: Value<'_>) -> Option<&'static str> {
-        let named = match method {
-            "initialize" => params.get("protocolVersion"),
+        let named = match MethodId::from_name(method) {
+            MethodId::Initialize => params.get("protocolVersion"),
             _ => params.get("_meta").get(VERSION_KEY),
         };
         let named = named.as_str();
         let named = named.and_then(|named| mcp_exact_revisions::find(&named));
         let is_discover = |spec: &&RevisionSpec| spec.lifecycle() == Lifecycle::Discover;
-        match method {
+        match MethodId::from_name(method) {
             // A server responds also to an unknown revision.
-            "initialize" => named
+            MethodId::Initialize => named
                 .or_else(newest_initialize_revision)
                 .map(RevisionSpec::id),
             _ => named.filter(is_discover).map(RevisionSpec::id),
@@ -409,7 +409,7 @@ impl Conversation {
             breaches.extend(self.check_server_request(spec, method));
         }
         let meta = params.get("_meta");
-        if method == "initialize" {
+        if method == method::INITIALIZE {
             self.client_capabilities = params.get("capabilities").to_json();
         }
         let token = meta.get("progressToken").existing().map(Value::key);
@@ -458,10 +458,10 @@ impl Conversation {
             let message = format!("the server sent the request {method}");
             return Some(Breach::new(&rules::NO_SERVER_REQUESTS, message));
         }
-        let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "roots/list" => "roots",
-            "elicitation/create" => "elicitation",
+        let capability = match MethodId::from_name(method) {
+            MethodId::SamplingCreateMessage => "sampling",
+            MethodId::RootsList => "roots",
+            MethodId::ElicitationCreate => "elicitation",
             _ => return None,
         };
         if !Value::of(&self.client_capabilities)
@@ -491,13 +491,13 @@ impl Conversation {
         let mut breaches = self.check_call_schema(from, revision, notification.text());
         let spec = revision.and_then(mcp_exact_revisions::find);
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
-        match method {
-            "notifications/initialized" => self.has_initialized = true,
-            "notifications/progress" => breaches.extend(self.check_progress(from, params)),
-            "notifications/message" if from == Direction::Server => {
+        match MethodId::from_name(method) {
+            MethodId::NotificationsInitialized => self.has_initialized = true,
+            MethodId::NotificationsProgress => breaches.extend(self.check_progress(from, params)),
+            MethodId::NotificationsMessage if from == Direction::Server => {
                 breaches.extend(self.check_log_message(is_stateless));
             }
-            "notifications/cancelled" => {
+            MethodId::NotificationsCancelled => {
                 breaches.extend(self.check_cancellation(from, is_stateless, params));
             }
             _ => {}
@@ -558,7 +558,8 @@ impl Conversation {
         let id = params.get("requestId").existing()?.key();
         if is_stateless && from == Direction::Server {
             let listen = self.pending.get(&(Direction::Client, id.clone()));
-            let is_listen = listen.is_some_and(|pending| pending.method == "subscriptions/listen");
+            let is_listen =
+                listen.is_some_and(|pending| pending.method == method::SUBSCRIPTIONS_LISTEN);
             let message = format!("{id} is the id of no subscriptions/listen request");
             return (!is_listen).then(|| Breach::new(&rules::CANCEL_LISTEN, message));
         }
@@ -571,7 +572,7 @@ impl Conversation {
     /// Checks that the subscription to which a notification belongs was acknowledged before.
     fn check_subscription(&mut self, method: &str, params: Value<'_>) -> Option<Breach> {
         let id = params.get("_meta").get(SUBSCRIPTION_KEY).existing()?.key();
-        if method == "notifications/subscriptions/acknowledged" {
+        if method == method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED {
             self.acknowledged.insert(id);
             return None;
         }

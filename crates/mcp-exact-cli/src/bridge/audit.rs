@@ -12,6 +12,7 @@ use mcp_exact_bridge::{
     CallObserver, CallOutcome, CallReport, NewRepair, PinObserver, RepairObserver, SchemaObserver,
     UnpinnedTool, UnportableSchema,
 };
+use mcp_exact_revisions::method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -117,7 +118,7 @@ fn schema_line(report: &UnportableSchema<'_>, now: SystemTime) -> String {
     let line = serde_json::json!({
         "time": humantime::format_rfc3339_millis(now).to_string(),
         "server": report.server,
-        "method": "tools/list",
+        "method": method::TOOLS_LIST,
         "subject": report.tool,
         "unportable": report.shape.name(),
         "pointer": report.pointer,
@@ -132,7 +133,7 @@ fn pin_line(report: &UnpinnedTool<'_>, now: SystemTime) -> String {
     let line = serde_json::json!({
         "time": humantime::format_rfc3339_millis(now).to_string(),
         "server": report.server,
-        "method": "tools/list",
+        "method": method::TOOLS_LIST,
         "subject": report.tool,
         "unpinned": report.change.name(),
         "withheld": report.is_withheld,

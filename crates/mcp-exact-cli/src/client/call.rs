@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use mcp_exact::{Client, Definition, JsonObject, Progress, RawJson};
+use mcp_exact_revisions::method;
 use serde_json::Value;
 
 use super::{Settings, add_hint, answer, run_with_server};
@@ -90,7 +91,7 @@ pub async fn call(
         ("name", RawJson::string(tool)),
         ("arguments", arguments.into()),
     ]);
-    let request = client.request("tools/call", Some(params));
+    let request = client.request(method::TOOLS_CALL, Some(params));
     let request = request
         .idle_timeout(settings.request_timeout())
         .on_progress(show_progress);

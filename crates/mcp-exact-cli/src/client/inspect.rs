@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
-use mcp_exact_revisions::Lifecycle;
+use mcp_exact_revisions::{Lifecycle, method};
 use serde_json::{Value, json};
 
 use super::tap::SentLists;
@@ -95,24 +95,30 @@ impl ServerDescription {
             revision,
             info: client.server_info(),
             instructions: client.instructions(),
-            tools: list_all(has("tools"), "tools/list", client.tools(), &mut failed).await,
+            tools: list_all(
+                has("tools"),
+                method::TOOLS_LIST,
+                client.tools(),
+                &mut failed,
+            )
+            .await,
             resources: list_all(
                 has("resources"),
-                "resources/list",
+                method::RESOURCES_LIST,
                 client.resources(),
                 &mut failed,
             )
             .await,
             templates: list_all(
                 has("resources"),
-                "resources/templates/list",
+                method::RESOURCES_TEMPLATES_LIST,
                 client.resource_templates(),
                 &mut failed,
             )
             .await,
             prompts: list_all(
                 has("prompts"),
-                "prompts/list",
+                method::PROMPTS_LIST,
                 client.prompts(),
                 &mut failed,
             )

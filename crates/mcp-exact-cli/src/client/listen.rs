@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcp_exact::{ClientChange, JsonObject, RawJson};
+use mcp_exact_revisions::method;
 use tokio::sync::mpsc;
 
 use super::{Settings, add_hint, run_with_server};
@@ -67,7 +68,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         if let Some(level) = arguments.level {
             let name = format!("{level:?}").to_lowercase();
             let params = JsonObject::from_iter([("level", RawJson::string(&name))]);
-            let set = client.request("logging/setLevel", Some(params));
+            let set = client.request(method::LOGGING_SET_LEVEL, Some(params));
             set.await.map_err(add_hint)?;
         }
         let resources = arguments.resource.iter().map(String::as_str);

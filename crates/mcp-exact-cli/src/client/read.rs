@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use mcp_exact::{Client, ClientError, JsonObject, RawJson};
+use mcp_exact_revisions::method;
 use serde_json::Value;
 
 use super::{Settings, add_hint, run_with_server};
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let client = connect.await.map_err(add_hint)?;
         if arguments.json {
             let params = JsonObject::from_iter([("uri", RawJson::string(&arguments.uri))]);
-            let result = client.request("resources/read", Some(params));
+            let result = client.request(method::RESOURCES_READ, Some(params));
             let result: Value = result.await.map_err(add_hint)?.parse()?;
             client.close();
             stdout().pretty_json(&result)?;

@@ -1,7 +1,7 @@
 //! Checks responses against the requests that they answer, and error codes and input requests against the rules of
 //! 2026-07-28.
 
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, method};
 
 use super::{
     Breach, CheckedMessage, Conversation, MAX_STORED_REQUESTS, PendingRequest, RequestKey,
@@ -46,7 +46,7 @@ impl Conversation {
         self.store_completed_request(key);
         let mut revision = self.pinned.or(pending.revision);
         let (result, error) = (result.existing(), error.existing());
-        if pending.method == "initialize"
+        if pending.method == method::INITIALIZE
             && let Some(result) = result
         {
             let named = result.get("protocolVersion").as_str();
@@ -63,7 +63,7 @@ impl Conversation {
         let mut breaches = self.check_schema(revision, known, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         if spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover) {
-            if pending.method == "server/discover"
+            if pending.method == method::SERVER_DISCOVER
                 && let Some(result) = result
             {
                 self.server_capabilities = result.get("capabilities").to_json();
@@ -158,17 +158,17 @@ fn check_input_required(pending: &PendingRequest, result: Value<'_>) -> Vec<Brea
         return Vec::new();
     }
     let mut breaches = Vec::new();
-    if !["tools/call", "prompts/get", "resources/read"].contains(&&*pending.method) {
+    if !MethodId::from_name(&pending.method).may_require_input() {
         let message = format!("{} cannot ask for input", pending.method);
         breaches.push(Breach::new(&rules::INPUT_METHODS, message));
     }
     let declared = Value::of(&pending.capabilities);
     for (name, request) in result.get("inputRequests").members() {
         let method = request.get("method").as_str().unwrap_or_default();
-        let capability = match &*method {
-            "elicitation/create" => "elicitation",
-            "sampling/createMessage" => "sampling",
-            "roots/list" => "roots",
+        let capability = match MethodId::from_name(&method) {
+            MethodId::ElicitationCreate => "elicitation",
+            MethodId::SamplingCreateMessage => "sampling",
+            MethodId::RootsList => "roots",
             _ => continue,
         };
         if !declared.get(capability).exists() {

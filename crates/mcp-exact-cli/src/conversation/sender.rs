@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use mcp_exact_revisions::MethodId;
 use mcp_exact_wire::Kind;
 
 use super::Conversation;
@@ -65,15 +66,15 @@ impl Conversation {
     /// determines.
     fn find_sender_of_shared_method(&self, method: &str, params: Value<'_>) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
-        match method {
-            "notifications/progress" => {
+        match MethodId::from_name(method) {
+            MethodId::NotificationsProgress => {
                 let token = params.get("progressToken").key();
                 let asked = both
                     .into_iter()
                     .find(|side| self.tokens.contains_key(&(*side, token.clone())));
                 Some(asked.unwrap_or(Direction::Client).peer())
             }
-            "notifications/cancelled" => {
+            MethodId::NotificationsCancelled => {
                 let id = params.get("requestId").key();
                 both.into_iter()
                     .find(|side| self.pending.contains_key(&(*side, id.clone())))

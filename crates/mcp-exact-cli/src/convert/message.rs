@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use mcp_exact_convert::check_type;
+use mcp_exact_revisions::method;
 use mcp_exact_wire::{DecodeError, HeadKind, Json, JsonObject, MessageHead, from_str};
 
 use super::job::{Findings, Job, Part, Problem};
@@ -15,7 +16,7 @@ use crate::subject::OptionNames;
 /// Name of the definition of all messages in every revision.
 const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
 /// Method `resources/read`, the only method whose error codes differ between revisions.
-const READ_METHOD: &str = "resources/read";
+const READ_METHOD: &str = method::RESOURCES_READ;
 
 /// Function that returns the method of the request that a response answers, if it is known.
 pub type Answered<'a> = &'a dyn Fn(&JsonObject) -> Option<String>;

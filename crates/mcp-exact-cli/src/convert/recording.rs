@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use mcp_exact_convert::{Context as Conversion, LossKind, convert_type};
+use mcp_exact_revisions::method;
 use mcp_exact_wire::{Json, JsonObject};
 use serde::Serialize;
 
@@ -180,7 +181,7 @@ impl Initialize {
     /// Reads a message; `None` for any other one.
     fn read(text: &str) -> Option<Self> {
         let message: JsonObject = mcp_exact_wire::from_str(text).ok()?;
-        let is_initialize = message.view().find("method")?.as_str()? == "initialize";
+        let is_initialize = message.view().find("method")?.as_str()? == method::INITIALIZE;
         let params = message.view().find("params")?.decode_as().ok()?;
         is_initialize.then_some(Self { message, params })
     }

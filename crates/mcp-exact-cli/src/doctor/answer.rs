@@ -1,5 +1,6 @@
 //! Response to a request of the doctor, and what a request or a finding is about.
 
+use mcp_exact_revisions::MethodId;
 use serde_json::Value;
 
 use crate::value;
@@ -53,10 +54,10 @@ impl Answer {
 
 /// Returns the tool, prompt or resource that a request names.
 pub fn named_subject(method: &str, params: &Value) -> Option<String> {
-    let (kind, name) = match method {
-        "tools/call" => ("tool", &params["name"]),
-        "prompts/get" => ("prompt", &params["name"]),
-        "resources/read" => ("resource", &params["uri"]),
+    let (kind, name) = match MethodId::from_name(method) {
+        MethodId::ToolsCall => ("tool", &params["name"]),
+        MethodId::PromptsGet => ("prompt", &params["name"]),
+        MethodId::ResourcesRead => ("resource", &params["uri"]),
         _ => return None,
     };
     name.as_str().map(|name| format!("{kind} `{name}`"))

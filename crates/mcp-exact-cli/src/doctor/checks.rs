@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use mcp_exact_revisions::method;
 use mcp_exact_tool_schema::deviations;
 use mcp_exact_wire::JsonObject;
 use serde_json::{Value, json};
@@ -44,14 +45,14 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
         "capabilities": {},
         "clientInfo": client_info(),
     });
-    session.ask_unmodified("initialize", params)
+    session.ask_unmodified(method::INITIALIZE, params)
 }
 
 /// Completes the handshake, and checks all rules of a revision with `initialize`; `result` is the result of
 /// `initialize`.
 pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     session.examine_messages();
-    session.notify("notifications/initialized", json!({}));
+    session.notify(method::NOTIFICATIONS_INITIALIZED, json!({}));
     check_initialized(session);
     check_ping(session);
     check_unknown_messages(session);
@@ -95,7 +96,7 @@ fn check_initialized(session: &mut Session<'_>) {
 /// Checks that `ping` is answered with an empty result.
 fn check_ping(session: &mut Session<'_>) {
     session.examine(&[&rules::PING]);
-    match session.ask("ping", json!({})) {
+    match session.ask(method::PING, json!({})) {
         Answer::Result(result) => {
             let names = result
                 .as_object()
@@ -132,10 +133,10 @@ fn check_unknown_messages(session: &mut Session<'_>) {
     check_no_reply(session, "notifications/mcp-exact/unknown");
     if session.channel.is_ordered() {
         session.notify(
-            "notifications/cancelled",
+            method::NOTIFICATIONS_CANCELLED,
             json!({"requestId": "no-such-request"}),
         );
-        check_no_reply(session, "notifications/cancelled");
+        check_no_reply(session, method::NOTIFICATIONS_CANCELLED);
     }
 }
 
@@ -147,9 +148,9 @@ fn check_no_reply(session: &mut Session<'_>, method: &str) {
     }
     let before = session.unmatched_responses;
     let next = if session.is_stateless {
-        "server/discover"
+        method::SERVER_DISCOVER
     } else {
-        "ping"
+        method::PING
     };
     session.request(next, json!({}));
     if session.unmatched_responses > before {
@@ -160,22 +161,27 @@ fn check_no_reply(session: &mut Session<'_>, method: &str) {
 /// Lists of server features: capability, list method, member of the result, and the rule that the list requires the
 /// capability.
 const LISTS: [(&str, &str, &str, &Rule); 4] = [
-    ("tools", "tools/list", "tools", &rules::CAPABILITY_TOOLS),
+    (
+        "tools",
+        method::TOOLS_LIST,
+        "tools",
+        &rules::CAPABILITY_TOOLS,
+    ),
     (
         "resources",
-        "resources/list",
+        method::RESOURCES_LIST,
         "resources",
         &rules::CAPABILITY_RESOURCES,
     ),
     (
         "resources",
-        "resources/templates/list",
+        method::RESOURCES_TEMPLATES_LIST,
         "resourceTemplates",
         &rules::CAPABILITY_RESOURCES,
     ),
     (
         "prompts",
-        "prompts/list",
+        method::PROMPTS_LIST,
         "prompts",
         &rules::CAPABILITY_PROMPTS,
     ),
@@ -295,7 +301,7 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
         }
     }
     let cursor = json!({"cursor": "mcp-exact-no-such-cursor"});
-    match session.request("tools/list", cursor) {
+    match session.request(method::TOOLS_LIST, cursor) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
             let message = format!(
@@ -343,7 +349,7 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
         &rules::PROGRESS_INCREASES,
         &rules::PROGRESS_STOPS,
     ]);
-    let Some(result) = session.request("tools/call", params).result() else {
+    let Some(result) = session.request(method::TOOLS_CALL, params).result() else {
         return;
     };
     let is_complete = result["isError"] != true && result["resultType"] != "input_required";
@@ -360,7 +366,7 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
 /// Reads the first listed resources, and checks the response for a resource that does not exist.
 fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     for resource in resources.iter().take(MAX_SAMPLES) {
-        session.request("resources/read", json!({"uri": resource["uri"]}));
+        session.request(method::RESOURCES_READ, json!({"uri": resource["uri"]}));
     }
     if session.is_stateless {
         session.examine(&[&rules::RESOURCE_NOT_FOUND, &rules::RESOURCE_NOT_EMPTY]);
@@ -368,7 +374,7 @@ fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
         session.examine(&[&rules::RESOURCE_ERROR]);
     }
     let unknown = json!({"uri": "mcp-exact://no-such-resource"});
-    let answer = session.request("resources/read", unknown);
+    let answer = session.request(method::RESOURCES_READ, unknown);
     let spec = mcp_exact_revisions::find(session.revision);
     let wanted = spec.map_or(
         -32002,
@@ -398,10 +404,13 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
             .any(|argument| argument["required"] == true)
     };
     for prompt in prompts.iter().filter(needs_nothing).take(MAX_SAMPLES) {
-        session.request("prompts/get", json!({"name": prompt["name"]}));
+        session.request(method::PROMPTS_GET, json!({"name": prompt["name"]}));
     }
     session.examine(&[&rules::PROMPT_ERROR]);
-    match session.request("prompts/get", json!({"name": "mcp-exact-no-such-prompt"})) {
+    match session.request(
+        method::PROMPTS_GET,
+        json!({"name": "mcp-exact-no-such-prompt"}),
+    ) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
             let message = format!("an unknown prompt gave {}", answer.to_line());
@@ -412,9 +421,9 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
 
 /// Checks the responses to `logging/setLevel` with a valid and an invalid level.
 fn check_log_levels(session: &mut Session<'_>) {
-    session.request("logging/setLevel", json!({"level": "warning"}));
+    session.request(method::LOGGING_SET_LEVEL, json!({"level": "warning"}));
     session.examine(&[&rules::LOG_LEVEL]);
-    match session.request("logging/setLevel", json!({"level": "verbose"})) {
+    match session.request(method::LOGGING_SET_LEVEL, json!({"level": "verbose"})) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
             let message = format!("the log level `verbose` gave {}", answer.to_line());
@@ -426,7 +435,7 @@ fn check_log_levels(session: &mut Session<'_>) {
 /// Checks that every request in a batch is answered.
 fn check_batch(session: &mut Session<'_>) {
     session.check();
-    let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": method::PING});
     session.examine(&[&rules::BATCH]);
     let mut waiting: HashSet<&str> = HashSet::from(["batch-1", "batch-2"]);
     session.send(&json!([ping("batch-1"), ping("batch-2")]));

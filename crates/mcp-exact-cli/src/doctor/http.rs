@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperOptions};
 use mcp_exact::transport::sse::{Decoded, Decoder};
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, method};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -343,7 +343,7 @@ impl HttpSession {
         let Ok(exchange) = exchange else {
             return false;
         };
-        if message["method"] == "initialize" && exchange.is_success() {
+        if message["method"] == method::INITIALIZE && exchange.is_success() {
             let id = exchange.header(SESSION_ID);
             self.session_id = (!id.is_empty()).then(|| id.to_owned());
         }
@@ -384,9 +384,9 @@ impl Drop for HttpSession {
 /// Returns the value of the header `Mcp-Name` for a request: the name of the tool or prompt, or the URI of the resource
 /// (2026-07-28, `basic/transports/streamable-http`, "Standard Request Headers"). Returns `None` for other methods.
 fn name_header_value(message: &Value) -> Option<String> {
-    let name = match message["method"].as_str()? {
-        "tools/call" | "prompts/get" => &message["params"]["name"],
-        "resources/read" => &message["params"]["uri"],
+    let name = match MethodId::from_name(message["method"].as_str()?) {
+        MethodId::ToolsCall | MethodId::PromptsGet => &message["params"]["name"],
+        MethodId::ResourcesRead => &message["params"]["uri"],
         _ => return None,
     };
     name.as_str().map(str::to_owned)
@@ -468,7 +468,7 @@ impl Examination<'_> {
 
     /// Creates the `initialize` request of the revision.
     fn initialize(&self) -> Value {
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method::INITIALIZE, "params": {
             "protocolVersion": self.spec.id(), "capabilities": {}, "clientInfo": client_info(),
         }})
     }
@@ -538,7 +538,7 @@ impl Examination<'_> {
         if self.spec.has_protocol_version_header() {
             headers.push((VERSION_HEADER, self.spec.id()));
         }
-        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let initialized = json!({"jsonrpc": "2.0", "method": method::NOTIFICATIONS_INITIALIZED});
         let accepted = self.post(&headers, &initialized);
         self.check_accepted(&accepted);
         self.check_get(&headers);
@@ -594,7 +594,7 @@ impl Examination<'_> {
         self.examine(&rules::HTTP_VERSION);
         let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
-        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": method::PING});
         let exchange = self.post(&headers, &ping);
         if exchange.status != 400 && exchange.status != 0 {
             let message = format!(
@@ -615,7 +615,7 @@ impl Examination<'_> {
             return;
         }
         self.examine(&rules::SESSION_404);
-        let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+        let ping = json!({"jsonrpc": "2.0", "id": 3, "method": method::PING});
         let exchange = self.post(headers, &ping);
         if exchange.status != 404 && exchange.status != 0 {
             let message = format!(
@@ -636,15 +636,18 @@ impl Examination<'_> {
                 "io.modelcontextprotocol/clientInfo": client_info(),
             }}})
         };
-        let discover = message("server/discover", id);
-        let right = [(VERSION_HEADER, id), ("mcp-method", "server/discover")];
+        let discover = message(method::SERVER_DISCOVER, id);
+        let right = [
+            (VERSION_HEADER, id),
+            ("mcp-method", method::SERVER_DISCOVER),
+        ];
         self.check_origin(&right, &discover);
         let answered = self.post(&right, &discover);
         self.check_content_type(&rules::HTTP_RESPONSE, &answered);
 
         let other = [
             (VERSION_HEADER, "2025-11-25"),
-            ("mcp-method", "server/discover"),
+            ("mcp-method", method::SERVER_DISCOVER),
         ];
         let exchange = self.post(&other, &discover);
         self.examine(&rules::HEADER_MISMATCH);
@@ -652,7 +655,7 @@ impl Examination<'_> {
         if exchange.status != 400 {
             self.check_mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
         }
-        let other = [(VERSION_HEADER, id), ("mcp-method", "tools/list")];
+        let other = [(VERSION_HEADER, id), ("mcp-method", method::TOOLS_LIST)];
         let exchange = self.post(&other, &discover);
         self.examine(&rules::HEADER_METHOD);
         self.check_mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
@@ -671,9 +674,12 @@ impl Examination<'_> {
         }
         let headers = [
             (VERSION_HEADER, UNKNOWN_REVISION),
-            ("mcp-method", "server/discover"),
+            ("mcp-method", method::SERVER_DISCOVER),
         ];
-        let exchange = self.post(&headers, &message("server/discover", UNKNOWN_REVISION));
+        let exchange = self.post(
+            &headers,
+            &message(method::SERVER_DISCOVER, UNKNOWN_REVISION),
+        );
         if exchange.status != 400 || exchange.error_code() != Some(-32022) {
             let found = exchange.compare_error(400, -32022);
             let message = format!("a request of {UNKNOWN_REVISION} got {found}");

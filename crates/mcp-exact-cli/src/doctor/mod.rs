@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, method};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -433,7 +433,7 @@ impl Doctor {
         // It is not known yet whether the server supports the revision: findings are kept only if it does.
         let mut probe = Report::default();
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
-        let answer = session.request("server/discover", json!({}));
+        let answer = session.request(method::SERVER_DISCOVER, json!({}));
         examined.record_answer(&answer, &session);
         if answer == Answer::End && session.last_words().is_some() {
             examined.ended_by_probe = Some(id);
@@ -449,12 +449,12 @@ impl Doctor {
         if has_revision {
             let mut session = Session::open(&self.server, id, self.settings, report)?;
             session.examine(&[&rules::DISCOVER]);
-            match session.request("server/discover", json!({})) {
+            match session.request(method::SERVER_DISCOVER, json!({})) {
                 Answer::Result(result) => {
                     examined.name(&result["_meta"]["io.modelcontextprotocol/serverInfo"]);
                     checks::check_discover_server(&mut session, &result, &self.calls);
                 }
-                answer => session.report_unanswered("server/discover", &answer),
+                answer => session.report_unanswered(method::SERVER_DISCOVER, &answer),
             }
             session.end();
             return Ok(true);
@@ -475,7 +475,7 @@ impl Doctor {
         }
         let mut probe = Report::default();
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
-        let listed = session.request("tools/list", json!({}));
+        let listed = session.request(method::TOOLS_LIST, json!({}));
         session.end();
         // Old servers that respond before they were initialized do not know the required members of a result.
         let has_revision = listed

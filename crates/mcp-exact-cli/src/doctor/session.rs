@@ -4,6 +4,7 @@ mod unanswered;
 
 use std::time::{Duration, Instant};
 
+use mcp_exact_revisions::{MethodId, method};
 use serde_json::{Value, json};
 
 pub use super::answer::Answer;
@@ -188,7 +189,7 @@ impl<'r> Session<'r> {
         self.show_progress(method);
         self.subject = named_subject(method, &params);
         let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
-        if params != json!({}) || method == "initialize" {
+        if params != json!({}) || method == method::INITIALIZE {
             message["params"] = params;
         }
         if !self.send(&message) {
@@ -255,7 +256,7 @@ impl<'r> Session<'r> {
     /// Sends exactly this message; returns false if the server does not accept it.
     pub fn send(&mut self, message: &Value) -> bool {
         self.observe(Direction::Client, &message.to_string());
-        let is_handshake = message["method"] == "initialize";
+        let is_handshake = message["method"] == method::INITIALIZE;
         let revision = (!is_handshake).then_some(self.revision);
         self.channel.send(message, revision, self.limit)
     }
@@ -292,8 +293,8 @@ impl<'r> Session<'r> {
             self.observe(Direction::Server, &text);
             let message: Value = serde_json::from_str(&text).unwrap_or_default();
             if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-                let answer = match method {
-                    "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+                let answer = match MethodId::from_name(method) {
+                    MethodId::Ping => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
                     _ => {
                         json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}})
                     }

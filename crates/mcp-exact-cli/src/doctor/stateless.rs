@@ -1,5 +1,6 @@
 //! Checks of the doctor that only revisions without the `initialize` handshake have.
 
+use mcp_exact_revisions::method;
 use serde_json::{Value, json};
 
 use super::checks::{INVALID_PARAMS, UNKNOWN_REVISION, UNSOLICITED_WAIT};
@@ -10,7 +11,7 @@ use crate::rules;
 pub fn check_unsupported_revision(session: &mut Session<'_>) {
     session.examine(&[&rules::UNSUPPORTED]);
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
-    let answer = session.ask("tools/list", params);
+    let answer = session.ask(method::TOOLS_LIST, params);
     let lists = |error: &Value| {
         error["data"]["supported"]
             .as_array()
@@ -34,7 +35,7 @@ pub fn check_unsupported_revision(session: &mut Session<'_>) {
 pub fn check_missing_metadata(session: &mut Session<'_>) {
     session.examine(&[&rules::META_REQUIRED]);
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
-    match session.ask_unmodified("tools/list", params) {
+    match session.ask_unmodified(method::TOOLS_LIST, params) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End => {}
         answer => {
             let message = format!(
@@ -54,7 +55,7 @@ pub fn check_subscriptions(session: &mut Session<'_>) {
     session.check();
     let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true}});
     let params = session.params(filter);
-    let message = json!({"jsonrpc": "2.0", "id": "doctor-listen", "method": "subscriptions/listen", "params": params});
+    let message = json!({"jsonrpc": "2.0", "id": "doctor-listen", "method": method::SUBSCRIPTIONS_LISTEN, "params": params});
     if !session.send(&message) {
         return;
     }
@@ -63,18 +64,18 @@ pub fn check_subscriptions(session: &mut Session<'_>) {
     loop {
         let message = match session.receive(limit) {
             Ok(message) => message,
-            Err(Answer::End) => return session.report_end("subscriptions/listen"),
+            Err(Answer::End) => return session.report_end(method::SUBSCRIPTIONS_LISTEN),
             Err(_) => break,
         };
         let method = message["method"].as_str();
-        if method == Some("notifications/subscriptions/acknowledged")
+        if method == Some(method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED)
             || message["id"] == "doctor-listen"
         {
             limit = UNSOLICITED_WAIT;
         }
     }
     session.notify(
-        "notifications/cancelled",
+        method::NOTIFICATIONS_CANCELLED,
         json!({"requestId": "doctor-listen"}),
     );
     session.listen(UNSOLICITED_WAIT);

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, Write};
 
+use mcp_exact_revisions::method;
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
 use super::add_differences;
@@ -20,7 +21,7 @@ use crate::text::{Untrusted, text};
 use crate::value::Value;
 
 /// Methods that are answered whatever their params are: clients introduce themselves.
-const BEGINNINGS: [&str; 2] = ["initialize", "server/discover"];
+const BEGINNINGS: [&str; 2] = [method::INITIALIZE, method::SERVER_DISCOVER];
 /// Error codes of JSON-RPC 2.0, section 5.1.
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
@@ -133,7 +134,7 @@ impl Reading {
     fn add_exchange(&mut self, method: String, message: &JsonObject) {
         let index = self.exchanges.len();
         let (id, params) = (message.get("id"), params_of(message));
-        if method == "notifications/cancelled"
+        if method == method::NOTIFICATIONS_CANCELLED
             && let Some(cancelled) = params.get("requestId")
         {
             self.open.remove(&key(&cancelled));
@@ -159,12 +160,13 @@ impl Reading {
         let params = params_of(&message);
         let token = params
             .get("progressToken")
-            .filter(|_| method == "notifications/progress");
+            .filter(|_| method == method::NOTIFICATIONS_PROGRESS);
         let subscription = meta_of(&params, SUBSCRIPTION);
         let by_token = token.and_then(|token| self.tokens.get(&key(&token)).copied());
         let by_id = subscription.and_then(|id| self.open.get(&key(&id)).copied());
         // A subscription stays open, and its messages name it.
-        let is_listening = |index: &usize| self.exchanges[*index].method == "subscriptions/listen";
+        let is_listening =
+            |index: &usize| self.exchanges[*index].method == method::SUBSCRIPTIONS_LISTEN;
         let waiting = self.open.values().copied();
         let oldest = waiting.filter(|index| !is_listening(index)).min();
         let Some(index) = by_token.or(by_id).or(oldest).or(self.latest) else {
@@ -315,7 +317,7 @@ impl RecordedServer<'_> {
         let mut answer = JsonObject::new();
         answer.insert("jsonrpc", Json::from(serde_json::Value::from("2.0")));
         answer.insert("id", id.clone());
-        if method == "ping" {
+        if method == method::PING {
             answer.insert("result", JsonObject::new());
             return self.send(&answer);
         }

@@ -1,6 +1,7 @@
 //! Lines of a session: words with quotes, or a JSON object.
 
 use anyhow::{Context, anyhow, bail};
+use mcp_exact_revisions::method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -61,10 +62,10 @@ pub fn parse(line: &str) -> anyhow::Result<Line> {
     let first = words.next().unwrap_or_default();
     let rest: Vec<String> = words.collect();
     match (first.as_str(), rest.as_slice()) {
-        ("tools", []) => Ok(Line::List("tools/list")),
-        ("resources", []) => Ok(Line::List("resources/list")),
-        ("templates", []) => Ok(Line::List("resources/templates/list")),
-        ("prompts", []) => Ok(Line::List("prompts/list")),
+        ("tools", []) => Ok(Line::List(method::TOOLS_LIST)),
+        ("resources", []) => Ok(Line::List(method::RESOURCES_LIST)),
+        ("templates", []) => Ok(Line::List(method::RESOURCES_TEMPLATES_LIST)),
+        ("prompts", []) => Ok(Line::List(method::PROMPTS_LIST)),
         ("help" | "?", []) => Ok(Line::Help),
         ("quit" | "exit", []) => Ok(Line::Quit),
         ("read", [uri]) => Ok(Line::Read(uri.clone())),

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use anyhow::bail;
 use mcp_exact::{Client, Definition, JsonObject};
+use mcp_exact_revisions::MethodId;
 use serde_json::{Value, json};
 
 use super::super::call::{self, print_result, suggest_tool};
@@ -167,10 +168,10 @@ impl<'a> Session<'a> {
 
     /// Returns a list of the server.
     async fn list(&self, method: &str) -> anyhow::Result<Answer> {
-        let list = match method {
-            "tools/list" => self.client.tools(),
-            "resources/list" => self.client.resources(),
-            "prompts/list" => self.client.prompts(),
+        let list = match MethodId::from_name(method) {
+            MethodId::ToolsList => self.client.tools(),
+            MethodId::ResourcesList => self.client.resources(),
+            MethodId::PromptsList => self.client.prompts(),
             _ => self.client.resource_templates(),
         };
         let entries = list.all().await.map_err(add_hint)?;
