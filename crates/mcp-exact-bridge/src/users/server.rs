@@ -430,7 +430,9 @@ impl UserServer {
         }
         match self.token(&caller, None).await {
             Ok(_) => Ok(()),
-            Err(NoToken::NotAgreed) if is_list(request.method_id()) => Err(NotAdmitted::NotConnected),
+            Err(NoToken::NotAgreed) if is_list(request.method_id()) => {
+                Err(NotAdmitted::NotConnected)
+            }
             Err(NoToken::NotAgreed) => Err(self.ask(request, principal, access).await),
             Err(NoToken::Failed(reason)) => Err(NotAdmitted::Refused(reason)),
         }
