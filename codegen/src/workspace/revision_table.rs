@@ -64,9 +64,15 @@ pub fn revision_table(rows: &[RevisionRow<'_>], extensions: &[&Ir]) -> Result<Fi
     for row in rows {
         check_lifecycle(row)?;
     }
-    let irs: Vec<&Ir> = rows.iter().map(|row| row.ir).collect();
+    let drafts = rows.iter().filter(|row| row.revision.is_draft());
+    let others: Vec<&Ir> = drafts
+        .map(|row| row.ir)
+        .chain(extensions.iter().copied())
+        .collect();
+    let releases = rows.iter().filter(|row| !row.revision.is_draft());
+    let releases: Vec<&Ir> = releases.map(|row| row.ir).collect();
     let modules = [
-        ("method_ids", emit_method_ids(&[&*irs, extensions].concat())),
+        ("method_ids", emit_method_ids(&releases, &others)),
         ("mod", emit_root()),
         ("properties", emit_accessors(rows)?),
         ("table", emit_table(rows)?),

@@ -1,7 +1,8 @@
 //! Generates `MethodId`, the methods of all revisions and extensions as values, with the facts that the schemas show, and a
 //! constant for each name.
 //!
-//! The facts of a method are those of the newest schema that shows them.
+//! The facts of a method are those of the newest release that shows them. A draft or an extension decides them only for the methods
+//! that no release has: what a draft proposes changes nothing for the revisions that endpoints speak.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,11 @@ const VENDOR: &str = "Vendor";
 /// Params that name the subject of a request or notification.
 const TARGET_PARAMS: [&str; 3] = ["name", "uri", "taskId"];
 
-/// Value of `resultType` in a result that requires input.
-const INPUT_REQUIRED: &str = "input_required";
+/// Name of the result that requires input.
+const INPUT_REQUIRED: &str = "InputRequiredResult";
+
+/// Required members of a result that clients may cache.
+const CACHE_MEMBERS: [&str; 2] = ["ttlMs", "cacheScope"];
 
 /// Facts of one method.
 #[derive(Debug, Default)]
@@ -47,9 +51,9 @@ struct MethodNames {
     constant: Ident,
 }
 
-/// Emits the enum and the constants for the methods of these revisions and extensions, oldest first.
-pub(super) fn emit_method_ids(irs: &[&Ir]) -> TokenStream {
-    let methods = collect_facts(irs);
+/// Emits the enum and the constants for the methods of these releases, oldest first, and of these drafts and extensions.
+pub(super) fn emit_method_ids(releases: &[&Ir], others: &[&Ir]) -> TokenStream {
+    let methods = collect_facts(releases, others);
     let names = name_methods(&methods);
     let all: Vec<_> = methods.iter().zip(&names).collect();
     let count = Literal::usize_unsuffixed(all.len() + 1);
@@ -142,29 +146,56 @@ pub(super) fn emit_method_ids(irs: &[&Ir]) -> TokenStream {
 }
 
 /// Collects the facts of every method, sorted by name.
-fn collect_facts<'a>(irs: &[&'a Ir]) -> BTreeMap<&'a str, MethodFacts<'a>> {
+fn collect_facts<'a>(releases: &[&'a Ir], others: &[&'a Ir]) -> BTreeMap<&'a str, MethodFacts<'a>> {
     let mut all: BTreeMap<&str, MethodFacts<'_>> = BTreeMap::new();
-    for ir in irs {
+    for ir in releases {
+        for method in &ir.methods {
+            all.entry(&method.method).or_default().add(ir, method);
+        }
+    }
+    let of_releases: Vec<&str> = all.keys().copied().collect();
+    for ir in others {
         for method in &ir.methods {
             let facts = all.entry(&method.method).or_default();
-            facts.is_request |= method.request;
-            if !facts.defined_by.contains(&&*ir.revision) {
-                facts.defined_by.push(&ir.revision);
+            if of_releases.binary_search(&&*method.method).is_ok() {
+                facts.name_definer(ir);
+            } else {
+                facts.add(ir, method);
             }
-            facts.list_member = list_member(ir, method).or(facts.list_member);
-            facts.target_param = target_param(ir, method).or(facts.target_param);
-            facts.is_cached |= results(ir, method).any(|members| has_required(members, "ttlMs"));
-            facts.may_require_input |= results(ir, method).any(requires_input);
         }
     }
     all
 }
 
+impl<'a> MethodFacts<'a> {
+    /// Adds what a schema shows of the method.
+    fn add(&mut self, ir: &'a Ir, method: &'a Method) {
+        self.name_definer(ir);
+        self.is_request |= method.request;
+        self.list_member = list_member(ir, method).or(self.list_member);
+        self.target_param = target_param(ir, method).or(self.target_param);
+        let is_cached = |members| CACHE_MEMBERS.iter().all(|name| has_required(members, name));
+        self.is_cached |= results(ir, method).any(is_cached);
+        self.may_require_input |= result_names(method).any(|name| name == INPUT_REQUIRED);
+    }
+
+    /// Adds the revision or extension of a schema to those that define the method.
+    fn name_definer(&mut self, ir: &'a Ir) {
+        if !self.defined_by.contains(&&*ir.revision) {
+            self.defined_by.push(&ir.revision);
+        }
+    }
+}
+
+/// Returns the name of each possible result.
+fn result_names(method: &Method) -> impl Iterator<Item = &String> {
+    let plain = method.result.iter().filter(|_| method.outcomes.is_empty());
+    method.outcomes.iter().chain(plain)
+}
+
 /// Returns the members of each possible result.
 fn results<'a>(ir: &'a Ir, method: &'a Method) -> impl Iterator<Item = &'a [Member]> {
-    let plain = method.result.iter().filter(|_| method.outcomes.is_empty());
-    let names = method.outcomes.iter().chain(plain);
-    names.filter_map(|name| members(ir.get(name)?))
+    result_names(method).filter_map(|name| members(ir.get(name)?))
 }
 
 /// Returns the only array in a result with a `nextCursor`.
@@ -185,15 +216,6 @@ fn target_param(ir: &Ir, method: &Method) -> Option<&'static str> {
     names.find(|name| has_required(params, name))
 }
 
-/// Returns true if the member `resultType` of a result is always `input_required`.
-fn requires_input(members: &[Member]) -> bool {
-    members.iter().any(|member| {
-        let value = &member.value;
-        member.name == "resultType"
-            && matches!(value, MemberValue::ConstString(value) if value == INPUT_REQUIRED)
-    })
-}
-
 /// Returns true if a member is required.
 fn has_required(members: &[Member], name: &str) -> bool {
     let mut members = members.iter();
@@ -212,9 +234,9 @@ fn members(definition: &Definition) -> Option<&[Member]> {
 fn name_methods(methods: &BTreeMap<&str, MethodFacts<'_>>) -> Vec<MethodNames> {
     let methods: Vec<&str> = methods.keys().copied().collect();
     let mut variants = value_variants(&methods);
-    for variant in &mut variants {
-        if variant == VENDOR {
-            variant.push_str("Method");
+    for at in 0..variants.len() {
+        while variants[at] == VENDOR || variants[..at].contains(&variants[at]) {
+            variants[at].push_str("Method");
         }
     }
     let constants: Vec<String> = variants

@@ -173,6 +173,7 @@ fn methods_become_values() {
         member("items", items),
         member("nextCursor", Type::TEXT),
         member("ttlMs", Type::TEXT),
+        member("cacheScope", Type::TEXT),
     ];
     let params = vec![member("name", Type::TEXT)];
     let mut list = method("items/list", true, true, false);
@@ -184,7 +185,7 @@ fn methods_become_values() {
     let plain = ["vendor", "x/AB", "x/Ab"].map(|name| method(name, false, true, true));
     let mut ir = ir("a", [list, get].into_iter().chain(plain).collect());
     ir.definitions = vec![object("Page", page), object("Params", params)];
-    let file = format("a", "", method_ids::emit_method_ids(&[&ir])).expect("Rust");
+    let file = format("a", "", method_ids::emit_method_ids(&[&ir], &[])).expect("Rust");
     let code = file.lines().map(str::trim_start);
     let code = code.filter(|line| !line.starts_with("//"));
     let code: Vec<&str> = code.filter(|line| !line.is_empty()).collect();
