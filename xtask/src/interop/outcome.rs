@@ -70,7 +70,10 @@ impl Progress {
         let start = values.iter().zip(&all).take_while(|(a, b)| a == b).count();
         let rest = &values[start..];
         let complete = match self {
-            Self::WithGap => start > 0 && start + rest.len() <= all.len() && all.ends_with(rest),
+            Self::WithGap => {
+                let is_end = all.ends_with(rest) && values.last() == all.last();
+                start > 0 && start + rest.len() <= all.len() && is_end
+            }
             Self::Any | Self::Whole => rest.is_empty() && start == all.len(),
         };
         (!complete).then(|| format!("progress: not all of it came: {values:?}"))
