@@ -137,14 +137,15 @@ impl Share {
         self.amount
     }
 
-    /// Adds an amount, unless all clients or this one would exceed their limit.
+    /// Adds an amount, unless all clients or this one would exceed their limit. What another request adds at the same moment
+    /// counts, although it may be refused.
     pub(super) fn grow(&mut self, more: usize, (all, own): (usize, usize)) -> Result<(), Reached> {
-        if !add_within(&self.of_client, more, own) {
-            return Err(Reached::OfClient);
-        }
         if !add_within(&self.shares.total, more, all) {
-            self.of_client.fetch_sub(more, Ordering::Relaxed);
             return Err(Reached::Total);
+        }
+        if !add_within(&self.of_client, more, own) {
+            self.shares.total.fetch_sub(more, Ordering::Relaxed);
+            return Err(Reached::OfClient);
         }
         self.amount += more;
         Ok(())
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(second.grow(3, limits), Err(Reached::OfClient));
         assert_eq!(second.grow(2, limits), Ok(()));
         assert_eq!(other.grow(5, limits), Err(Reached::Total));
-        assert_eq!(other.grow(usize::MAX, limits), Err(Reached::OfClient));
+        assert_eq!(other.grow(usize::MAX, limits), Err(Reached::Total));
         assert_eq!(other.grow(4, limits), Ok(()));
         drop(first);
         assert_eq!(second.grow(4, limits), Ok(()));
