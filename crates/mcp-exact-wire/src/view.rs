@@ -130,7 +130,8 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// Returns the value of the first member with a name, without reading what follows: that of [`find`](Self::find) in
-    /// an object whose names are distinct.
+    /// an object whose names are distinct. Outside semantic versioning.
+    #[doc(hidden)]
     pub fn find_first(self, name: &str) -> Option<JsonRef<'a>> {
         let mut members = self.members();
         let found = members.find(|member| name == member.name)?;
