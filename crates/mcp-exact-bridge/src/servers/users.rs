@@ -99,8 +99,13 @@ pub enum NotAdmitted {
 
 /// Returns true if a request is for a list, in whose answer a user without credentials is offered a tool that asks for them.
 pub(crate) fn is_list(method: MethodId) -> bool {
-    // A server that knows the user lists the tasks.
-    method.list_member().is_some_and(|member| member != "tasks")
+    matches!(
+        method,
+        MethodId::ToolsList
+            | MethodId::PromptsList
+            | MethodId::ResourcesList
+            | MethodId::ResourcesTemplatesList
+    )
 }
 
 /// Page that a user has to visit.
