@@ -36,7 +36,7 @@ impl Target {
                 "name"
             }
             // The extension of skills has no schema.
-            MethodId::Vendor if [skills::GET, skills::READ_DIRECTORY].contains(&method) => "uri",
+            _ if [skills::GET, skills::READ_DIRECTORY].contains(&method) => "uri",
             MethodId::CompletionComplete => {
                 kind = Kind::Prompt;
                 let Some(reference) = object.find("ref").and_then(|value| value.object()) else {

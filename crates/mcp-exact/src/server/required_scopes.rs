@@ -85,7 +85,7 @@ impl ScopeSet {
                 self.add_scopes(catalogue.referenced_entry(&wanted.reference)?.scope());
             }
             // The extension of skills has no schema.
-            MethodId::Vendor if [SKILLS_GET, READ_DIRECTORY].contains(&&*method) => {
+            _ if [SKILLS_GET, READ_DIRECTORY].contains(&&*method) => {
                 self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
             _ => {}
