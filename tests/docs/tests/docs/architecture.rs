@@ -89,6 +89,9 @@ fn add_sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn methods_are_no_literals() {
     let root = workspace_root();
     let names = MethodId::KNOWN.iter().filter_map(|id| id.name());
+    // A method that is one word may be a word of something else, too.
+    let is_distinct = |name: &&str| name.contains('/') || ["initialize", "ping"].contains(name);
+    let names = names.filter(is_distinct);
     let literals: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
     let mut sources = Vec::new();
     for name in UPPER_CRATES {
