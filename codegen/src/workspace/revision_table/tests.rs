@@ -147,9 +147,8 @@ fn methods_are_sorted_and_unique() {
     .assert_eq(&table[start..end].replace("\n        ", "\n").split_off(8));
 }
 
-/// The facts of a method are those of its params and results; names that differ in case only have distinct constants.
-#[test]
-fn methods_become_values() {
+/// Creates methods with a page of a list, with a name, and with names that are similar.
+fn ir_with_facts() -> Ir {
     let member = |name: &str, value| Member {
         name: name.into(),
         required: true,
@@ -185,10 +184,17 @@ fn methods_become_values() {
     let plain = ["vendor", "x/AB", "x/Ab"].map(|name| method(name, false, true, true));
     let mut ir = ir("a", [list, get].into_iter().chain(plain).collect());
     ir.definitions = vec![object("Page", page), object("Params", params)];
+    ir
+}
+
+/// The facts of a method are those of its params and results; names that differ in case only have distinct constants.
+#[test]
+fn methods_become_values() {
+    let ir = ir_with_facts();
     let file = format("a", "", method_ids::emit_method_ids(&[&ir], &[])).expect("Rust");
     let code = file.lines().map(str::trim_start);
     let code = code.filter(|line| !line.starts_with("//"));
-    let code: Vec<&str> = code.filter(|line| !line.is_empty()).collect();
+    let code: Vec<&str> = code.filter(|line| !["", "}"].contains(line)).collect();
     expect![[r##"
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -200,7 +206,6 @@ fn methods_become_values() {
         XSlashAb_x_u2f_AB,
         XSlashAb_x_u2f_Ab,
         Vendor,
-        }
         impl MethodId {
         pub const COUNT: usize = 6;
         pub const KNOWN: &[Self] = &[
@@ -217,29 +222,19 @@ fn methods_become_values() {
         "x/AB" => Self::XSlashAb_x_u2f_AB,
         "x/Ab" => Self::XSlashAb_x_u2f_Ab,
         _ => Self::Vendor,
-        }
-        }
         6 => {
         match name {
         "vendor" => Self::VendorMethod,
         _ => Self::Vendor,
-        }
-        }
         10 => {
         match name {
         "items/list" => Self::ItemsList,
         _ => Self::Vendor,
-        }
-        }
         12 => {
         match name {
         "items/getOne" => Self::ItemsGetOne,
         _ => Self::Vendor,
-        }
-        }
         _ => Self::Vendor,
-        }
-        }
         #[inline]
         pub const fn name(self) -> Option<&'static str> {
         Some(
@@ -252,37 +247,27 @@ fn methods_become_values() {
         Self::Vendor => return None,
         },
         )
-        }
         #[inline]
         pub const fn index(self) -> usize {
         self as usize
-        }
         pub const fn list_member(self) -> Option<&'static str> {
         match self {
         Self::ItemsList => Some("items"),
         _ => None,
-        }
-        }
         pub const fn target_param(self) -> Option<&'static str> {
         match self {
         Self::ItemsGetOne => Some("name"),
         _ => None,
-        }
-        }
         pub const fn is_cached(self) -> bool {
         matches!(self, Self::ItemsList)
-        }
         pub const fn may_require_input(self) -> bool {
         false
-        }
-        }
         pub mod method {
         pub const ITEMS_GET_ONE: &str = "items/getOne";
         pub const ITEMS_LIST: &str = "items/list";
         pub const VENDOR_METHOD: &str = "vendor";
         pub const METHOD_782F4142: &str = "x/AB";
-        pub const METHOD_782F4162: &str = "x/Ab";
-        }"##]]
+        pub const METHOD_782F4162: &str = "x/Ab";"##]]
     .assert_eq(&code.join("\n"));
 }
 
