@@ -84,7 +84,7 @@ impl KnownTools {
     ) -> Option<String> {
         let name = request
             .param("name")
-            .filter(|_| request.method() == "tools/call")?;
+            .filter(|_| request.method_id() == MethodId::ToolsCall)?;
         let name = name.as_str()?;
         let known = self.0.lock();
         let is_of_pages = known.get(&*name).is_some_and(|tool| !tool.is_for_models);
