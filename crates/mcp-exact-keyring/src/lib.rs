@@ -13,7 +13,7 @@
 //! # }
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyring_core::{CredentialStore, Entry, Error};
 use mcp_exact_auth::Secret;
@@ -35,8 +35,8 @@ struct KeyringInner {
     service: String,
     /// Token store whose locks are used.
     locks: Arc<dyn TokenStore>,
-    /// Held while a value is replaced: credential stores have no such step, so that other processes are excluded by the locks alone.
-    replacing: Mutex<()>,
+    /// Held while a value is changed: credential stores have no such step, so that other processes are excluded by the locks alone.
+    changing: Mutex<()>,
 }
 
 impl KeyringStore {
@@ -52,7 +52,7 @@ impl KeyringStore {
             store,
             service: service.into(),
             locks: Arc::new(locks),
-            replacing: Mutex::default(),
+            changing: Mutex::default(),
         }))
     }
 
@@ -126,6 +126,11 @@ fn char_boundary_before(text: &str, index: usize) -> usize {
 }
 
 impl KeyringInner {
+    /// Excludes other changes of this process.
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the entry of a user name in the service.
     fn entry(&self, user: &str) -> Result<Entry, String> {
         let entry = self.store.build(&self.service, user, None);
@@ -227,7 +232,10 @@ impl TokenStore for KeyringStore {
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
         let (key, value) = (key.to_owned(), value.clone());
-        self.run_blocking(move |inner| inner.write(&key, &value))
+        self.run_blocking(move |inner| {
+            let _changing = inner.lock_changes();
+            inner.write(&key, &value)
+        })
     }
 
     fn replace<'a>(
@@ -238,8 +246,7 @@ impl TokenStore for KeyringStore {
     ) -> StoreFuture<'a, bool> {
         let (key, expected, value) = (key.to_owned(), expected.cloned(), value.cloned());
         self.run_blocking(move |inner| {
-            let replacing = inner.replacing.lock();
-            let _replacing = replacing.unwrap_or_else(PoisonError::into_inner);
+            let _changing = inner.lock_changes();
             if inner.read(&key)? != expected {
                 return Ok(false);
             }
@@ -253,7 +260,10 @@ impl TokenStore for KeyringStore {
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let key = key.to_owned();
-        self.run_blocking(move |inner| inner.remove(&key))
+        self.run_blocking(move |inner| {
+            let _changing = inner.lock_changes();
+            inner.remove(&key)
+        })
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
