@@ -17,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
+use super::log_problem;
 use super::pkce::random_string;
 use super::store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
@@ -28,8 +29,17 @@ pub struct FileStore {
     folder: PathBuf,
     /// In-process locks by key: their holder alone tries to lock the file, which excludes other processes.
     locks: MemoryStore,
+    /// Held by the task of this process that has locked the file `writing`, or tries to.
+    writing: Arc<tokio::sync::Mutex<()>>,
     /// Unix time in milliseconds of the latest removal of what is not needed any more.
     swept: Arc<AtomicU64>,
+}
+
+/// What excludes others while files are replaced or removed. The work on a thread for blocking work owns it, so that it lasts as long
+/// as the work, also if the call is cancelled.
+struct Writing {
+    _file: File,
+    _of_process: tokio::sync::OwnedMutexGuard<()>,
 }
 
 /// Start of the first line of a file; the end of the value, if it has one, and the key in base64url follow.
@@ -38,6 +48,8 @@ const MARK: char = '#';
 const WRITING: &str = "writing";
 /// Time between two removals of what is not needed any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Number of files of values that are removed while others wait.
+const SWEEP_AT_ONCE: usize = 64;
 /// Age at which the file of a lock that nobody holds, and a file that was not renamed, are removed.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 /// Shortest and longest time between attempts to lock a file that another process has locked.
@@ -49,6 +61,7 @@ impl FileStore {
         Self {
             folder: folder.into(),
             locks: MemoryStore::default(),
+            writing: Arc::default(),
             swept: Arc::default(),
         }
     }
@@ -70,13 +83,65 @@ impl FileStore {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
         let text = to_file(key, value, end);
         let is_sweep_due = end.is_some() && self.is_sweep_due();
-        Box::pin(run_blocking(move || {
-            let _writing = lock_writing(&folder)?;
-            if is_sweep_due {
-                sweep(&folder)?;
+        let store = self.clone();
+        Box::pin(async move {
+            if is_sweep_due && let Err(error) = store.sweep().await {
+                // That keeps nobody from writing.
+                log_problem(
+                    "files that are not needed any more were not removed",
+                    &error,
+                );
             }
-            write(&folder, &path, &text)
-        }))
+            let writing = store.lock_writing().await?;
+            let work = move || {
+                let _writing = writing;
+                write(&folder, &path, &text)
+            };
+            run_blocking(work).await
+        })
+    }
+
+    /// Waits for the lock that is held while files are replaced or removed, which takes no longer than these operations. Those who
+    /// wait take no thread.
+    async fn lock_writing(&self) -> Result<Writing, String> {
+        let of_process = Arc::clone(&self.writing).lock_owned().await;
+        Ok(Writing {
+            _file: lock_file(&self.folder, &self.folder.join(WRITING)).await?,
+            _of_process: of_process,
+        })
+    }
+
+    /// Removes the files of values that have ended, of locks that nobody has held for a while, and of processes that were killed while
+    /// they wrote. Others write meanwhile.
+    async fn sweep(&self) -> Result<(), String> {
+        let folder = self.folder.clone();
+        let ended = run_blocking(move || sweep(&folder)).await?;
+        for some in ended.chunks(SWEEP_AT_ONCE) {
+            let (some, writing) = (some.to_vec(), self.lock_writing().await?);
+            let work = move || {
+                let _writing = writing;
+                // They may have been written again.
+                some.iter()
+                    .filter(|path| has_ended(path))
+                    .try_for_each(|path| remove(path))
+            };
+            run_blocking(work).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of an earlier version, which does not name its key, anew.
+    async fn name_key(&self, key: &str) -> Result<(), String> {
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        let (key, writing) = (key.to_owned(), self.lock_writing().await?);
+        let work = move || {
+            let _writing = writing;
+            match read_file(&path)? {
+                Some((value, None)) => write(&folder, &path, &to_file(&key, &value, None)),
+                _ => Ok(()),
+            }
+        };
+        run_blocking(work).await
     }
 
     /// Returns the path of a key's file; the name is a hash of the key.
@@ -147,6 +212,12 @@ fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     Ok(read_file(path)?.map(|(value, _)| value))
 }
 
+/// Returns true if a file has a value that has ended.
+fn has_ended(path: &Path) -> bool {
+    // A file that cannot be read is left to whoever uses its key.
+    path.exists() && matches!(read_file(path), Ok(None))
+}
+
 /// Reads a value and its key.
 fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
     match std::fs::read_to_string(path) {
@@ -156,14 +227,15 @@ fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
     }
 }
 
-/// Returns the keys of all values in a folder whose files name them.
-fn keys(folder: &Path) -> Result<Vec<String>, String> {
+/// Returns the keys of all values in a folder whose files name them, and the number of the other files of values: those of an earlier
+/// version that were not read since, and those that cannot be read.
+fn keys(folder: &Path) -> Result<(Vec<String>, usize), String> {
     check_folder(folder)?;
+    let (mut keys, mut unlisted) = (Vec::new(), 0);
     let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((keys, unlisted)),
         entries => entries.map_err(|error| describe_error(folder, &error))?,
     };
-    let mut keys = Vec::new();
     for entry in entries {
         let path = entry
             .map_err(|error| describe_error(folder, &error))?
@@ -172,18 +244,29 @@ fn keys(folder: &Path) -> Result<Vec<String>, String> {
             .extension()
             .is_some_and(|extension| extension == "json")
         {
-            let key = read_file(&path)?.and_then(|(_, key)| key);
-            keys.extend(key);
+            match read_file(&path) {
+                Ok(None) => {}
+                Ok(Some((_, Some(key)))) => keys.push(key),
+                Ok(Some((_, None))) => unlisted += 1,
+                Err(error) => {
+                    log_problem("a stored value cannot be read", &error);
+                    unlisted += 1;
+                }
+            }
         }
     }
     keys.sort();
-    Ok(keys)
+    Ok((keys, unlisted))
 }
 
-/// Removes the files of values that have ended, of locks that nobody has held for a while, and of processes that were killed while
-/// they wrote. The caller holds the lock for writing.
-fn sweep(folder: &Path) -> Result<(), String> {
+/// Removes the files of locks that nobody has held for a while, and of processes that were killed while they wrote. Returns the files of
+/// values that have ended.
+fn sweep(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |error: &std::io::Error| describe_error(folder, error);
+    let mut ended = Vec::new();
+    if !folder.exists() {
+        return Ok(ended);
+    }
     for entry in std::fs::read_dir(folder).map_err(|error| failed(&error))? {
         let entry = entry.map_err(|error| failed(&error))?;
         let path = entry.path();
@@ -191,7 +274,7 @@ fn sweep(folder: &Path) -> Result<(), String> {
         let age = modified.map(|modified| modified.elapsed().unwrap_or_default());
         let is_old = age.is_ok_and(|age| age >= LEFTOVER_AGE);
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") if read(folder, &path)?.is_none() => remove(&path)?,
+            Some("json") if has_ended(&path) => ended.push(path),
             Some("new") if is_old => remove(&path)?,
             // Its next holder notices that the file is not in the folder any more.
             Some("lock") if is_old => {
@@ -202,20 +285,19 @@ fn sweep(folder: &Path) -> Result<(), String> {
             _ => {}
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
-/// Waits for the lock that is held while files are replaced or removed, which takes no longer than these operations.
-fn lock_writing(folder: &Path) -> Result<File, String> {
-    create_folder(folder)?;
-    let path = folder.join(WRITING);
-    let file = open_lock(&path)?;
+/// Waits for the lock of a file, which excludes other processes.
+async fn lock_file(folder: &Path, path: &Path) -> Result<File, String> {
+    let (mut delay, longest) = LOCK_DELAYS;
     loop {
-        match flock(&file, FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(describe_error(&path, &error.into())),
+        let (folder, path) = (folder.to_owned(), path.to_owned());
+        if let Some(file) = run_blocking(move || try_lock(&folder, &path)).await? {
+            return Ok(file);
         }
+        tokio::time::sleep(delay).await;
+        delay = longest.min(delay * 2);
     }
 }
 
@@ -304,7 +386,21 @@ async fn run_blocking<T: Send + 'static>(
 impl TokenStore for FileStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
-        Box::pin(run_blocking(move || read(&folder, &path)))
+        Box::pin(async move {
+            let work = move || {
+                check_folder(&folder)?;
+                read_file(&path)
+            };
+            let Some((value, named)) = run_blocking(work).await? else {
+                return Ok(None);
+            };
+            if named.is_none()
+                && let Err(error) = self.name_key(key).await
+            {
+                log_problem("a file of an earlier version was not written anew", &error);
+            }
+            Ok(Some(value))
+        })
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
@@ -332,104 +428,58 @@ impl TokenStore for FileStore {
             expected.cloned(),
             value.map(|value| to_file(key, value, None)),
         );
-        Box::pin(run_blocking(move || {
-            let _writing = lock_writing(&folder)?;
-            if read(&folder, &path)? != expected {
-                return Ok(false);
-            }
-            match text {
-                Some(text) => write(&folder, &path, &text)?,
-                None => remove(&path)?,
-            }
-            Ok(true)
-        }))
+        Box::pin(async move {
+            let writing = self.lock_writing().await?;
+            let work = move || {
+                let _writing = writing;
+                if read(&folder, &path)? != expected {
+                    return Ok(false);
+                }
+                match text {
+                    Some(text) => write(&folder, &path, &text)?,
+                    None => remove(&path)?,
+                }
+                Ok(true)
+            };
+            run_blocking(work).await
+        })
     }
 
     fn keys(&self) -> StoreFuture<'_, Vec<String>> {
         let folder = self.folder.clone();
-        Box::pin(run_blocking(move || keys(&folder)))
+        Box::pin(run_blocking(move || Ok(keys(&folder)?.0)))
+    }
+
+    fn unlisted(&self) -> StoreFuture<'_, usize> {
+        let folder = self.folder.clone();
+        Box::pin(run_blocking(move || Ok(keys(&folder)?.1)))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
-        Box::pin(run_blocking(move || {
+        let path = self.path_of_key(key, "json");
+        Box::pin(async move {
             if !path.exists() {
                 return Ok(());
             }
-            let _writing = lock_writing(&folder)?;
-            remove(&path)
-        }))
+            let writing = self.lock_writing().await?;
+            let work = move || {
+                let _writing = writing;
+                remove(&path)
+            };
+            run_blocking(work).await
+        })
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "lock"));
         Box::pin(async move {
             let of_process = self.locks.lock(key).await?;
-            let (mut delay, longest) = LOCK_DELAYS;
-            loop {
-                let (folder, path) = (folder.clone(), path.clone());
-                if let Some(file) = run_blocking(move || try_lock(&folder, &path)).await? {
-                    // The file is unlocked before the next task of this process tries.
-                    return Ok(Box::new((file, of_process)) as StoreLock);
-                }
-                tokio::time::sleep(delay).await;
-                delay = longest.min(delay * 2);
-            }
+            let file = lock_file(&folder, &path).await?;
+            // The file is unlocked before the next task of this process tries.
+            Ok(Box::new((file, of_process)) as StoreLock)
         })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the files in a folder with an extension.
-    fn files(folder: &Path, extension: &str) -> usize {
-        let entries = std::fs::read_dir(folder).expect("a folder");
-        let paths = entries.map(|entry| entry.expect("an entry").path());
-        paths
-            .filter(|path| path.extension().is_some_and(|known| known == extension))
-            .count()
-    }
-
-    /// A value is absent after its lifetime, and its file is removed while others are written; so are the files of old locks that
-    /// nobody holds. A lock whose file was removed excludes others as before.
-    #[tokio::test]
-    async fn expired_files_are_removed() {
-        let parent = tempfile::tempdir().expect("a folder");
-        let folder = parent.path().join("tokens");
-        let (store, hour) = (FileStore::new(&folder), Duration::from_secs(3600));
-        let (value, marked) = (Secret::new("v"), Secret::new("#1 v\n1"));
-        store.write("mark", &marked).await.expect("written");
-        store
-            .write_for("over", &value, Duration::ZERO)
-            .await
-            .expect("written");
-        assert_eq!(store.read("over").await, Ok(None));
-        assert_eq!(store.read("mark").await, Ok(Some(marked)));
-        let held = store.lock("held").await.expect("a lock");
-        drop(store.lock("free").await.expect("a lock"));
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_some_and(|known| known == "lock") {
-                let file = open_lock(&path).expect("a file");
-                let before = SystemTime::now() - LEFTOVER_AGE;
-                file.set_modified(before).expect("a file");
-            }
-        }
-        assert_eq!((files(&folder, "json"), files(&folder, "lock")), (2, 2));
-        // A process that starts.
-        let other = FileStore::new(&folder);
-        other
-            .write_for("next", &value, hour)
-            .await
-            .expect("written");
-        assert_eq!((files(&folder, "json"), files(&folder, "lock")), (2, 1));
-        assert_eq!(store.read("next").await, Ok(Some(value)));
-        drop(store.lock("free").await.expect("a lock"));
-        let path = other.path_of_key("held", "lock");
-        assert!(try_lock(&folder, &path).expect("a file").is_none());
-        drop(held);
-        assert!(try_lock(&folder, &path).expect("a file").is_some());
-    }
-}
+mod tests;

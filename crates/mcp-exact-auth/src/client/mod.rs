@@ -33,3 +33,12 @@ pub use sealed::{Resealed, SealedStore};
 pub use service::OAuthClient;
 pub use store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 pub use url::Url;
+
+/// Logs a problem that ends no request.
+fn log_problem(words: &'static str, error: &dyn std::fmt::Display) {
+    // The client alone has no log.
+    #[cfg(feature = "server")]
+    tracing::warn!(%error, "{words}");
+    #[cfg(not(feature = "server"))]
+    let _ = (words, error);
+}

@@ -64,6 +64,11 @@ pub trait TokenStore: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(words.to_owned())))
     }
 
+    /// Returns the number of values that [`keys`](Self::keys) does not list, because their keys are not known; none by default.
+    fn unlisted(&self) -> StoreFuture<'_, usize> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
     /// Waits until the lock of the key is free, and acquires it.
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }

@@ -12,6 +12,7 @@ use super::client_id::{ClientId, client_key};
 use super::redirect::check_redirect;
 use crate::client::discover::{ChallengeParams, discover_authorization, fetch_server_metadata};
 use crate::client::error::OAuthError;
+use crate::client::log_problem;
 use crate::client::options::OAuth;
 use crate::client::request::{AuthorizationParams, PendingAuthorization};
 use crate::client::token::{IssuedToken, TokenRequest};
@@ -150,7 +151,10 @@ impl OAuth {
         if client.is_dynamic {
             // A registration that nobody uses any more ends with its lifetime.
             let lifetime = REGISTRATION_LIFETIME;
-            flow.stored_records.renew(&record, lifetime).await?;
+            // It is usable without that.
+            if let Err(error) = flow.stored_records.renew(&record, lifetime).await {
+                log_problem("the lifetime of a registration was not extended", &error);
+            }
         }
         drop(lock);
         Ok(CodeGrant {
