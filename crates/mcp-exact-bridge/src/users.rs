@@ -151,7 +151,7 @@ impl Users {
             origin,
             pages_path,
             callers: CallerTokens::default(),
-            tokens: UserTokens::new(Arc::new(store.clone())),
+            tokens: UserTokens::new(store.clone()),
             store,
             revocations,
             seal,

@@ -9,8 +9,13 @@ use mcp_exact_session::Seal;
 use super::store::{StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
 
+/// Maximum number of attempts to change a value that others change at the same time.
+const MAX_ATTEMPTS: usize = 20;
+
 /// Token store whose values are encrypted before another store keeps them. A value belongs to its key: one that was moved to
-/// another key, changed, or sealed with a key that is no longer known, is read as absent.
+/// another key, changed, or sealed with a key that is not known, is an error when it is read or replaced, and not absent. A process
+/// that does not have the newest key yet thus replaces nothing of one that has it. [`read_opened`](Self::read_opened) is for values
+/// that may be lost.
 ///
 /// Keys are not encrypted.
 #[derive(Clone)]
@@ -26,26 +31,82 @@ impl SealedStore {
     }
 
     /// Encrypts a value anew if it was sealed with an older key ([`Seal::is_current`]), as a value without a lifetime. A value that
-    /// another process writes meanwhile is sealed by that process.
+    /// another process writes meanwhile is looked at again.
+    ///
+    /// # Errors
+    /// Returns the error of the store, or that the value is changed again and again.
+    pub async fn reseal(&self, key: &str) -> Result<Resealed, String> {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(stored) = self.store.read(key).await? else {
+                return Ok(Resealed::Absent);
+            };
+            let Some(value) = self.open(key, &stored) else {
+                return Ok(Resealed::Unreadable);
+            };
+            if self.seal.is_current(stored.expose(), &context(key)) {
+                return Ok(Resealed::Current);
+            }
+            let sealed = self.seal(key, &value)?;
+            let is_written = self.store.replace(key, Some(&stored), Some(&sealed));
+            if is_written.await? {
+                return Ok(Resealed::Renewed);
+            }
+        }
+        Err(changed_again(key))
+    }
+
+    /// Reads a value; one that no key opens is absent.
     ///
     /// # Errors
     /// Returns the error of the store.
-    pub async fn reseal(&self, key: &str) -> Result<Resealed, String> {
-        let Some(stored) = self.store.read(key).await? else {
-            return Ok(Resealed::Absent);
-        };
-        let Some(value) = self.open(key, &stored) else {
-            return Ok(Resealed::Unreadable);
-        };
-        if self.seal.is_current(stored.expose(), &context(key)) {
-            return Ok(Resealed::Current);
+    pub async fn read_opened(&self, key: &str) -> Result<Option<Secret>, String> {
+        let stored = self.store.read(key).await?;
+        Ok(stored.and_then(|stored| self.open(key, &stored)))
+    }
+
+    /// Removes a value, also one that no key opens, and returns it.
+    ///
+    /// # Errors
+    /// Returns the error of the store, or that the value is changed again and again.
+    pub async fn take(&self, key: &str) -> Result<Taken, String> {
+        // A removal whose answer was lost is repeated, and finds nothing: what was seen before was taken.
+        let mut taken = Taken::Absent;
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(stored) = self.store.read(key).await? else {
+                return Ok(taken);
+            };
+            let opened = self.open(key, &stored);
+            taken = opened.map_or(Taken::Unreadable, Taken::Value);
+            if self.store.replace(key, Some(&stored), None).await? {
+                return Ok(taken);
+            }
         }
-        let sealed = self.seal(key, &value)?;
-        let is_written = self.store.replace(key, Some(&stored), Some(&sealed));
-        Ok(if is_written.await? {
-            Resealed::Renewed
-        } else {
-            Resealed::Current
+        Err(changed_again(key))
+    }
+
+    /// Removes a value if no key opens it. Returns true if it was removed.
+    ///
+    /// # Errors
+    /// Returns the error of the store.
+    pub async fn remove_unreadable(&self, key: &str) -> Result<bool, String> {
+        match self.store.read(key).await? {
+            Some(stored) if self.open(key, &stored).is_none() => {
+                self.store.replace(key, Some(&stored), None).await
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Decrypts the value of a key, if there is one.
+    fn open_stored(&self, key: &str, stored: Option<&Secret>) -> Result<Option<Secret>, String> {
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        let opened = self.open(key, stored);
+        opened.map(Some).ok_or_else(|| {
+            format!(
+                "none of the keys opens the stored value of {key:?}: add the key that it was encrypted with, or remove the value"
+            )
         })
     }
 
@@ -78,10 +139,26 @@ pub enum Resealed {
     Current,
     /// The value is sealed with the current key now.
     Renewed,
-    /// No key opens the value: it is read as absent.
+    /// No key opens the value.
     Unreadable,
     /// There is no value.
     Absent,
+}
+
+/// What [`SealedStore::take`] has removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// This value.
+    Value(Secret),
+    /// A value that no key opens.
+    Unreadable,
+    /// Nothing: there was no value.
+    Absent,
+}
+
+/// Returns the error for a value that others change faster than it can be written.
+fn changed_again(key: &str) -> String {
+    format!("the stored value of {key:?} is changed again and again")
 }
 
 /// Returns the context in which the value of a key is sealed.
@@ -92,8 +169,8 @@ fn context(key: &str) -> Vec<u8> {
 impl TokenStore for SealedStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
         Box::pin(async move {
-            let sealed = self.store.read(key).await?;
-            Ok(sealed.and_then(|sealed| self.open(key, &sealed)))
+            let stored = self.store.read(key).await?;
+            self.open_stored(key, stored.as_ref())
         })
     }
 
@@ -121,7 +198,7 @@ impl TokenStore for SealedStore {
     ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let stored = self.store.read(key).await?;
-            let opened = stored.as_ref().and_then(|stored| self.open(key, stored));
+            let opened = self.open_stored(key, stored.as_ref())?;
             if opened.as_ref() != expected {
                 return Ok(false);
             }
@@ -134,6 +211,10 @@ impl TokenStore for SealedStore {
 
     fn keys(&self) -> StoreFuture<'_, Vec<String>> {
         self.store.keys()
+    }
+
+    fn unlisted(&self) -> StoreFuture<'_, usize> {
+        self.store.unlisted()
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {

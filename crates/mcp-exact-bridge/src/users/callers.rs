@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use mcp_exact_auth::Secret;
 use parking_lot::Mutex;
 
+use super::revocations::Seen;
 use crate::servers::users::Caller;
 
 /// Maximum number of principals whose tokens are kept.
@@ -19,9 +20,11 @@ const MAX_SCOPES: usize = 4;
 pub(super) struct HeldToken {
     pub(super) token: Secret,
     pub(super) expires: SystemTime,
+    /// What the process knew of revocations before the token was obtained.
+    pub(super) seen: Seen,
 }
 
-/// Latest token of each caller. Tokens of one principal with other scopes are kept apart.
+/// Latest token of each caller. Tokens of one principal with other scopes are kept apart, those that were used last at the end.
 #[derive(Default)]
 pub(super) struct CallerTokens(Mutex<HashMap<String, Vec<OfScopes>>>);
 
@@ -43,10 +46,7 @@ impl CallerTokens {
         let own = all.entry(principal.clone()).or_default();
         own.retain(|known| known.scopes != caller.scopes && known.held.expires > now);
         if own.len() >= MAX_SCOPES {
-            let first = (0..own.len()).min_by_key(|at| own[*at].held.expires);
-            if let Some(first) = first {
-                own.swap_remove(first);
-            }
+            own.remove(0);
         }
         own.push(OfScopes {
             scopes: caller.scopes.clone(),
@@ -56,10 +56,11 @@ impl CallerTokens {
 
     /// Returns the token of a caller, unless it has expired.
     pub(super) fn of(&self, caller: &Caller) -> Option<HeldToken> {
-        let all = self.0.lock();
-        let mut own = all.get(&caller.principal.0)?.iter();
-        let known = own.find(|known| known.scopes == caller.scopes)?;
-        let held = known.held.clone();
+        let mut all = self.0.lock();
+        let own = all.get_mut(&caller.principal.0)?;
+        let at = own.iter().position(|known| known.scopes == caller.scopes)?;
+        own[at..].rotate_left(1);
+        let held = own.last()?.held.clone();
         (held.expires > SystemTime::now()).then_some(held)
     }
 
@@ -106,14 +107,15 @@ mod tests {
 
     use super::*;
 
-    /// Tokens of other scopes are kept apart, whatever the order of the scopes; their number is limited for each principal and in
-    /// total, and what expires first makes room.
+    /// Tokens of other scopes are kept apart, whatever the order of the scopes; their number is limited for each principal, where the one
+    /// that was not used for the longest time makes room, and in total, where what expires first does.
     #[test]
     fn tokens_are_kept_by_scopes() {
         let (tokens, now) = (CallerTokens::default(), SystemTime::now());
         let held = |text: &str, seconds: u64| HeldToken {
             token: Secret::new(text),
             expires: now + Duration::from_secs(seconds),
+            seen: Seen::default(),
         };
         let of = |principal: &str, scopes: &str| {
             Caller::new(Principal(principal.to_owned()), scopes.split(' '))
@@ -124,17 +126,17 @@ mod tests {
         };
         tokens.set(&of("ann", "a"), held("narrow", 50));
         tokens.set(&of("ann", "b a"), held("broad", 60));
-        assert_eq!(known(&of("ann", "a")).as_deref(), Some("narrow"));
         assert_eq!(known(&of("ann", "a b")).as_deref(), Some("broad"));
+        assert_eq!(known(&of("ann", "a")).as_deref(), Some("narrow"));
         assert_eq!(known(&of("ann", "b")), None);
         assert_eq!(known(&of("bob", "a")), None);
         for scope in ["c", "d", "e"] {
             tokens.set(&of("ann", scope), held(scope, 100));
         }
-        assert_eq!(known(&of("ann", "a")), None, "it expires first");
-        assert_eq!(known(&of("ann", "a b")).as_deref(), Some("broad"));
-        tokens.remove(&of("ann", "a b"), &Secret::new("broad"));
-        assert_eq!(known(&of("ann", "a b")), None);
+        assert_eq!(known(&of("ann", "a b")), None, "it was used before");
+        assert_eq!(known(&of("ann", "a")).as_deref(), Some("narrow"));
+        tokens.remove(&of("ann", "a"), &Secret::new("narrow"));
+        assert_eq!(known(&of("ann", "a")), None);
         tokens.set(&of("ann", "e"), held("over", 0));
         assert_eq!(known(&of("ann", "e")), None, "it has expired");
         for number in 0..MAX_PRINCIPALS {

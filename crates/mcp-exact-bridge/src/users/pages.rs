@@ -73,6 +73,8 @@ enum PageError {
     OtherUser,
     /// The user, or the authorization server, has refused.
     Refused,
+    /// What the gateway has of the user was revoked after the user was asked.
+    Revoked,
     /// The gateway or an authorization server has a problem, which is in the log: visitors have no setting of the gateway.
     Failed,
 }
@@ -116,6 +118,11 @@ impl PageError {
                 StatusCode::BAD_GATEWAY,
                 "The account was not connected",
                 "You or the authorization server have refused. Call the tool again to be asked again.",
+            ),
+            Self::Revoked => sentence(
+                StatusCode::FORBIDDEN,
+                "The account was not connected",
+                "The access of the user was revoked after the program has asked. Call the tool again to be asked again.",
             ),
             Self::Failed => sentence(
                 StatusCode::BAD_GATEWAY,
@@ -319,9 +326,30 @@ impl ConsentPages {
         let grant = server.code_grant().await?.ok_or(PageError::Over)?;
         let granted = grant.finish(pending, query).await?;
         let token = server.user_token(&grant, granted);
-        let tokens = &self.0.tokens;
-        tokens.add(&visit.principal, &visit.server, token).await?;
-        Ok(())
+        let (tokens, principal) = (&self.0.tokens, &visit.principal);
+        let is_revoked = || self.0.revocations.is_revoked_now(principal, &visit.seen);
+        let stored = async {
+            if is_revoked().await? {
+                return Err(PageError::Revoked);
+            }
+            tokens.add(principal, &visit.server, token.clone()).await?;
+            // A revocation takes the tokens before and after it is announced: what it has not taken is seen here.
+            if is_revoked().await? {
+                tokens.give_up(principal, &visit.server, &token).await?;
+                return Err(PageError::Revoked);
+            }
+            Ok(())
+        };
+        let stored = stored.await;
+        if matches!(stored, Err(PageError::Revoked)) {
+            let outcome = server.tell_revocation(&token).await;
+            tracing::info!(
+                server = server.name(),
+                ?outcome,
+                "a user was revoked while an account was connected"
+            );
+        }
+        stored
     }
 
     /// Returns the server of a visit, unless it was removed meanwhile.

@@ -12,8 +12,10 @@ pub struct ResealCounts {
     pub renewed: usize,
     /// Values that were encrypted with the first key already.
     pub current: usize,
-    /// Values that no key opens. Their users are asked again.
+    /// Values that no key opens: errors for their users, until [`Users::remove_unreadable`].
     pub unreadable: usize,
+    /// Values of an earlier version whose keys are not known, and that cannot be encrypted anew before they are used once more.
+    pub unlisted: usize,
 }
 
 impl Users {
@@ -21,20 +23,46 @@ impl Users {
     /// needed any more ten minutes later, when the visits that began before are over.
     ///
     /// # Errors
-    /// Returns the error of the store. What was encrypted before stays so.
+    /// Returns the error of the store, after all values were tried. What was encrypted before stays so.
     pub async fn reseal(&self) -> Result<ResealCounts, String> {
         let (store, mut counts) = (&self.0.store, ResealCounts::default());
-        for key in store.keys().await? {
-            if key == revocations::RECORD || visits::is_record(&key) {
-                continue;
-            }
-            match store.reseal(&key).await? {
-                Resealed::Renewed => counts.renewed += 1,
-                Resealed::Current => counts.current += 1,
-                Resealed::Unreadable => counts.unreadable += 1,
-                Resealed::Absent => {}
+        let mut failed = Vec::new();
+        for key in self.sealed_keys().await? {
+            match store.reseal(&key).await {
+                Ok(Resealed::Renewed) => counts.renewed += 1,
+                Ok(Resealed::Current) => counts.current += 1,
+                Ok(Resealed::Unreadable) => counts.unreadable += 1,
+                Ok(Resealed::Absent) => {}
+                Err(error) => failed.push(error),
             }
         }
+        if let Some(first) = failed.first() {
+            return Err(format!(
+                "{} stored values were not encrypted anew, the first because: {first}",
+                failed.len()
+            ));
+        }
+        counts.unlisted = store.unlisted().await?;
         Ok(counts)
+    }
+
+    /// Removes the tokens of users and registrations of clients that no key opens, after a key was lost: their users are asked again, and
+    /// the gateway registers itself again. Returns their number. A process with a key that this one does not have loses them.
+    ///
+    /// # Errors
+    /// Returns the error of the store. What was removed before stays so.
+    pub async fn remove_unreadable(&self) -> Result<usize, String> {
+        let mut removed = 0;
+        for key in self.sealed_keys().await? {
+            removed += usize::from(self.0.store.remove_unreadable(&key).await?);
+        }
+        Ok(removed)
+    }
+
+    /// Returns the keys of what is encrypted and lasts.
+    async fn sealed_keys(&self) -> Result<Vec<String>, String> {
+        let mut keys = self.0.store.keys().await?;
+        keys.retain(|key| key != revocations::RECORD && !visits::is_record(key));
+        Ok(keys)
     }
 }

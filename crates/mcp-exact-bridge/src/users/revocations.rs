@@ -9,13 +9,13 @@ use std::time::Duration;
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::TokenStore;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::server::UserServer;
 use super::tokens::{UserToken, UserTokens};
-use super::{Gateway, Users};
+use super::{Gateway, Users, random_text, unix_time};
 
 /// Key of the record.
 pub(super) const RECORD: &str = "revocations";
@@ -25,13 +25,18 @@ const MAX_LATEST: usize = 1_000;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for telling one authorization server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Age in seconds at which a process writes the record again as it is: some stores remove what was not written for half a year, and
+/// a record that is missing is taken as the revocation of all principals.
+const MAX_AGE: u64 = 30 * 24 * 3600;
+/// Maximum number of attempts to change the record while others change it.
+const MAX_ATTEMPTS: usize = 20;
 
 /// What an authorization server was told about an account that was revoked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokedAccount {
-    /// Name of the server in the configuration.
+    /// Name of the server in the configuration; empty for stored tokens that no key opens.
     pub server: String,
-    /// Issuer of the tokens.
+    /// Issuer of the tokens; empty as well then.
     pub issuer: String,
     /// What became of the tokens there.
     pub outcome: RevocationOutcome,
@@ -52,13 +57,42 @@ pub enum RevocationOutcome {
 /// Revocations so far. The record is not encrypted: whoever revokes need not have the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Revoked {
+    /// Random text that tells this record from one that has taken its place after it was lost.
+    #[serde(default)]
+    epoch: String,
     /// Number of revocations.
     count: u64,
     /// Principals of the latest ones, the latest last.
     latest: VecDeque<String>,
+    /// Unix time in seconds at which it was written.
+    #[serde(default)]
+    written: u64,
+}
+
+/// Revocations that were known at some time: the first ones of a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seen {
+    epoch: String,
+    count: u64,
 }
 
 impl Revoked {
+    /// Returns a record without revocations.
+    fn new() -> Result<Self, String> {
+        Ok(Self {
+            epoch: random_text().ok_or("the system has no random numbers")?,
+            ..Self::default()
+        })
+    }
+
+    /// Returns what is known by this record.
+    fn seen(&self) -> Seen {
+        Seen {
+            epoch: self.epoch.clone(),
+            count: self.count,
+        }
+    }
+
     fn push(&mut self, principal: &str) {
         self.count += 1;
         self.latest.push_back(principal.to_owned());
@@ -67,16 +101,20 @@ impl Revoked {
         }
     }
 
-    /// Returns the principals that were revoked after the first `seen` revocations; `None` if they are not known any more, or the
-    /// store has lost the record meanwhile.
-    fn since(&self, seen: u64) -> Option<impl Iterator<Item = &str>> {
-        let missed = usize::try_from(self.count.checked_sub(seen)?).ok()?;
+    /// Returns the principals that were revoked after the revocations in `seen`; `None` if they are not known any more, or the store
+    /// has lost the record meanwhile.
+    fn since(&self, seen: &Seen) -> Option<impl Iterator<Item = &str>> {
+        // Where nothing was seen, all are new.
+        if self.epoch != seen.epoch && seen.count > 0 {
+            return None;
+        }
+        let missed = usize::try_from(self.count.checked_sub(seen.count)?).ok()?;
         let begin = self.latest.len().checked_sub(missed)?;
         Some(self.latest.range(begin..).map(String::as_str))
     }
 
-    /// Returns true if a principal was revoked after the first `seen` revocations, or may have been.
-    fn has_revoked(&self, principal: &str, seen: u64) -> bool {
+    /// Returns true if a principal was revoked after the revocations in `seen`, or may have been.
+    fn has_revoked(&self, principal: &str, seen: &Seen) -> bool {
         let mut since = self.since(seen);
         let principals = since.as_mut();
         principals.is_none_or(|principals| principals.any(|revoked| revoked == principal))
@@ -88,6 +126,8 @@ pub(super) struct Revocations {
     /// Store of the record, without encryption.
     store: Arc<dyn TokenStore>,
     known: watch::Sender<Revoked>,
+    /// Held from the read of the record until it is known, so that what is known never goes back.
+    looking: Mutex<()>,
     /// Set once the record is read again and again.
     is_watched: OnceCell<()>,
 }
@@ -97,29 +137,39 @@ impl Revocations {
         Self {
             store,
             known: watch::channel(Revoked::default()).0,
+            looking: Mutex::default(),
             is_watched: OnceCell::new(),
         }
     }
 
-    /// Returns the number of revocations that the process knows.
-    pub(super) fn count(&self) -> u64 {
-        self.known.borrow().count
+    /// Returns the revocations that the process knows.
+    pub(super) fn seen(&self) -> Seen {
+        self.known.borrow().seen()
     }
 
-    /// Returns true if a principal was revoked since the process knew of `seen` revocations.
-    pub(super) fn has_revoked(&self, principal: &str, seen: u64) -> bool {
+    /// Returns true if the process knows that a principal was revoked after `seen`.
+    pub(super) fn has_revoked(&self, principal: &str, seen: &Seen) -> bool {
         self.known.borrow().has_revoked(principal, seen)
+    }
+
+    /// Returns true if a principal was revoked after `seen`, as the store knows.
+    pub(super) async fn is_revoked_now(
+        &self,
+        principal: &str,
+        seen: &Seen,
+    ) -> Result<bool, String> {
+        Ok(read(&*self.store).await?.has_revoked(principal, seen))
     }
 
     /// Completes when a principal is revoked.
     pub(super) fn revoked(&self, principal: &str) -> impl Future<Output = ()> + Send + use<> {
         let mut known = self.known.subscribe();
-        let mut seen = known.borrow_and_update().count;
+        let mut seen = known.borrow_and_update().seen();
         let principal = principal.to_owned();
         async move {
             let is_revoked = |revoked: &Revoked| {
-                let is_revoked = revoked.has_revoked(&principal, seen);
-                seen = revoked.count;
+                let is_revoked = revoked.has_revoked(&principal, &seen);
+                seen = revoked.seen();
                 is_revoked
             };
             if known.wait_for(is_revoked).await.is_err() {
@@ -156,9 +206,18 @@ impl Gateway {
 
     /// Reads the revocations, and ends what this process has of the principals.
     async fn look_for_revocations(&self) -> Result<(), String> {
-        let now = read(&*self.revocations.store).await?;
-        let seen = self.revocations.count();
-        if now.count == seen {
+        let _looking = self.revocations.looking.lock().await;
+        let store = &*self.revocations.store;
+        let before = store.read(RECORD).await?;
+        let now = parse(before.as_ref())?;
+        let seen = self.revocations.seen();
+        if before.is_some() && now.written.saturating_add(MAX_AGE) < unix_time() {
+            // Another process may have written it first.
+            if let Err(error) = write(store, before.as_ref(), now.clone()).await {
+                tracing::warn!(error, "the record of revocations was not written again");
+            }
+        }
+        if now.seen() == seen {
             return Ok(());
         }
         // First, so that a token that is obtained at the same time is either refused or among those that are forgotten.
@@ -166,7 +225,7 @@ impl Gateway {
         let servers: Vec<Arc<UserServer>> = self.servers.read().values().cloned().collect();
         let exchanged = servers.iter().map(|server| &server.exchanged);
         for tokens in exchanged.chain([&self.callers]) {
-            match now.since(seen) {
+            match now.since(&seen) {
                 Some(principals) => principals.for_each(|one| tokens.remove_principal(one)),
                 None => tokens.clear(),
             }
@@ -183,17 +242,45 @@ impl Users {
     /// The token of the principal for the gateway stays valid: its issuer has to be told by the operator.
     ///
     /// # Errors
-    /// Returns the error of the store; the authorization servers were told nothing then.
+    /// Returns the error of the store. If it is the announcement to the processes that has failed, the tokens are removed and the
+    /// authorization servers were told all the same, and the connections go on until the revocation is repeated.
     pub async fn revoke(&self, principal: &str) -> Result<Vec<RevokedAccount>, String> {
         let gateway = &self.0;
-        let accounts = gateway.tokens.take(principal).await?;
-        announce(&*gateway.revocations.store, principal).await?;
-        if gateway.revocations.is_watched.initialized() {
-            gateway.look_for_revocations().await?;
+        let (accounts, mut is_unreadable) = gateway.tokens.take(principal).await?;
+        let mut accounts: Vec<_> = accounts.into_iter().collect();
+        let announced = async {
+            announce(&*gateway.revocations.store, principal).await?;
+            // What was added meanwhile by those who could not see the announcement.
+            let (added, is_added_unreadable) = gateway.tokens.take(principal).await?;
+            accounts.extend(added);
+            is_unreadable |= is_added_unreadable;
+            if gateway.revocations.is_watched.initialized() {
+                gateway.look_for_revocations().await?;
+            }
+            Ok::<_, String>(())
+        };
+        let announced = announced.await;
+        let mut revoked = gateway.tell_revocations(accounts).await;
+        if is_unreadable {
+            revoked.push(RevokedAccount {
+                server: String::new(),
+                issuer: String::new(),
+                outcome: failed(
+                    "none of the keys opens the stored tokens of the user, which are removed: they are valid at their authorization servers until \
+                     they expire there",
+                ),
+            });
         }
+        announced.map(|()| revoked)
+    }
+}
+
+impl Gateway {
+    /// Has the authorization servers of accounts revoke their tokens.
+    async fn tell_revocations(&self, accounts: Vec<(String, UserToken)>) -> Vec<RevokedAccount> {
         let mut telling = JoinSet::new();
         for (name, token) in accounts {
-            let server = gateway.server(&name);
+            let server = self.server(&name);
             telling.spawn(async move {
                 let outcome = match server {
                     Some(server) => server.tell_revocation(&token).await,
@@ -208,13 +295,13 @@ impl Users {
         }
         let mut revoked = telling.join_all().await;
         revoked.sort_by(|a, b| a.server.cmp(&b.server));
-        Ok(revoked)
+        revoked
     }
 }
 
 impl UserServer {
     /// Has the authorization server of an account revoke its tokens.
-    async fn tell_revocation(&self, token: &UserToken) -> RevocationOutcome {
+    pub(super) async fn tell_revocation(&self, token: &UserToken) -> RevocationOutcome {
         let telling = async {
             let Some(grant) = self.code_grant().await? else {
                 return Ok(failed("the server has no accounts any more"));
@@ -251,7 +338,12 @@ fn failed(reason: &str) -> RevocationOutcome {
 
 /// Reads the record of revocations.
 async fn read(store: &dyn TokenStore) -> Result<Revoked, String> {
-    let Some(text) = store.read(RECORD).await? else {
+    parse(store.read(RECORD).await?.as_ref())
+}
+
+/// Returns the revocations in a record.
+fn parse(text: Option<&Secret>) -> Result<Revoked, String> {
+    let Some(text) = text else {
         return Ok(Revoked::default());
     };
     let read = serde_json::from_str(text.expose());
@@ -260,12 +352,37 @@ async fn read(store: &dyn TokenStore) -> Result<Revoked, String> {
 
 /// Adds a revocation to the record, for all processes.
 async fn announce(store: &dyn TokenStore, principal: &str) -> Result<(), String> {
+    // Spares attempts.
     let _lock = store.lock(RECORD).await?;
-    // Processes take a record that was lost, and so a damaged one that is replaced, as the revocation of all principals.
-    let mut revoked = read(store).await.unwrap_or_default();
-    revoked.push(principal);
+    for _ in 0..MAX_ATTEMPTS {
+        let before = store.read(RECORD).await?;
+        let mut revoked = match (&before, parse(before.as_ref())) {
+            (Some(_), Ok(revoked)) => revoked,
+            // Processes take a record that was lost, and so a damaged one that is replaced, as the revocation of all principals.
+            (None, _) | (_, Err(_)) => Revoked::new()?,
+        };
+        revoked.push(principal);
+        if write(store, before.as_ref(), revoked).await? {
+            return Ok(());
+        }
+    }
+    Err("the record of revocations is changed again and again".to_owned())
+}
+
+/// Replaces the record; returns false if it was changed meanwhile.
+async fn write(
+    store: &dyn TokenStore,
+    before: Option<&Secret>,
+    revoked: Revoked,
+) -> Result<bool, String> {
+    let revoked = Revoked {
+        written: unix_time(),
+        ..revoked
+    };
     let text = serde_json::to_string(&revoked).map_err(|error| error.to_string())?;
-    store.write(RECORD, &Secret::new(text)).await
+    store
+        .replace(RECORD, before, Some(&Secret::new(text)))
+        .await
 }
 
 /// Removes all tokens of a principal from the store of a gateway, without its key; returns false if there are none. All processes
@@ -277,28 +394,122 @@ async fn announce(store: &dyn TokenStore, principal: &str) -> Result<(), String>
 pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
     let is_known = UserTokens::remove(store, principal).await?;
     announce(store, principal).await?;
-    Ok(is_known)
+    // What was added meanwhile by those who could not see the announcement.
+    let is_added = UserTokens::remove(store, principal).await?;
+    Ok(is_known || is_added)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use mcp_exact_auth::client::{MemoryStore, StoreFuture, StoreLock};
+
     use super::*;
 
-    /// A process sees each revocation once, and takes all principals as revoked if it has missed some or the record was lost.
+    fn seen(count: u64) -> Seen {
+        Seen {
+            epoch: "a".to_owned(),
+            count,
+        }
+    }
+
+    fn record() -> Revoked {
+        Revoked {
+            epoch: "a".to_owned(),
+            ..Revoked::default()
+        }
+    }
+
+    /// A process sees each revocation once, and takes all principals as revoked if it has missed some or the record was lost, also if
+    /// as many revocations have followed as it knew.
     #[test]
     fn missed_revocations_concern_everybody() {
-        let mut revoked = Revoked::default();
+        let mut revoked = record();
         revoked.push("ann");
         revoked.push("bob");
-        assert!(revoked.has_revoked("ann", 0) && revoked.has_revoked("bob", 1));
-        assert!(!revoked.has_revoked("ann", 1) && !revoked.has_revoked("cleo", 0));
-        assert!(!revoked.has_revoked("bob", 2));
-        assert!(revoked.has_revoked("cleo", 3), "the record was lost");
+        assert!(revoked.has_revoked("ann", &seen(0)) && revoked.has_revoked("bob", &seen(1)));
+        assert!(!revoked.has_revoked("ann", &seen(1)) && !revoked.has_revoked("cleo", &seen(0)));
+        assert!(!revoked.has_revoked("bob", &seen(2)));
+        assert!(revoked.has_revoked("cleo", &seen(3)), "the record was lost");
+        let other = Revoked {
+            epoch: "b".to_owned(),
+            ..revoked.clone()
+        };
+        assert!(other.has_revoked("cleo", &seen(2)), "the record is another");
+        assert!(
+            !other.has_revoked("cleo", &Seen::default()),
+            "there was none"
+        );
+        assert!(other.has_revoked("ann", &Seen::default()));
         for _ in 0..MAX_LATEST {
             revoked.push("dan");
         }
-        assert!(revoked.has_revoked("cleo", 1), "bob is not known any more");
-        assert!(!revoked.has_revoked("cleo", 2));
+        assert!(
+            revoked.has_revoked("cleo", &seen(1)),
+            "bob is not known any more"
+        );
+        assert!(!revoked.has_revoked("cleo", &seen(2)));
         assert_eq!(revoked.latest.len(), MAX_LATEST);
+    }
+
+    /// Store that cannot be read at times.
+    #[derive(Default)]
+    struct Unreadable {
+        store: MemoryStore,
+        is_down: AtomicBool,
+    }
+
+    impl TokenStore for Unreadable {
+        fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
+            if self.is_down.load(Ordering::Relaxed) {
+                return Box::pin(async { Err("it is down".to_owned()) });
+            }
+            self.store.read(key)
+        }
+
+        fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+            self.store.write(key, value)
+        }
+
+        fn replace<'a>(
+            &'a self,
+            key: &'a str,
+            expected: Option<&'a Secret>,
+            value: Option<&'a Secret>,
+        ) -> StoreFuture<'a, bool> {
+            self.store.replace(key, expected, value)
+        }
+
+        fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+            self.store.remove(key)
+        }
+
+        fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
+            self.store.lock(key)
+        }
+    }
+
+    /// An error of the store is no empty record: what was revoked before stays known. A damaged record is replaced by another one.
+    #[tokio::test]
+    async fn errors_lose_no_revocation() {
+        let store = Unreadable::default();
+        announce(&store, "ann").await.expect("announced");
+        let before = read(&store).await.expect("a record");
+        store.is_down.store(true, Ordering::Relaxed);
+        let error = announce(&store, "bob").await.expect_err("it is down");
+        assert_eq!(error, "it is down");
+        store.is_down.store(false, Ordering::Relaxed);
+        announce(&store, "cleo").await.expect("announced");
+        let after = read(&store).await.expect("a record");
+        assert_eq!(after.epoch, before.epoch);
+        assert_eq!(after.latest, ["ann", "cleo"]);
+        store
+            .write(RECORD, &Secret::new("{"))
+            .await
+            .expect("written");
+        announce(&store, "dan").await.expect("announced");
+        let after = read(&store).await.expect("a record");
+        assert!(after.has_revoked("bob", &before.seen()));
     }
 }

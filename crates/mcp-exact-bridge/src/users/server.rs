@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use super::callers::{CallerTokens, HeldToken};
 use super::client::UserClient;
+use super::revocations::Seen;
 use super::visits::Asked;
 use super::{Gateway, UserClients};
 use crate::servers::upstream::{Connected, Upstream};
@@ -308,15 +309,22 @@ impl UserServer {
         caller: &Caller,
         rejected: Option<&Secret>,
     ) -> Result<Secret, NoToken> {
-        let seen = self.gateway.revocations.count();
-        let presented = self.gateway.callers.of(caller).ok_or_else(|| {
+        let (revocations, Principal(principal)) = (&self.gateway.revocations, &caller.principal);
+        let seen = revocations.seen();
+        let is_revoked = |held: &HeldToken| revocations.has_revoked(principal, &held.seen);
+        let presented = self.gateway.callers.of(caller);
+        let presented = presented.filter(|held| !is_revoked(held)).ok_or_else(|| {
             NoToken::Failed(
-                "the token of the caller has expired; send the request with a new one".to_owned(),
+                "the gateway does not have the token of the caller any more: it has expired, the user was revoked, or tokens of more than \
+                 four sets of scopes are in use; send the request again, with a valid token"
+                    .to_owned(),
             )
         })?;
         let margin = Duration::from_secs(RENEWAL_MARGIN);
         let is_usable = |known: &HeldToken| {
-            rejected != Some(&known.token) && known.expires > SystemTime::now() + margin
+            rejected != Some(&known.token)
+                && known.expires > SystemTime::now() + margin
+                && !is_revoked(known)
         };
         if let Some(known) = self.exchanged.of(caller).filter(is_usable) {
             return Ok(known.token);
@@ -324,9 +332,8 @@ impl UserServer {
         let granted = exchange.exchange(&presented.token).await;
         let granted = granted.map_err(|error| self.failed(&error))?;
         self.check_not_own(&granted.access_token).await?;
-        self.keep_exchanged(caller, presented.expires, &granted);
-        let Principal(principal) = &caller.principal;
-        if self.gateway.revocations.has_revoked(principal, seen) {
+        self.keep_exchanged(caller, presented.expires, &granted, seen.clone());
+        if revocations.has_revoked(principal, &seen) {
             self.exchanged.remove_principal(principal);
             let words = "the access of the user was revoked meanwhile; call again";
             return Err(NoToken::Failed(words.to_owned()));
@@ -354,12 +361,19 @@ impl UserServer {
     }
 
     /// Keeps an exchanged token, no longer than the token of the caller is valid.
-    fn keep_exchanged(&self, caller: &Caller, latest: SystemTime, granted: &GrantedTokens) {
+    fn keep_exchanged(
+        &self,
+        caller: &Caller,
+        latest: SystemTime,
+        granted: &GrantedTokens,
+        seen: Seen,
+    ) {
         let lifetime = granted.expires_in.unwrap_or(UNSTATED_LIFETIME);
         let expires = SystemTime::now().checked_add(lifetime).unwrap_or(latest);
         let exchanged = HeldToken {
             token: granted.access_token.clone(),
             expires: expires.min(latest),
+            seen,
         };
         self.exchanged.set(caller, exchanged);
     }
@@ -425,6 +439,7 @@ impl UserServer {
             let held = HeldToken {
                 token: token.clone(),
                 expires: access.expires(),
+                seen: self.gateway.revocations.seen(),
             };
             self.gateway.callers.set(&caller, held);
         }

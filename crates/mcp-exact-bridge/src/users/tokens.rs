@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::TokenStore;
+use mcp_exact_auth::client::{SealedStore, Taken, TokenStore};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
 use tokio::time::sleep;
@@ -38,6 +38,11 @@ impl UserToken {
     pub(super) fn expires_within(&self, seconds: u64) -> bool {
         self.expires.is_some_and(|at| at <= unix_time() + seconds)
     }
+
+    /// Returns true if these are the same tokens; claims do not count.
+    fn is_same(&self, other: &Self) -> bool {
+        self.access_token == other.access_token && self.refresh_token == other.refresh_token
+    }
 }
 
 fn serialize_secret<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
@@ -62,7 +67,7 @@ fn serialize_optional_secret<S: Serializer>(
 pub(super) struct UserTokens(Arc<State>);
 
 struct State {
-    store: Arc<dyn TokenStore>,
+    store: SealedStore,
     /// Tokens that could not be written after a refresh.
     unsaved: Mutex<HashMap<Account, Unsaved>>,
 }
@@ -87,13 +92,13 @@ const MAX_ATTEMPTS: usize = 20;
 const SAVE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 impl UserTokens {
-    pub(super) fn new(store: Arc<dyn TokenStore>) -> Self {
+    pub(super) fn new(store: SealedStore) -> Self {
         let unsaved = Mutex::default();
         Self(Arc::new(State { store, unsaved }))
     }
 
     /// Changes the tokens of a principal, and returns what `change` returns. `change` is repeated if another process has changed them
-    /// meanwhile. A record that cannot be read is one without tokens: the user is asked again.
+    /// meanwhile. A record that cannot be read is an error, so that the tokens of other servers in it are not overwritten.
     async fn update<T>(
         &self,
         principal: &str,
@@ -104,7 +109,7 @@ impl UserTokens {
         let _lock = store.lock(&record).await?;
         for _ in 0..MAX_ATTEMPTS {
             let before = store.read(&record).await?;
-            let mut all = parse(before.as_ref());
+            let mut all = parse(before.as_ref())?;
             let changed = change(&mut all);
             let after = (!all.is_empty()).then(|| serde_json::to_string(&all));
             let after = after.transpose().map_err(|error| error.to_string())?;
@@ -131,13 +136,13 @@ impl UserTokens {
         let unsaved = self.0.unsaved.lock().get(&account).cloned();
         let text = self.0.store.read(&record_of(principal)).await;
         let Some(unsaved) = unsaved else {
-            return Ok(parse(text?.as_ref()).remove(server));
+            return Ok(parse(text?.as_ref())?.remove(server));
         };
         let Ok(text) = text else {
             return Ok(Some(unsaved.token));
         };
-        let stored = parse(text.as_ref()).remove(server);
-        let is_old = |stored: &UserToken| stored.access_token == unsaved.old.access_token;
+        let stored = parse(text.as_ref())?.remove(server);
+        let is_old = |stored: &UserToken| stored.is_same(&unsaved.old);
         if stored.as_ref().is_some_and(is_old) {
             return Ok(Some(unsaved.token));
         }
@@ -159,14 +164,26 @@ impl UserTokens {
         adding.await
     }
 
-    /// Removes and returns the tokens of a principal, by server. A process that is refreshing them keeps none.
-    pub(super) async fn take(&self, principal: &str) -> Result<OfPrincipal, String> {
-        let mut taken = self.update(principal, std::mem::take).await?;
+    /// Removes and returns the tokens of a principal, by server, and whether there were some that cannot be read. A process that is
+    /// refreshing them keeps none.
+    pub(super) async fn take(&self, principal: &str) -> Result<(OfPrincipal, bool), String> {
+        let (store, record) = (&self.0.store, record_of(principal));
+        let lock = store.lock(&record).await?;
+        let removed = store.take(&record).await?;
+        drop(lock);
+        let (mut taken, is_unreadable) = match removed {
+            Taken::Absent => (OfPrincipal::new(), false),
+            Taken::Unreadable => (OfPrincipal::new(), true),
+            Taken::Value(text) => match parse(Some(&text)) {
+                Ok(taken) => (taken, false),
+                Err(_) => (OfPrincipal::new(), true),
+            },
+        };
         let mut all = self.0.unsaved.lock();
         for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
             taken.insert(server, unsaved.token);
         }
-        Ok(taken)
+        Ok((taken, is_unreadable))
     }
 
     /// Removes the tokens of a principal from a store whose key is not known. Returns false if there are none.
@@ -194,7 +211,7 @@ impl UserTokens {
         }
         let claiming = self.update(principal, |all| {
             let stored = all.get_mut(server)?;
-            if stored.access_token != known.access_token {
+            if !stored.is_same(known) {
                 return None;
             }
             stored.claims += 1;
@@ -262,7 +279,7 @@ impl UserTokens {
         let saving = self.update(principal, |all| {
             let stored = all.get_mut(server);
             // Whoever has claimed them after this process has used a refresh token that is used up.
-            let is_old = |stored: &&mut UserToken| stored.access_token == unsaved.old.access_token;
+            let is_old = |stored: &&mut UserToken| stored.is_same(&unsaved.old);
             match stored.filter(is_old) {
                 Some(stored) => {
                     *stored = unsaved.token.clone();
@@ -294,9 +311,8 @@ impl UserTokens {
         claimed: &UserToken,
     ) -> Result<bool, String> {
         let giving_up = self.update(principal, |all| {
-            let is_claimed = |stored: &UserToken| {
-                stored.access_token == claimed.access_token && stored.claims == claimed.claims
-            };
+            let is_claimed =
+                |stored: &UserToken| stored.is_same(claimed) && stored.claims == claimed.claims;
             let is_claimed = all.get(server).is_some_and(is_claimed);
             if is_claimed {
                 all.remove(server);
@@ -307,10 +323,14 @@ impl UserTokens {
     }
 }
 
-/// Returns the tokens in a record; none if it cannot be read.
-fn parse(text: Option<&Secret>) -> OfPrincipal {
-    let read = text.and_then(|text| serde_json::from_str(text.expose()).ok());
-    read.unwrap_or_default()
+/// Returns the tokens in a record; none if there is no record.
+fn parse(text: Option<&Secret>) -> Result<OfPrincipal, String> {
+    let Some(text) = text else {
+        return Ok(OfPrincipal::new());
+    };
+    // The error of the parser may quote a token.
+    let read = serde_json::from_str(text.expose());
+    read.map_err(|_| "the stored tokens of a user are damaged; revoke them".to_owned())
 }
 
 /// Returns the key of the record of a principal.
@@ -320,6 +340,7 @@ fn record_of(principal: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mcp_exact::KeyRing;
     use mcp_exact_auth::client::MemoryStore;
 
     use super::super::revoke;
@@ -340,7 +361,11 @@ mod tests {
     /// Two processes with one store.
     fn processes() -> (Arc<MemoryStore>, [UserTokens; 2]) {
         let store = Arc::new(MemoryStore::default());
-        let process = || UserTokens::new(Arc::clone(&store) as Arc<dyn TokenStore>);
+        let keys = Arc::new(KeyRing::new([1; 32], []));
+        let process = || {
+            let store = Arc::clone(&store) as Arc<dyn TokenStore>;
+            UserTokens::new(SealedStore::new(store, keys.clone()))
+        };
         let processes = [process(), process()];
         (store, processes)
     }

@@ -8,6 +8,7 @@ use mcp_exact_auth::server::User;
 use mcp_exact_session::Principal;
 use serde::{Deserialize, Serialize};
 
+use super::revocations::Seen;
 use super::{Gateway, random_text, unix_time};
 
 /// Time within which a page has to be used, in seconds.
@@ -34,6 +35,9 @@ pub(super) struct Visit {
     expires: u64,
     /// True once the redirect of the authorization server was received.
     is_used: bool,
+    /// What the process that has asked knew of revocations: the consent ends with a later one of the principal.
+    #[serde(default)]
+    pub(super) seen: Seen,
 }
 
 /// User who is asked, and the program for which.
@@ -80,9 +84,11 @@ impl Gateway {
         let Principal(principal) = asked.principal;
         let latest = latest_of(principal, asked.server);
         let _lock = self.store.lock(&latest).await?;
-        if let Some(id) = self.store.read(&latest).await? {
+        if let Some(id) = self.store.read_opened(&latest).await? {
             let id = id.expose();
-            if let Some(visit) = self.visit(id).await? {
+            let visit = self.visit(id).await?;
+            let is_valid = |visit: &Visit| !self.revocations.has_revoked(principal, &visit.seen);
+            if let Some(visit) = visit.filter(is_valid) {
                 if visit.expires <= unix_time() + REUSE_SECONDS {
                     let expires = unix_time() + VISIT_SECONDS;
                     self.write_latest(id, &Visit { expires, ..visit }).await?;
@@ -101,6 +107,7 @@ impl Gateway {
             client_id: asked.client_id,
             expires: unix_time() + VISIT_SECONDS,
             is_used: false,
+            seen: self.revocations.seen(),
         };
         self.write_latest(&id, &visit).await?;
         Ok(id)
@@ -108,7 +115,10 @@ impl Gateway {
 
     /// Returns true if a principal has a visit for a server that is not over.
     pub(super) async fn is_asked(&self, principal: &str, server: &str) -> Result<bool, String> {
-        let id = self.store.read(&latest_of(principal, server)).await?;
+        let id = self
+            .store
+            .read_opened(&latest_of(principal, server))
+            .await?;
         match id {
             Some(id) => Ok(self.read_visit(id.expose()).await?.is_some()),
             None => Ok(false),
@@ -143,7 +153,7 @@ impl Gateway {
         let lock = self.lock_visit(visit).await?;
         self.store.remove(&record_of(id)).await?;
         let latest = latest_of(&visit.principal, &visit.server);
-        let known = self.store.read(&latest).await?;
+        let known = self.store.read_opened(&latest).await?;
         if known.is_some_and(|known| known.expose() == id) {
             self.store.remove(&latest).await?;
         }
@@ -159,7 +169,7 @@ impl Gateway {
     }
 
     async fn read_visit(&self, id: &str) -> Result<Option<Visit>, String> {
-        let text = self.store.read(&record_of(id)).await?;
+        let text = self.store.read_opened(&record_of(id)).await?;
         let visit = text.and_then(|text| serde_json::from_str::<Visit>(text.expose()).ok());
         Ok(visit.filter(|visit| visit.expires > unix_time()))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp_exact::KeyRing;
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
-    FileStore, IdentityProvider, MemoryStore, OAuth, SealedStore, SigningKey, TokenStore,
+    FileStore, IdentityProvider, MemoryStore, OAuth, SealedStore, SigningKey, Taken, TokenStore,
 };
 use mcp_exact_auth::contract;
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
@@ -110,14 +110,25 @@ async fn stores_pass_the_suite() {
     let inner = Arc::new(MemoryStore::default());
     let sealed = SealedStore::new(Arc::clone(&inner) as Arc<dyn TokenStore>, keys);
     contract::check_token_store(&sealed).await;
-    // A value that was moved to another key is none, and none is readable.
+    // A value that was moved to another key is an error and never replaced, and none is readable.
     let secret = Secret::new("hunter2");
     assert_eq!(sealed.write("a", &secret).await, Ok(()));
     let stored = inner.read("a").await.expect("the store").expect("a value");
     assert!(!stored.expose().contains("hunter2"));
     assert_eq!(inner.write("b", &stored).await, Ok(()));
-    assert_eq!(sealed.read("b").await, Ok(None));
-    assert_eq!(sealed.read("a").await, Ok(Some(secret)));
+    let error = sealed.read("b").await.expect_err("it was moved");
+    assert!(error.contains("none of the keys"), "{error}");
+    let replaced = sealed.replace("b", None, Some(&secret)).await;
+    assert_eq!(replaced, Err(error));
+    assert_eq!(sealed.read_opened("b").await, Ok(None));
+    assert_eq!(sealed.remove_unreadable("a").await, Ok(false));
+    assert_eq!(sealed.take("b").await, Ok(Taken::Unreadable));
+    assert_eq!(sealed.take("b").await, Ok(Taken::Absent));
+    assert_eq!(inner.write("b", &stored).await, Ok(()));
+    assert_eq!(sealed.remove_unreadable("b").await, Ok(true));
+    assert_eq!(sealed.read("a").await, Ok(Some(secret.clone())));
+    assert_eq!(sealed.take("a").await, Ok(Taken::Value(secret)));
+    assert_eq!(sealed.read("a").await, Ok(None));
 }
 
 /// "If several processes share a store, `lock` must be exclusive" (`TokenStore`): tasks that wait for a lock take no thread from its

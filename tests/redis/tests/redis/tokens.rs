@@ -47,7 +47,7 @@ async fn token_stores_follow_their_suite() {
     let keys = KeyRing::random().expect("random numbers");
     let sealed = SealedStore::new(Arc::new(open(&daemon)), Arc::new(keys));
     contract::check_token_store(&sealed).await;
-    // A value of another key is none.
+    // A value of another key is an error.
     let plain = open(&daemon);
     sealed
         .write("a", &Secret::new("secret"))
@@ -56,7 +56,8 @@ async fn token_stores_follow_their_suite() {
     let stored = plain.read("a").await.expect("the store").expect("a value");
     assert!(!stored.expose().contains("secret"));
     plain.write("b", &stored).await.expect("written");
-    assert_eq!(sealed.read("b").await, Ok(None));
+    let error = sealed.read("b").await.expect_err("it was moved");
+    assert!(error.contains("none of the keys"), "{error}");
 
     // The process of this runtime ends without releasing its lock.
     let killed = open(&daemon);

@@ -73,14 +73,19 @@ impl UserServer {
         let Some(claimed) = claimed else {
             return self.renewed_token(grant, principal).await;
         };
-        match grant.refresh(&refresh_token).await {
+        let refresh_token = claimed.refresh_token.as_ref().unwrap_or(&refresh_token);
+        match grant.refresh(refresh_token).await {
             Ok(granted) => {
-                let token = self.user_token(grant, granted);
-                let access_token = token.access_token.clone();
+                let token = UserToken {
+                    claims: claimed.claims,
+                    ..self.user_token(grant, granted)
+                };
+                let (name, kept) = (&self.name, token.clone());
                 // Tokens that were revoked meanwhile stay so.
-                if tokens.keep(principal, &self.name, claimed, token).await {
-                    Ok(access_token)
+                if tokens.keep(principal, name, claimed, kept).await {
+                    Ok(token.access_token)
                 } else {
+                    self.end_revoked(principal, &token).await;
                     self.renewed_token(grant, principal).await
                 }
             }
@@ -103,6 +108,24 @@ impl UserServer {
                 }
             }
         }
+    }
+
+    /// Has the authorization server revoke the tokens of a refresh if the account was revoked meanwhile: whoever has revoked it knew
+    /// the earlier tokens alone.
+    async fn end_revoked(&self, principal: &str, token: &UserToken) {
+        // Tokens that another process has stored instead may be of the same grant.
+        if !matches!(
+            self.gateway.tokens.of(principal, &self.name).await,
+            Ok(None)
+        ) {
+            return;
+        }
+        let outcome = self.tell_revocation(token).await;
+        tracing::info!(
+            server = self.name,
+            ?outcome,
+            "an account was revoked while it was refreshed"
+        );
     }
 
     /// Forgets the tokens of a principal, who has to connect the account again, unless another process has stored newer ones.

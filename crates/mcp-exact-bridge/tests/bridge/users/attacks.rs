@@ -201,7 +201,7 @@ async fn pages_tell_who_asks() {
 }
 
 /// State kept for elicitations is "protected against unauthorized access" (`client/elicitation`, "Statefulness"): what is at rest is
-/// encrypted for one principal and one server, and what is moved to another principal is nobody's.
+/// encrypted for one principal and one server, and what is moved to another principal is nobody's: an error, and no account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stored_tokens_belong_to_one_principal() {
     let shared = Shared::default();
@@ -227,8 +227,8 @@ async fn stored_tokens_belong_to_one_principal() {
         .write(&record("mallory"), &stored)
         .await
         .expect("the store");
-    let error = world.who("mallory").await.expect_err("asked");
-    assert!(error.contains("Connect your account"), "{error}");
+    let error = world.who("mallory").await.expect_err("moved");
+    assert!(error.contains("cannot be read"), "{error}");
     // Debug tells no secret either.
     let debug = format!("{:?} {:?}", world.gateway.users, world.gateway.bridge);
     let tokens: Vec<_> = received

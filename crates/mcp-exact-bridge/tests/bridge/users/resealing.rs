@@ -1,13 +1,14 @@
 //! New encryption of stored tokens, after which an old key is not needed any more.
 
 use mcp_exact::KeyRing;
-use mcp_exact_bridge::users::UserGrant;
+use mcp_exact_bridge::users::{RevocationOutcome, UserGrant};
 
 use super::Consent;
 use super::world::{Gateway, Shared, who};
 
 /// Tokens that were stored with an old key are encrypted with the first one, once; without the old key, the accounts are there as
-/// before. What no key opens is counted, and its user is asked again.
+/// before. What no key opens is counted, and is an error: nothing is asked or registered anew in its place, until it is removed or its
+/// user revoked, which tells that the authorization server was not told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_keys_can_be_removed() {
     let [old, new, other] = [[1; 32], [2; 32], [3; 32]];
@@ -50,6 +51,29 @@ async fn old_keys_can_be_removed() {
     let stranger = gateway(KeyRing::new(other, [])).await;
     let counts = stranger.users.reseal().await.expect("the store");
     assert_eq!((counts.renewed, counts.unreadable), (0, 3));
-    let error = call(&stranger, "ann").await.expect_err("asked");
+    let registrations = world.service.site.count("/register");
+    let error = call(&stranger, "ann").await.expect_err("no key");
+    assert!(!error.contains("Connect your account"), "{error}");
+    assert_eq!(world.service.site.count("/register"), registrations);
+    assert_eq!(call(&one, "ann").await.as_deref(), Ok("ann"));
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let revoked = stranger.users.revoke(&principal).await;
+    let revoked = revoked.expect("the store");
+    let [account] = &revoked[..] else {
+        panic!("{revoked:?}");
+    };
+    let RevocationOutcome::Failed(reason) = &account.outcome else {
+        panic!("{account:?}");
+    };
+    assert!(reason.contains("none of the keys"), "{reason}");
+    let error = call(&one, "ann").await.expect_err("revoked");
+    assert!(error.contains("Connect your account"), "{error}");
+    assert_eq!(call(&one, "bob").await.as_deref(), Ok("bob"));
+    // The tokens of Bob and the registration.
+    assert_eq!(stranger.users.remove_unreadable().await, Ok(2));
+    let counts = stranger.users.reseal().await.expect("the store");
+    assert_eq!((counts.current, counts.unreadable), (0, 0));
+    let error = call(&gateway(KeyRing::new(other, [])).await, "bob").await;
+    let error = error.expect_err("asked");
     assert!(error.contains("Connect your account"), "{error}");
 }

@@ -151,3 +151,24 @@ async fn untold_servers_are_reported() {
     assert_eq!(world.service.site.count("/revoke"), 0);
     drop(clients);
 }
+
+/// Who was asked before a revocation, and agrees after it, connects no account: the authorization server is told to revoke the tokens
+/// that the page has received. The next call asks anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consent_ends_with_a_revocation() {
+    let world = super::Consent::start().await;
+    let revokes = &world.service.behaviour.revokes;
+    revokes.store(true, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let revoked = world.gateway.users.revoke(&principal).await;
+    assert_eq!(revoked, Ok(Vec::new()));
+    let page = world.browser("ann").agree(&url).await;
+    assert_eq!(page.status, 403, "{}", page.body);
+    assert_eq!(world.service.site.count("/revoke"), 2);
+    let next = world.asked("ann").await;
+    assert_ne!(next, url);
+    let page = world.browser("ann").agree(&next).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert_eq!(world.who("ann").await.as_deref(), Ok("ann"));
+}
