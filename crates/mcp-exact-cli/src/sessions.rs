@@ -108,19 +108,29 @@ struct Stats {
 #[cfg(all(feature = "bridge", feature = "oauth"))]
 #[derive(Args)]
 #[command(after_help = "\
-The user is asked again for the accounts. With `--config`, the authorization servers of the accounts are told to revoke the tokens \
-(RFC 7009); without it, the tokens are valid there until they expire. The token of the user for the gateway itself stays valid.
+The user is asked again for the accounts. Exchanged tokens in the memory of the gateways are forgotten, and connections of the user end, \
+also if no tokens were stored. With `--config`, the authorization servers of the accounts are told to revoke the tokens (RFC 7009); \
+without it, the tokens are valid there until they expire. The token of the user for the gateway itself stays valid.
 
-Exit code: 0 revoked; 1 no tokens were stored, or an authorization server was not told; 2 wrong usage, or the store cannot be reached.")]
+Exit code: 0 the stored tokens are removed and, with `--config`, revoked at each authorization server; 1 no tokens were stored, or an \
+authorization server has not revoked them; 2 wrong usage, or the store cannot be reached.")]
 struct Revoke {
     #[command(flatten)]
     connection: ConnectionArguments,
     /// The configuration file of the gateway, which names the store and the authorization servers.
-    #[arg(long, value_name = "FILE", conflicts_with = "redis")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["redis", "prefix", "sentinel_master", "sentinel", "root_certificates"]
+    )]
     config: Option<PathBuf>,
     /// Directory in which a single gateway keeps its sessions, if it does not use Redis.
     #[cfg(unix)]
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["redis", "config"])]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["config", "redis", "prefix", "sentinel_master", "sentinel", "root_certificates"]
+    )]
     directory: Option<PathBuf>,
     /// Principal whose tokens are forgotten, as the audit log names it.
     #[arg(long, value_name = "NAME")]
@@ -133,14 +143,21 @@ struct Revoke {
 #[cfg(all(feature = "bridge", feature = "oauth"))]
 #[derive(Args)]
 #[command(after_help = "\
-Write the new key first in `seal-keys`, before the old one, and restart all gateways; then run this command, which can run beside \
-them. Remove the old key ten minutes later, when the visits of pages that began before are over.
+To change the key:
+1. Write the new key at the end of `seal-keys`, and restart all gateways, so that each can read it.
+2. Write it first, before the old one, and restart them again.
+3. Run this command, which can run beside them.
+4. If it ends with 0, remove the old key ten minutes later, when the visits of pages that began before are over.
 
-Exit code: 0 done; 1 some tokens can be read with none of the keys; 2 wrong usage, or the store cannot be reached.")]
+Exit code: 0 done; 1 some tokens can be read with none of the keys, or are of an earlier version and have to be used once before; 2 wrong \
+usage, the store cannot be reached, or some values could not be written.")]
 struct Reseal {
     /// The configuration file of the gateway, which names the store and the keys.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// Remove first what none of the keys opens, after a key was lost: the users are asked again.
+    #[arg(long)]
+    remove_unreadable: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -278,13 +295,16 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
 /// Encrypts the stored tokens anew.
 #[cfg(all(feature = "bridge", feature = "oauth"))]
 async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
-    let counts = crate::bridge::users::reseal(&arguments.config).await?;
+    let resealing = crate::bridge::users::reseal(&arguments.config, arguments.remove_unreadable);
+    let (counts, removed) = resealing.await?;
     let mut out = stdout();
     if arguments.json {
         out.json(&json!({
             "renewed": counts.renewed,
             "current": counts.current,
             "unreadable": counts.unreadable,
+            "unlisted": counts.unlisted,
+            "removed": removed,
         }))?;
     } else {
         out.line(&text!(
@@ -293,8 +313,21 @@ async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
             counts.current,
             counts.unreadable
         ))?;
+        if removed > 0 {
+            out.line(&text!(
+                "{} that none of the keys opens were removed",
+                removed
+            ))?;
+        }
+        if counts.unlisted > 0 {
+            out.line(&text!(
+                "{} of an earlier version are as they were: they can be encrypted anew after a gateway has used them, or are files that \
+                 cannot be read",
+                counts.unlisted
+            ))?;
+        }
     }
-    Ok(if counts.unreadable == 0 {
+    Ok(if counts.unreadable == 0 && counts.unlisted == 0 {
         Outcome::Valid
     } else {
         Outcome::Invalid
@@ -314,7 +347,7 @@ async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
     };
     let mut out = stdout();
     if arguments.json {
-        let mut line = json!({ "revoked": is_known });
+        let mut line = json!({ "revoked": is_known, "connectionsEnded": true });
         if arguments.config.is_some() {
             line["accounts"] = accounts.iter().map(account_json).collect();
         }
@@ -323,16 +356,15 @@ async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
         let words = if is_known {
             "revoked"
         } else {
-            "there are none"
+            "no tokens were stored; exchanged tokens are forgotten, and connections end"
         };
         out.line(&text!("{}", words))?;
         for account in &accounts {
             out.line(&account_line(account))?;
         }
     }
-    let is_untold =
-        |account: &RevokedAccount| matches!(account.outcome, RevocationOutcome::Failed(_));
-    Ok(if is_known && !accounts.iter().any(is_untold) {
+    let is_revoked = |account: &RevokedAccount| account.outcome == RevocationOutcome::Revoked;
+    Ok(if is_known && accounts.iter().all(is_revoked) {
         Outcome::Valid
     } else {
         Outcome::Invalid
@@ -364,6 +396,9 @@ fn account_json(account: &RevokedAccount) -> serde_json::Value {
 fn account_line(account: &RevokedAccount) -> Text {
     let (server, issuer) = (Untrusted(&account.server), Untrusted(&account.issuer));
     match &account.outcome {
+        RevocationOutcome::Failed(reason) if account.server.is_empty() => {
+            text!("not revoked: {}", Untrusted(reason))
+        }
         RevocationOutcome::Revoked => text!("{}: revoked at {}", server, issuer),
         RevocationOutcome::NoEndpoint => text!(
             "{}: {} has no revocation endpoint; the tokens are valid there until they expire",

@@ -33,13 +33,30 @@ pub struct UserServers {
     redis: Option<mcp_exact_redis::RedisTokenStore>,
 }
 
-/// Encrypts what a gateway has stored with the first key of its configuration.
+/// Encrypts what a gateway has stored with the first key of its configuration, after what no key opens was removed if that is wanted;
+/// returns the number of values that were removed, too.
 #[cfg(feature = "sessions")]
-pub async fn reseal(path: &Path) -> anyhow::Result<ResealCounts> {
-    let users = UserServers::from_file(path)?;
-    let counts = users.users.reseal().await;
-    users.end().await;
-    counts.map_err(anyhow::Error::msg)
+pub async fn reseal(
+    path: &Path,
+    removes_unreadable: bool,
+) -> anyhow::Result<(ResealCounts, usize)> {
+    let servers = UserServers::from_file(path)?;
+    if servers.needs_seal {
+        bail!(
+            "{} has no `seal-keys`, which encrypt the stored tokens",
+            path.display()
+        );
+    }
+    let work = async {
+        let removed = match removes_unreadable {
+            true => servers.users.remove_unreadable().await?,
+            false => 0,
+        };
+        Ok((servers.users.reseal().await?, removed))
+    };
+    let done = work.await;
+    servers.end().await;
+    done.map_err(|error: String| anyhow::Error::msg(error))
 }
 
 /// Revokes what a gateway has of a principal, with the configuration of the gateway; returns what its authorization servers were told.

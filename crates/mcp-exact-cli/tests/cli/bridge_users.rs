@@ -179,7 +179,11 @@ async fn accounts_outlive_the_gateway() {
     let told = format!("revoked\nmail: revoked at {}\n", service.site.url);
     for (store, code, text) in [
         (["--config", config], 0, &*told),
-        (["--directory", directory], 1, "there are none\n"),
+        (
+            ["--directory", directory],
+            1,
+            "no tokens were stored; exchanged tokens are forgotten, and connections end\n",
+        ),
     ] {
         let revoke = [
             &["sessions", "revoke", "--principal", &principal],
@@ -190,5 +194,22 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(output.status.code(), Some(code));
     }
     assert_eq!(service.site.count("/revoke"), 2);
+    // Options of another store are not ignored.
+    for option in ["--prefix", "--sentinel-master", "--root-certificates"] {
+        let revoke = [
+            "sessions",
+            "revoke",
+            "--principal",
+            "x",
+            "--config",
+            config,
+            option,
+            "x",
+        ];
+        let output = run_program(data.path(), &revoke).await;
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains("cannot be used with"), "{words}");
+    }
     assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
 }
