@@ -15,8 +15,8 @@ use super::protected::Protected;
 use super::url_in;
 use super::world::{Gateway, Shared, who};
 
-/// Users of the gateway.
-const USERS: [&str; 3] = ["ann", "bob", "cleo"];
+/// Users of the gateway, whose names are no part of the words of an error.
+const USERS: [&str; 3] = ["anna", "bob", "cleo"];
 /// Servers: of token exchange, of a code grant, and of one with sessions.
 const SERVERS: [&str; 3] = ["exchanged", "granted", "old"];
 
