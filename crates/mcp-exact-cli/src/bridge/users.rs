@@ -48,9 +48,10 @@ pub async fn reseal(
         );
     }
     let work = async {
-        let removed = match removes_unreadable {
-            true => servers.users.remove_unreadable().await?,
-            false => 0,
+        let removed = if removes_unreadable {
+            servers.users.remove_unreadable().await?
+        } else {
+            0
         };
         Ok((servers.users.reseal().await?, removed))
     };
