@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_exact_auth::Secret;
@@ -30,6 +31,8 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_AGE: u64 = 30 * 24 * 3600;
 /// Maximum number of attempts to change the record while others change it.
 const MAX_ATTEMPTS: usize = 20;
+/// Time between two attempts to write an old record again, in seconds.
+const ATTEMPT_INTERVAL: u64 = 3600;
 
 /// What an authorization server was told about an account that was revoked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,8 +107,9 @@ impl Revoked {
     /// Returns the principals that were revoked after the revocations in `seen`; `None` if they are not known any more, or the store
     /// has lost the record meanwhile.
     fn since(&self, seen: &Seen) -> Option<impl Iterator<Item = &str>> {
-        // Where nothing was seen, all are new.
-        if self.epoch != seen.epoch && seen.count > 0 {
+        // Where nothing was seen, all are new. A process of an earlier version writes the record without an epoch.
+        let is_another = self.epoch != seen.epoch && !self.epoch.is_empty();
+        if is_another && seen.count > 0 {
             return None;
         }
         let missed = usize::try_from(self.count.checked_sub(seen.count)?).ok()?;
@@ -130,6 +134,8 @@ pub(super) struct Revocations {
     looking: Mutex<()>,
     /// Set once the record is read again and again.
     is_watched: OnceCell<()>,
+    /// Time of the last attempt to write an old record again, in seconds since 1970.
+    last_attempt: AtomicU64,
 }
 
 impl Revocations {
@@ -139,6 +145,25 @@ impl Revocations {
             known: watch::channel(Revoked::default()).0,
             looking: Mutex::default(),
             is_watched: OnceCell::new(),
+            last_attempt: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes an old record again, so that no store ends it; once an hour if that fails.
+    async fn write_again(&self, before: Option<&Secret>, record: Revoked) {
+        let now = unix_time();
+        let last = self.last_attempt.load(Ordering::Relaxed);
+        if now.saturating_sub(last) < ATTEMPT_INTERVAL {
+            return;
+        }
+        self.last_attempt.store(now, Ordering::Relaxed);
+        // Another process may have written it first.
+        match timeout(SERVER_TIMEOUT, write(&*self.store, before, record)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error, "the record of revocations was not written again");
+            }
+            Err(_) => tracing::warn!("the record of revocations was not written again in time"),
         }
     }
 
@@ -206,19 +231,22 @@ impl Gateway {
 
     /// Reads the revocations, and ends what this process has of the principals.
     async fn look_for_revocations(&self) -> Result<(), String> {
-        let _looking = self.revocations.looking.lock().await;
-        let store = &*self.revocations.store;
-        let before = store.read(RECORD).await?;
+        let looking = self.revocations.looking.lock().await;
+        let before = self.revocations.store.read(RECORD).await?;
         let now = parse(before.as_ref())?;
-        let seen = self.revocations.seen();
+        self.forget_revoked(&now);
+        drop(looking);
         if before.is_some() && now.written.saturating_add(MAX_AGE) < unix_time() {
-            // Another process may have written it first.
-            if let Err(error) = write(store, before.as_ref(), now.clone()).await {
-                tracing::warn!(error, "the record of revocations was not written again");
-            }
+            self.revocations.write_again(before.as_ref(), now).await;
         }
+        Ok(())
+    }
+
+    /// Forgets what this process has of the principals that were revoked since it has looked before.
+    fn forget_revoked(&self, now: &Revoked) {
+        let seen = self.revocations.seen();
         if now.seen() == seen {
-            return Ok(());
+            return;
         }
         // First, so that a token that is obtained at the same time is either refused or among those that are forgotten.
         self.revocations.known.send_replace(now.clone());
@@ -230,7 +258,6 @@ impl Gateway {
                 None => tokens.clear(),
             }
         }
-        Ok(())
     }
 }
 

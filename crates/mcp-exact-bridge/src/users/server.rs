@@ -435,6 +435,9 @@ impl UserServer {
         let access = access.ok_or_else(|| refused("the caller has presented no token"))?;
         let presented = http.and_then(|http| http.extensions.get::<PresentedToken>());
         let caller = Caller::new(principal.clone(), access.scopes().iter());
+        // Before the token is kept with what is known of revocations.
+        let watching = self.gateway.watch_revocations().await;
+        watching.map_err(NotAdmitted::Refused)?;
         if let Some(PresentedToken(token)) = presented {
             let held = HeldToken {
                 token: token.clone(),

@@ -14,7 +14,7 @@ mod browser;
 mod protected;
 
 use authority::Authority;
-use browser::Browser;
+use browser::{Browser, Page};
 use protected::Protected;
 
 /// Public URL of the gateway, behind a balancer.
@@ -118,32 +118,8 @@ async fn accounts_outlive_the_gateway() {
     let error = call(data.path(), &home, &url, "mail__connect_mail")
         .await
         .expect_err("no account");
-    let page = error
-        .split("http://")
-        .find(|text| text.starts_with("127.0.0.1:1/"));
-    let page = page.unwrap_or_else(|| panic!("{error}"));
-    let page = page
-        .split(|c: char| c.is_whitespace())
-        .next()
-        .expect("a URL");
     let mut browser = Browser::of("ann", &[home.site.url.as_str(), service.site.url.as_str()]);
-    let mut target = format!("http://{page}");
-    let connected = loop {
-        let page = browser
-            .open_while(&target.replace(PUBLIC, &url), |_| false)
-            .await;
-        match page.location() {
-            Some(location) => target = location,
-            None if page.body.contains("<form") => {
-                let headers = [("origin", "http://127.0.0.1:1")];
-                let answer = browser
-                    .send(Method::POST, &page.action("allow"), &headers)
-                    .await;
-                target = answer.location().expect("a redirect");
-            }
-            None => break page,
-        }
-    };
+    let connected = agree(&mut browser, &error, &url).await;
     assert_eq!(connected.status, 200, "{}", connected.body);
     assert_eq!(
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
@@ -194,22 +170,46 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(output.status.code(), Some(code));
     }
     assert_eq!(service.site.count("/revoke"), 2);
-    // Options of another store are not ignored.
+    assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
+}
+
+/// Options of another store are refused next to the configuration, which names the store.
+#[tokio::test]
+async fn options_of_another_store_are_refused() {
+    let data = tempfile::tempdir().expect("a folder");
+    let revoke = ["sessions", "revoke", "--principal", "x"];
     for option in ["--prefix", "--sentinel-master", "--root-certificates"] {
-        let revoke = [
-            "sessions",
-            "revoke",
-            "--principal",
-            "x",
-            "--config",
-            config,
-            option,
-            "x",
-        ];
-        let output = run_program(data.path(), &revoke).await;
+        let store = ["--config", "bridge.toml", option, "x"];
+        let output = run_program(data.path(), &[&revoke[..], &store].concat()).await;
         let words = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(words.contains("cannot be used with"), "{words}");
     }
-    assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
+}
+
+/// Opens the page that a call names, agrees, and returns the last page.
+async fn agree(browser: &mut Browser, error: &str, url: &str) -> Page {
+    let page = error
+        .split("http://")
+        .find(|text| text.starts_with("127.0.0.1:1/"));
+    let page = page.unwrap_or_else(|| panic!("{error}"));
+    let page = page
+        .split(|c: char| c.is_whitespace())
+        .next()
+        .expect("a URL");
+    let mut target = format!("http://{page}");
+    loop {
+        let local = target.replace(PUBLIC, url);
+        let page = browser.open_while(&local, |_| false).await;
+        match page.location() {
+            Some(location) => target = location,
+            None if page.body.contains("<form") => {
+                let headers = [("origin", "http://127.0.0.1:1")];
+                let action = page.action("allow");
+                let answer = browser.send(Method::POST, &action, &headers).await;
+                target = answer.location().expect("a redirect");
+            }
+            None => return page,
+        }
+    }
 }
