@@ -49,7 +49,8 @@ enum Progress {
     Any,
     /// Each of them, once and in order.
     Whole,
-    /// Each of them, once and in order, with at most one gap: the server may lose what it sends while it resumes.
+    /// All 20 in order, except that one run of consecutive notifications may be missing between the first and the last: the server may
+    /// lose what it sends while it resumes the stream.
     WithGap,
 }
 

@@ -132,7 +132,7 @@ impl fmt::Debug for SealedStore {
     }
 }
 
-/// What [`SealedStore::reseal`] has done.
+/// Result of [`SealedStore::reseal`] for one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resealed {
     /// The value was sealed with the current key already, or is now by another process.

@@ -32,7 +32,7 @@ pub(crate) fn capabilities() -> JsonObject {
     JsonObject::from_iter([("extensions", extensions)])
 }
 
-/// Returns true if a media type is that of pages. Names compare without case, and spaces beside the semicolon mean nothing.
+/// Returns true for the media type of pages (MCP Apps), `text/html;profile=mcp-app`. Letter case and spaces around the semicolon are ignored.
 fn is_page_type(mime_type: &str) -> bool {
     let parts = mime_type.split(';').map(str::trim);
     parts.map(str::to_ascii_lowercase).eq(MIME_TYPE)
