@@ -10,12 +10,15 @@ use mcp_exact::{
     Client, ClientChange, ClientError, CloseReason, Connect, ConnectionEvent, Host, HostError,
     Reconnect, Revision, Server, ServerBuilder, ServerState,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
 use crate::run;
 
 /// Time limit of what a server in these tests does not answer.
 const SHORT: Duration = Duration::from_secs(1);
+
+/// A permit for each call of `forever` that this process runs.
+static RUNNING: Semaphore = Semaphore::const_new(0);
 
 /// Returns the tests of this module.
 pub fn trials() -> Vec<Trial> {
@@ -40,7 +43,13 @@ pub fn trials() -> Vec<Trial> {
 pub fn builder() -> ServerBuilder {
     Server::builder("reborn", "1")
         .tool("pid", || async { std::process::id().to_string() })
-        .tool("forever", std::future::pending::<String>)
+        .tool("forever", || async {
+            RUNNING.add_permits(1);
+            std::future::pending::<String>().await
+        })
+        .tool("forever_runs", async || {
+            RUNNING.acquire().await.map(SemaphorePermit::forget).is_ok()
+        })
         .resource("x://a", || async { "" })
 }
 
@@ -135,6 +144,16 @@ async fn process_id(client: &Client) -> String {
     client.call("pid", &()).await.expect("a process")
 }
 
+/// Waits until the server runs `forever`: over HTTP, another call may arrive before it.
+async fn forever_runs(client: &Client) {
+    let runs = tokio::time::timeout(
+        Duration::from_secs(60),
+        client.call("forever_runs", &()).into_future(),
+    );
+    let runs: bool = runs.await.expect("`forever` runs").expect("an answer");
+    assert!(runs);
+}
+
 /// Configures a client of a server over standard streams.
 fn command() -> Connect {
     let program = std::env::current_exe().expect("a path");
@@ -155,8 +174,7 @@ async fn killed_processes_are_started_again() {
         let _subscription = client.subscribe(["x://a"]).await.expect("a subscription");
         let first = process_id(&client).await;
         let (call, ()) = tokio::join!(client.call_tool("forever", &()), async {
-            // The answer to this call shows that the server has read the one before.
-            process_id(&client).await;
+            forever_runs(&client).await;
             signal("-9", &first);
         });
         let error = call.expect_err("it is killed");
@@ -241,7 +259,7 @@ async fn killed_http_servers_are_reached_again() {
         let first = process_id(&client).await;
         let address = server.address.clone();
         let (call, ()) = tokio::join!(client.call_tool("forever", &()), async {
-            process_id(&client).await;
+            forever_runs(&client).await;
             server.kill();
         });
         let error = call.expect_err("it is killed");
