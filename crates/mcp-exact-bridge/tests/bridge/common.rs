@@ -18,6 +18,7 @@ use mcp_exact_session::{
     CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy, Identity,
     Lifecycle, Offer, lifecycle,
 };
+use mcp_exact_tests_support::Cases;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{
@@ -48,13 +49,17 @@ pub struct Confirm {
 }
 
 /// Number of notifications of each kind that the tool `flood` sends.
-pub const FLOOD_COUNT: u32 = 5_000;
+const FLOODS: Cases = Cases {
+    short: 1_500,
+    long: 5_000,
+};
 
 /// Sends more notifications than fit into any queue.
 async fn flood(cx: Cx) -> Result<&'static str, Error> {
-    for done in 0..FLOOD_COUNT {
+    let count = FLOODS.number();
+    for done in 0..count {
         // What does not fit in the queue of the server is dropped.
-        let _ = cx.progress(done, FLOOD_COUNT);
+        let _ = cx.progress(done, count);
         let _ = cx.info("flooded");
         if done % 64 == 0 {
             tokio::task::yield_now().await;
