@@ -102,9 +102,13 @@ pub(crate) fn without_page(mut tool: JsonObject) -> JsonObject {
 /// Reads a list of names; one that is no list of strings is empty.
 fn read_visibility(value: &Json) -> BTreeSet<Visibility> {
     let names = value.decode_as::<Vec<String>>().unwrap_or_default();
-    let both = [Visibility::Model, Visibility::App].into_iter();
-    both.filter(|one| names.iter().any(|name| name == one.name()))
-        .collect()
+    let mut visibility = BTreeSet::new();
+    for one in [Visibility::Model, Visibility::App] {
+        if names.iter().any(|name| name == one.name()) {
+            visibility.insert(one);
+        }
+    }
+    visibility
 }
 
 /// Returns `_meta.ui` of a definition or of contents; the error is a `_meta` or `ui` that is no object.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::protocol::{JsonObject, PeerError, Principal, Seal, method};
+use crate::protocol::{Json, JsonObject, PeerError, Principal, Seal, method};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct ListEntry<'e> {
@@ -81,9 +81,15 @@ pub(super) struct CursorSeal {
 impl CursorSeal {
     /// Returns the context in which the cursors of a principal are valid.
     pub(super) fn context(&self, principal: Option<&Principal>) -> Vec<u8> {
-        let principal = principal.map(|Principal(name)| name.as_str());
-        let context = serde_json::json!([method::RESOURCES_LIST, self.server, principal]);
-        context.to_string().into_bytes()
+        let principal = principal.map(|Principal(name)| Json::string(name).text().to_owned());
+        let principal = principal.as_deref().unwrap_or("null");
+        let server = Json::string(&self.server);
+        let context = format!(
+            "[{:?},{},{principal}]",
+            method::RESOURCES_LIST,
+            server.text()
+        );
+        context.into_bytes()
     }
 }
 
