@@ -61,7 +61,7 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> RequestTarget
         names_revision: head.meta_member(meta::PROTOCOL_VERSION).is_some(),
         is_initialize: head.kind == HeadKind::Request && method.is_some_and(rules::is_initialize),
     };
-    classify_message(http, head, offer)
+    classify_message(http, VersionHeader::of(http), head, offer)
 }
 
 /// Parsed body of a POST. The body determines the endpoint of the POST, and is passed to the endpoint by
@@ -100,11 +100,16 @@ impl<'a> PostBody<'a> {
             // Malformed bodies are rare; their classification needs the full check.
             _ => return classify(http, self.bytes, offer),
         };
+        let version = VersionHeader::of(http);
+        if version.is_stateless(offer) {
+            // Without a look at `_meta`, which could not change it.
+            return RequestTarget::Stateless;
+        }
         let head = MessageMembers {
             names_revision: call.meta(meta::PROTOCOL_VERSION).is_some(),
             is_initialize: is_request && rules::is_initialize(&call.method),
         };
-        classify_message(http, head, offer)
+        classify_message(http, version, head, offer)
     }
 
     /// Returns the parsed messages of the body, and what was repaired.
@@ -122,10 +127,14 @@ struct MessageMembers {
 }
 
 /// Classifies a message by its members and the headers of its request.
-fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> RequestTarget {
-    let version = VersionHeader::of(http);
-    let discover = head.names_revision || version.lifecycle() == Some(Lifecycle::Discover);
-    if discover && offer.offers(Lifecycle::Discover) {
+fn classify_message(
+    http: &HttpRequest,
+    version: VersionHeader,
+    head: MessageMembers,
+    offer: &Offer,
+) -> RequestTarget {
+    let is_named = head.names_revision && offer.offers(Lifecycle::Discover);
+    if is_named || version.is_stateless(offer) {
         return RequestTarget::Stateless;
     }
     if !offer.offers(Lifecycle::Initialize) {
@@ -195,6 +204,11 @@ impl<'a> VersionHeader<'a> {
     /// Returns the lifecycle of the revision that the header names.
     fn lifecycle(&self) -> Option<Lifecycle> {
         self.spec.map(RevisionSpec::lifecycle)
+    }
+
+    /// Returns true if the header alone shows that the request belongs to no session.
+    fn is_stateless(&self, offer: &Offer) -> bool {
+        self.lifecycle() == Some(Lifecycle::Discover) && offer.offers(Lifecycle::Discover)
     }
 
     /// Returns the refusal for a header that names a revision that the server does not support.
