@@ -46,7 +46,7 @@
 //!
 //! # Observability
 //!
-//! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP messages;
+//! The feature `tracing` adds spans for connections, HTTP sessions and HTTP requests, `operations` those for MCP messages;
 //! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and queued
 //! messages of an HTTP server, and [`connection_metrics`] counts the same for all other connections: servers on
 //! standard streams, Unix sockets and in memory, and clients on every transport. The feature `opentelemetry` exports
@@ -106,7 +106,7 @@ mod memory;
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod metrics;
 mod observe;
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 mod operations;
 #[cfg(all(feature = "client", feature = "tokio"))]
 mod owned;

@@ -62,9 +62,10 @@
 //!
 //! # Features
 //!
-//! `client`, `types`, `macros`, `patterns`, `stdio`, `process`, `http-server` and `http-client` are on by default. A
-//! server without `client` compiles faster. `types` exports the exact types of the newest revision, and `patterns`
-//! checks the patterns of form fields. The others are:
+//! `client`, `types`, `macros`, `patterns`, `operations`, `stdio`, `process`, `http-server` and `http-client` are on by
+//! default. A server without `client` compiles faster. `types` exports the exact types of the newest revision,
+//! `patterns` checks the patterns of form fields, and `operations` adds a span of `tracing` for each request and
+//! notification. The others are:
 //!
 //! - `unix`: Unix sockets;
 //! - `local`: handlers whose futures are not `Send`;

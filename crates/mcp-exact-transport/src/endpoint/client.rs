@@ -217,19 +217,19 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn set_observer(&mut self, observer: Arc<crate::operations::Operations>) {
         self.set_message_observer(observer);
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn revision(&self) -> Option<&'static str> {
         let info = self.session_info()?;
         let spec = mcp_exact_revisions::find(info.revision.as_str())?;
         Some(spec.id())
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool {
         ClientEndpoint::is_in_flight(self, id)
     }
@@ -499,11 +499,11 @@ impl ClientHandle {
     /// metrics unless they are known, as [`ServerHandle::set_target_known`](super::ServerHandle::set_target_known)
     /// describes.
     pub fn set_relays_to(&self, server: &str) {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         if let Some(operations) = self.shared.operations() {
             operations.set_relays_to(server);
         }
-        #[cfg(not(feature = "tracing"))]
+        #[cfg(not(feature = "operations"))]
         let _ = server;
     }
 

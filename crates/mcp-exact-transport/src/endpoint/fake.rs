@@ -56,15 +56,15 @@ impl Endpoint for FullEndpoint {
         self.receive(on, message.head, (), now)
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn set_observer(&mut self, _: Arc<crate::operations::Operations>) {}
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn revision(&self) -> Option<&'static str> {
         None
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn is_in_flight(&self, _: &mcp_exact_wire::RequestId) -> bool {
         false
     }

@@ -53,11 +53,11 @@ pub use tasks::{RequestTask, RequestTasks};
 
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeasuredEndpoint, MeteredConnection};
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 use crate::operations::{Operations, ReceivedOperations};
 use crate::transport::Received;
 use observation::Observed;
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 use observation::begin_operations;
 pub(crate) use request::Repeatable;
 use request::Slot;
@@ -110,16 +110,16 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Adds an event to the counters of `metrics`.
     fn count(event: &Self::Event, metrics: &MeteredConnection);
     /// Sets the observer of the messages that the endpoint sends.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn set_observer(&mut self, observer: Arc<Operations>);
     /// Returns the negotiated revision.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn revision(&self) -> Option<&'static str>;
     /// Returns true if a received request with this id waits for its answer.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool;
     /// Returns the information of the transport in the context of a frame.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn request_context(_: &Self::Context) -> Option<&RequestContext> {
         None
     }
@@ -180,7 +180,10 @@ pub(crate) enum Origin {
     /// Connection over a transport of this name, which has an entry in the metrics.
     Transport(&'static str),
     /// Connection of a client over HTTP to a server with this host and port.
-    #[cfg_attr(not(feature = "http-client"), allow(dead_code))]
+    #[cfg_attr(
+        not(all(feature = "http-client", feature = "operations")),
+        allow(dead_code)
+    )]
     HttpServer(String, u16),
     /// Session of an HTTP server with its id, or a request without a session (`None`).
     #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
@@ -198,7 +201,7 @@ pub(crate) struct Shared<E: Endpoint> {
     /// Id of the session, on an HTTP server with session ids.
     session_id: Option<Arc<str>>,
     /// Operations of the connection; `None` for a request without a session that nobody observes.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     operations: Option<Arc<Operations>>,
 }
 
@@ -219,7 +222,7 @@ pub(crate) struct State<E: Endpoint> {
     /// Entry in the metrics of connections; `None` on an HTTP server, which has separate metrics.
     pub(crate) metrics: Option<MeteredConnection>,
     /// Operations of the connection.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     operations: Option<Arc<Operations>>,
 }
 
@@ -242,7 +245,7 @@ impl<E: Endpoint> State<E> {
     /// Replaces an endpoint that has ended, and increments the session number.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         if let Some(operations) = &self.operations {
             self.endpoint.set_observer(Arc::clone(operations));
         }
@@ -251,7 +254,7 @@ impl<E: Endpoint> State<E> {
 
     /// Ends the operations of received requests that the endpoint has refused without naming them. What is refused in a batch is
     /// answered with the batch.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn end_refused(&self, requests: &[mcp_exact_wire::RequestId]) {
         let mut ids = requests.iter();
         if let Some(operations) = &self.operations
@@ -276,7 +279,7 @@ impl<E: Endpoint> State<E> {
             }
             match E::sort(event) {
                 SortedEvent::Done(key, outcome) => {
-                    #[cfg(feature = "tracing")]
+                    #[cfg(feature = "operations")]
                     if let Some(operations) = &self.operations {
                         operations.handle_outcome(key, &outcome);
                     }
@@ -305,7 +308,7 @@ impl<E: Endpoint> State<E> {
                     }
                 }
                 SortedEvent::Other(event) => {
-                    #[cfg(feature = "tracing")]
+                    #[cfg(feature = "operations")]
                     if let (Some(operations), true) = (&self.operations, self.endpoint.is_closed())
                     {
                         operations.end_session();
@@ -384,13 +387,13 @@ impl<E: Endpoint> State<E> {
 
 impl<E: Endpoint> Shared<E> {
     pub(crate) fn new(
-        #[cfg_attr(not(feature = "tracing"), allow(unused_mut))] mut endpoint: E,
+        #[cfg_attr(not(feature = "operations"), allow(unused_mut))] mut endpoint: E,
         role: E::Role,
         handler: Arc<dyn Dispatch<E>>,
         signal: Arc<dyn Signal<E>>,
         origin: Origin,
     ) -> Arc<Self> {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         let operations = begin_operations(&mut endpoint, &origin);
         let (transport, session_id) = match origin {
             Origin::Transport(name) => (Some(name), None),
@@ -405,7 +408,7 @@ impl<E: Endpoint> Shared<E> {
             epoch: 0,
             is_dispatching: false,
             metrics: None,
-            #[cfg(feature = "tracing")]
+            #[cfg(feature = "operations")]
             operations: operations.clone(),
         };
         let shared = Arc::new(Self {
@@ -413,7 +416,7 @@ impl<E: Endpoint> Shared<E> {
             handler,
             signal,
             session_id,
-            #[cfg(feature = "tracing")]
+            #[cfg(feature = "operations")]
             operations,
         });
         if let Some(transport) = transport {
@@ -494,26 +497,26 @@ impl<E: Endpoint> Shared<E> {
         observed: Observed,
         receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
     ) -> (Result<(), ReceiveError>, bool) {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         let mut observed = observed;
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         let requests = observed.as_mut().map(ReceivedOperations::take_requests);
         let receive = || {
             let mut state = self.lock();
             let now = clock::now();
             let result = receive(&mut state, now);
-            #[cfg(feature = "tracing")]
+            #[cfg(feature = "operations")]
             state.end_refused(&requests.unwrap_or_default());
             state.settle(now);
             let state = self.dispatch(state);
             (result, state.endpoint.wants_input())
         };
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         if let Some(observed) = observed {
             return observed.run(receive);
         }
-        #[cfg(not(feature = "tracing"))]
-        let () = observed;
+        #[cfg(not(feature = "operations"))]
+        let Observed {} = observed;
         receive()
     }
 

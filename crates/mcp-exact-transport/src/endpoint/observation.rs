@@ -1,25 +1,26 @@
 //! Observation of the messages of a shared endpoint as operations: spans and durations.
 //!
-//! Without the feature `tracing`, nothing is observed.
+//! Without the feature `operations`, nothing is observed.
 
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 use std::sync::Arc;
 
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 use super::Origin;
 use super::{Endpoint, Shared};
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 use crate::operations::{Network, Operations, ReceivedOperations};
 
 /// Operations of a message that is received; `None` if nobody observes them.
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 pub(crate) type Observed = Option<ReceivedOperations>;
-/// Operations of a message that is received, which only the feature `tracing` observes.
-#[cfg(not(feature = "tracing"))]
-pub(crate) type Observed = ();
+/// Operations of a message that is received, which only the feature `operations` observes.
+#[cfg(not(feature = "operations"))]
+#[derive(Debug, Default)]
+pub(crate) struct Observed {}
 
 /// Begins to observe an endpoint; returns `None` for a request without a session that nobody observes.
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 pub(super) fn begin_operations<E: Endpoint>(
     endpoint: &mut E,
     origin: &Origin,
@@ -37,14 +38,14 @@ pub(super) fn begin_operations<E: Endpoint>(
 
 impl<E: Endpoint> Shared<E> {
     /// Returns the operations of the connection, if they are observed.
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     pub(crate) fn operations(&self) -> Option<&Arc<Operations>> {
         self.operations.as_ref()
     }
 
     /// Begins the operations of a message that the endpoint will receive.
     pub(crate) fn observe(&self, frame: &[u8], context: &E::Context) -> Observed {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         {
             let operations = self.operations.as_ref();
             let operations = operations.filter(|operations| operations.is_active())?;
@@ -52,7 +53,10 @@ impl<E: Endpoint> Shared<E> {
             let is_accepted = self.lock().endpoint.wants_input();
             is_accepted.then(|| operations.handle_received(frame, E::request_context(context)))
         }
-        #[cfg(not(feature = "tracing"))]
-        let _ = (frame, context);
+        #[cfg(not(feature = "operations"))]
+        {
+            let _ = (frame, context);
+            Observed {}
+        }
     }
 }

@@ -208,24 +208,24 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn set_observer(&mut self, observer: Arc<crate::operations::Operations>) {
         self.set_message_observer(observer);
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn revision(&self) -> Option<&'static str> {
         let info = self.session_info()?;
         let spec = mcp_exact_revisions::find(info.revision.as_str())?;
         Some(spec.id())
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn is_in_flight(&self, id: &mcp_exact_wire::RequestId) -> bool {
         ServerEndpoint::is_in_flight(self, id)
     }
 
-    #[cfg(feature = "tracing")]
+    #[cfg(feature = "operations")]
     fn request_context(context: &Self::Context) -> Option<&RequestContext> {
         Some(&context.app_data)
     }
@@ -280,7 +280,7 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
         let handle = ServerHandle::of(shared);
         let connect = || Arc::clone(&self.handler).connect(&handle);
         let connection = self.connection.get_or_init(connect);
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         let _span = enter_request(shared, &event);
         connection.handle(&handle, event);
     }
@@ -290,7 +290,7 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
 ///
 /// The handler runs within the span until it returns; tasks that the handler starts must enter [`tracing::Span::current`]
 /// themselves.
-#[cfg(feature = "tracing")]
+#[cfg(feature = "operations")]
 fn enter_request(
     shared: &Shared<ServerEndpoint>,
     event: &ServerEvent<RequestContext>,
@@ -357,7 +357,7 @@ impl ServerHandle {
     /// Clients can invent methods and names; those that are not known are left out of the names of spans and of the
     /// attributes of metrics. The methods of the protocol are known, and names of which a call has succeeded.
     pub fn set_target_known(&self, request: &IncomingRequest<RequestContext>) {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         if let Some(operations) = self.shared.operations().filter(|all| all.is_active()) {
             use mcp_exact_revisions::MethodId;
             let is_named = matches!(
@@ -368,7 +368,7 @@ impl ServerHandle {
             let name = name.and_then(|name| name.as_str());
             operations.set_known(request.id(), name.as_deref());
         }
-        #[cfg(not(feature = "tracing"))]
+        #[cfg(not(feature = "operations"))]
         let _ = request;
     }
 

@@ -163,7 +163,7 @@ impl Connection {
 
     /// Removes and returns the id of the session.
     pub(super) fn forget_session(&self) -> Option<HeaderValue> {
-        #[cfg(feature = "tracing")]
+        #[cfg(feature = "operations")]
         if let Some(operations) = self.shared.operations() {
             operations.set_session_id(None);
         }
@@ -182,7 +182,7 @@ impl Connection {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             if known.is_none() {
-                #[cfg(feature = "tracing")]
+                #[cfg(feature = "operations")]
                 if let Some(operations) = self.shared.operations() {
                     let id = id.as_ref().and_then(|id| id.to_str().ok());
                     operations.set_session_id(id);
@@ -261,7 +261,7 @@ impl Connection {
             if self.is_broken.swap(false, Ordering::AcqRel) {
                 self.responds_again.notify_waiters();
             }
-            #[cfg(feature = "tracing")]
+            #[cfg(feature = "operations")]
             if let Some(operations) = self.shared.operations() {
                 operations.set_http_version(response.version());
             }
