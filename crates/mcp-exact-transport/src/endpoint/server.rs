@@ -28,7 +28,8 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 pub struct RequestContext {
     /// Address of the client over HTTP; `None` on other transports.
     pub remote: Option<SocketAddr>,
-    /// Method, URI, headers and extensions of the HTTP request that carried the message.
+    /// Method, URI, headers and extensions of the HTTP request that carried the message. The address of the client is in
+    /// `remote`, and not always among the extensions.
     #[cfg(feature = "http")]
     pub http: Option<Arc<http::request::Parts>>,
     /// Share of the bodies in flight that the message holds until its request has ended.

@@ -1,15 +1,22 @@
 //! What one client may have of the sessions of a server.
 
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, Progress, Reply, ServerEvent};
 use mcp_exact_tests_transport::echo;
-use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
-use mcp_exact_transport::http::server::{HttpServerOptions, ListenOptions};
+use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, call, stateless_call};
+use mcp_exact_transport::event_log::StoreFuture;
+use mcp_exact_transport::http::server::{
+    AuthFuture, Authenticate, Authenticated, HttpServerOptions, ListenOptions, RemoteAddress,
+};
+use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::wire::{Tokens, start};
 
@@ -147,6 +154,107 @@ async fn bodies_count_until_requests_end() {
                 ("200".to_owned(), false)
             );
         }
+    }
+}
+
+/// Session store that answers nothing; counts the sessions that are looked for.
+#[derive(Default)]
+struct SilentStore(AtomicUsize);
+
+impl SessionStore for SilentStore {
+    fn save<'a>(
+        &'a self,
+        _: &'a str,
+        _: SessionRecord,
+        _: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        Box::pin(pending())
+    }
+
+    fn load<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(pending())
+    }
+
+    fn remove<'a>(&'a self, _: &'a str, _: Duration) -> StoreFuture<'a, bool, SessionStoreError> {
+        Box::pin(pending())
+    }
+}
+
+/// The body of a request counts while the server looks for its session, whether or not the server supports the revision of
+/// the request.
+#[tokio::test]
+async fn bodies_count_while_sessions_are_sought() {
+    let store = Arc::new(SilentStore::default());
+    let options = HttpServerOptions {
+        body_bytes: 8 << 20,
+        authenticate: Some(Arc::new(Tokens)),
+        session_store: Some(Arc::clone(&store) as Arc<dyn SessionStore>),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    let body = call(1, "echo", &"x".repeat(3 << 20));
+    let send = |token: &str, version: &str| {
+        let headers = [
+            ("Authorization", &*format!("Bearer {token}")),
+            ("Mcp-Session-Id", token),
+            ("MCP-Protocol-Version", version),
+        ];
+        let request = server.request("/", "POST", &headers, &body);
+        let client = *server;
+        async move {
+            let mut stream = client.open(&request).await;
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.expect("an answer");
+            String::from_utf8_lossy(&status).into_owned()
+        }
+    };
+    for (sought, (token, version)) in [("red", "1900-01-01"), ("blue", "2025-11-25")]
+        .into_iter()
+        .enumerate()
+    {
+        let waiting = tokio::spawn(send(token, version));
+        while store.0.load(Ordering::Relaxed) <= sought {
+            tokio::task::yield_now().await;
+        }
+        let second = timeout(Duration::from_secs(30), send(token, version));
+        let status = second.await.expect("it does not wait for the store");
+        assert_eq!(status, "HTTP/1.1 429", "{version}");
+        assert!(!waiting.is_finished(), "{version}");
+    }
+}
+
+/// Authentication behind a proxy, which names the address of the client.
+struct Forwarded;
+
+impl Authenticate for Forwarded {
+    fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        let address = request.headers.get("x-forwarded-for");
+        let address = address.and_then(|address| address.to_str().ok()?.parse().ok());
+        if let Some(address) = address {
+            request.extensions.insert(RemoteAddress(address));
+        }
+        Box::pin(std::future::ready(Ok(Authenticated::Anonymous)))
+    }
+}
+
+/// Anonymous clients behind a proxy have shares of their own, if authentication knows their addresses.
+#[tokio::test]
+async fn authentication_names_the_address() {
+    let options = HttpServerOptions {
+        sessions_per_client: 1,
+        authenticate: Some(Arc::new(Forwarded)),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    for (address, status) in [
+        ("192.0.2.1:1", 200),
+        ("192.0.2.2:1", 200),
+        ("192.0.2.1:2", 429),
+    ] {
+        let headers = [("X-Forwarded-For", address)];
+        let reply = server.send("POST", &headers, INITIALIZE).await;
+        assert_eq!(reply.status, status, "{address}");
     }
 }
 

@@ -250,6 +250,11 @@ async fn deliver(session: &Session, frame: &[u8]) {
     shared.call(|state, now| state.endpoint.handle_close(stream, StreamEnd::Clean, now));
 }
 
+/// Returns true if a message, or a part of it, may belong to a request that another process has in flight.
+pub(super) fn may_concern_others(message: &[u8]) -> bool {
+    is_batch(message) || is_for_request_in_flight(message)
+}
+
 /// Forwards a message, or parts of a batch, to the processes that have the requests in flight; returns the part that
 /// this process must handle, if any.
 pub(super) async fn forward(
@@ -259,10 +264,10 @@ pub(super) async fn forward(
     principal: Option<&Principal>,
     message: &Bytes,
 ) -> Result<Option<Bytes>, Refusal> {
-    let is_batch = is_batch(message);
-    if !is_batch && !is_for_request_in_flight(message) {
+    if !may_concern_others(message) {
         return Ok(Some(message.clone()));
     }
+    let is_batch = is_batch(message);
     let session = if is_batch {
         // Whether the revision has batches is known to the session.
         Some(resume::find(inner, id, principal).await?)

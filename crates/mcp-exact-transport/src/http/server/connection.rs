@@ -170,6 +170,7 @@ impl Connections {
         stopped: &watch::Receiver<()>,
     ) -> Option<T> {
         let mut stopped = stopped.clone();
+        let beginning = pin!(beginning);
         tokio::select! {
             biased;
             begun = within(self.header_timeout, beginning) => begun?.ok(),
@@ -387,6 +388,17 @@ struct Requests {
     client: Arc<ClientConnection>,
 }
 
+impl Requests {
+    /// Returns true if the heads of requests are passed on with the address of the client.
+    fn shows_heads(&self) -> bool {
+        #[cfg(feature = "compression")]
+        if self.compression {
+            return true;
+        }
+        self.client.service.shows_heads()
+    }
+}
+
 impl hyper::service::Service<Request<Incoming>> for Requests {
     type Response = Response<BusyBody>;
     type Error = Infallible;
@@ -394,7 +406,10 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(self.client.remote);
+        let remote = self.client.remote;
+        if self.shows_heads() {
+            parts.extensions.insert(remote);
+        }
         let parts = Arc::new(parts);
         self.client
             .received_requests
@@ -409,10 +424,13 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             let response = if compression {
                 compress(service.clone(), Arc::unwrap_or_clone(parts), body).await
             } else {
-                service.respond_to(parts, body).await.map(SentBody::Left)
+                service
+                    .respond_to(parts, Some(remote), body)
+                    .await
+                    .map(SentBody::Left)
             };
             #[cfg(not(feature = "compression"))]
-            let response = service.respond_to(parts, body).await;
+            let response = service.respond_to(parts, Some(remote), body).await;
             Ok(response.map(|body| BusyBody {
                 body,
                 _in_use: in_use,

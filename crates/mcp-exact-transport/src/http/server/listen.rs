@@ -24,7 +24,10 @@ use crate::observe;
 
 /// Address of the client, among the extensions of an HTTP request.
 ///
-/// Listeners other than [`HttpListener`] must insert this extension themselves.
+/// Listeners other than [`HttpListener`] must insert this extension themselves. [`HttpListener`] inserts it for
+/// [`HttpServerOptions::authenticate`](super::HttpServerOptions::authenticate), which may replace it by the address that a proxy
+/// names, and for [`pages`](super::HttpServerOptions::pages); handlers find the address in
+/// [`RequestContext::remote`](crate::RequestContext::remote), whether or not the extension is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub SocketAddr);
 

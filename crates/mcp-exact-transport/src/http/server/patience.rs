@@ -4,7 +4,7 @@
 //! read before the client is considered silent.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,8 +17,12 @@ use tokio::time::sleep;
 pub(super) const TIMERS_PER_LIMIT: u32 = 4;
 
 /// Waits for a future up to a time limit; a future that is immediately ready needs no timer.
-pub(super) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
+///
+/// The future is pinned by the caller: an async function contains its arguments twice.
+pub(super) async fn within<T>(
+    limit: Duration,
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     if let Poll::Ready(value) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
         return Some(value);
     }

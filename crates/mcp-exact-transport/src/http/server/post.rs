@@ -3,7 +3,8 @@
 //! The message is passed to the endpoint of its session or to a new endpoint; the response is JSON, an event stream or
 //! a status, depending on the endpoint's output.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +21,13 @@ use mcp_exact_session::{
 
 use super::attachment::{Attachment, NextOutput, Output};
 use super::body::EventStream;
-use super::listen::RemoteAddress;
 use super::named::Face;
 use super::patience::within;
 use super::response::{
     Refusal, ResponseBody, empty, error, events, json, name_request, refuse, too_many, unavailable,
 };
 use super::service::{CheckedRequest, Inner, wait_for_expiry};
-use super::session::{Session, new_id};
+use super::session::{Session, UseGuard, new_id};
 use super::shares::{Holder, Reached, Share};
 use super::{bus, checks, resume};
 use crate::clock;
@@ -52,7 +52,11 @@ where
 {
     checks::check_post_types(&request.parts.headers)?;
     let (body, held) = read_body(inner, &request, body).await?;
-    let taken = take(inner, &request, &body, held).await;
+    let taken = match take(inner, &request, &body, held) {
+        Ok(Taken::Received(received)) => answer(inner, &request, received).await,
+        Ok(Taken::Later(taken)) => taken.await,
+        Err(refusal) => Err(refusal),
+    };
     let mut taken = taken.and_then(|response| inner.count_unread(response, &request));
     if let Err(refusal) = &mut taken {
         name_request(refusal, &body);
@@ -68,14 +72,40 @@ impl Inner {
     }
 }
 
-/// Handles a message of a client: passes the message to the endpoint of its session or to a new endpoint, and responds
-/// with the endpoint's output.
-async fn take(
-    inner: &Arc<Inner>,
-    request: &CheckedRequest,
-    body: &Bytes,
+/// Message that was passed to an endpoint.
+///
+/// Most messages are passed at once, without a future of their own: futures are moved several times, and those of nearly all
+/// requests would be as large as those of the rare ones.
+struct Received {
+    /// Stream of the endpoint's output.
+    attachment: Attachment,
+    /// What is in use until the response ends.
+    user: EndpointUser,
+}
+
+/// What a response uses until it ends.
+enum EndpointUser {
+    /// Endpoint without a session.
+    Stateless(Listener),
+    /// Session.
+    Session(UseGuard),
+}
+
+/// Message that was taken.
+enum Taken<'r> {
+    /// The message was passed to its endpoint.
+    Received(Received),
+    /// The message needs more before: a new session, or one that another process has.
+    Later(Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Refusal>> + Send + 'r>>),
+}
+
+/// Takes a message of a client: passes it to the endpoint of its session or to a new endpoint.
+fn take<'r>(
+    inner: &'r Arc<Inner>,
+    request: &'r CheckedRequest,
+    body: &'r Bytes,
     held: Share,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Taken<'r>, Refusal> {
     inner.authorize(&request.parts, body)?;
     let context = context_of(request, held);
     let read = inner.parse_body(body);
@@ -86,37 +116,61 @@ async fn take(
     if inner.is_draining() && is_request(body) {
         return Err(unavailable("the server shuts down; try again later"));
     }
+    let principal = request.principal.as_ref();
     match posted {
-        RequestTarget::Stateless => stateless(inner, request, read, context).await,
-        RequestTarget::Initialize => initialize(inner, request, read, context).await,
+        RequestTarget::Stateless => stateless(inner, request, read, context).map(Taken::Received),
+        RequestTarget::Initialize => {
+            let initialized = initialize(inner, request, read, context);
+            Ok(Taken::Later(Box::pin(initialized)))
+        }
         RequestTarget::Session(id) => {
-            let principal = request.principal.as_ref();
-            let own = match &inner.options().change_bus {
-                Some(bus) => bus::forward(inner, &**bus, &id, principal, body).await?,
-                None => Some(body.clone()),
-            };
-            let Some(own) = own else {
-                return Ok(empty(StatusCode::ACCEPTED));
-            };
-            let session = resume::find(inner, &id, principal).await?;
-            if !session.is_used() && is_request(&own) {
-                session.set_used();
+            let is_shared = inner.options().change_bus.is_some();
+            if !(is_shared && bus::may_concern_others(body))
+                && let Some(session) = resume::find_loaded(inner, &id, principal)?
+            {
+                return in_session(&session, read, context).map(Taken::Received);
             }
-            let read = if own.len() == body.len() {
-                read
-            } else {
-                // Others have got the rest of a batch.
-                inner.parse_body(&own)
-            };
-            in_session(inner, &session, read, context).await
+            let taken = in_sought_session(inner, request, id, body, read, context);
+            Ok(Taken::Later(Box::pin(taken)))
         }
         RequestTarget::NoSessionId => Err(response_to_refusal(&Refused::SessionIdMissing)),
-        RequestTarget::UnsupportedRevision(id, refusal) => {
-            resume::check_known(inner, &id, request.principal.as_ref()).await?;
+        RequestTarget::UnsupportedRevision(id, refusal) => Ok(Taken::Later(Box::pin(async move {
+            // The body counts until the response.
+            let _held = context;
+            resume::check_known(inner, &id, principal).await?;
             Err(response_to_refusal(&refusal))
-        }
+        }))),
         RequestTarget::Refused(refusal) => Err(response_to_refusal(&refusal)),
     }
+}
+
+/// Handles a message of a session that this process may not have, or whose messages may belong to requests of other
+/// processes.
+async fn in_sought_session(
+    inner: &Arc<Inner>,
+    request: &CheckedRequest,
+    id: String,
+    body: &Bytes,
+    read: PostBody<'_>,
+    context: FrameContext<RequestContext>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let principal = request.principal.as_ref();
+    let own = match &inner.options().change_bus {
+        Some(bus) => bus::forward(inner, &**bus, &id, principal, body).await?,
+        None => Some(body.clone()),
+    };
+    let Some(own) = own else {
+        return Ok(empty(StatusCode::ACCEPTED));
+    };
+    let session = resume::find(inner, &id, principal).await?;
+    let read = if own.len() == body.len() {
+        read
+    } else {
+        // Others have got the rest of a batch.
+        inner.parse_body(&own)
+    };
+    let received = in_session(&session, read, context)?;
+    answer(inner, request, received).await
 }
 
 /// Converts a refusal of the session crate to an HTTP response.
@@ -131,9 +185,8 @@ pub(super) fn response_to_refusal(refusal: &Refused) -> Refusal {
 /// Returns the context that the endpoint receives with the messages of an HTTP request, whose body counts until the context
 /// is dropped.
 pub(super) fn context_of(request: &CheckedRequest, held: Share) -> FrameContext<RequestContext> {
-    let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {
-        remote: remote.map(|remote| remote.0),
+        remote: request.remote.map(|remote| remote.0),
         http: Some(Arc::clone(&request.parts)),
         _body: Some(Arc::new(held)),
     };
@@ -224,7 +277,7 @@ where
             "the body did not arrive in time",
         )
     };
-    let read = within(inner.options().body_timeout, read).await;
+    let read = within(inner.options().body_timeout, pin!(read)).await;
     let body = read.ok_or_else(late)??;
     inner.counters.count_received(body.len());
     let uncounted = (body.len() + REQUEST_BYTES).saturating_sub(held.amount());
@@ -232,13 +285,13 @@ where
     Ok((body, held))
 }
 
-/// Serves a message that belongs to no session by a new endpoint.
-async fn stateless(
+/// Passes a message that belongs to no session to a new endpoint.
+fn stateless(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Received, Refusal> {
     if let Some(http) = &context.http {
         observe::request_of(http.header("mcp-protocol-version"), None);
     }
@@ -247,9 +300,8 @@ async fn stateless(
     let stream = open_post(&shared)?;
     let attachment = Attachment::new(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
-    let guard = Listener(Arc::clone(inner), Arc::clone(&shared));
-    let responded = answer(inner, attachment, None, guard).await;
-    responded.map(|response| until_expiry(response, &request.parts, shared))
+    let user = EndpointUser::Stateless(Listener(Arc::clone(inner), shared));
+    Ok(Received { attachment, user })
 }
 
 /// Makes the subscriptions of a request end when the access token of the request expires.
@@ -366,8 +418,8 @@ async fn initialize(
             ));
         }
     }
-    let guard = session.enter();
-    let mut response = answer(inner, attachment, Some(&session), guard).await?;
+    let user = EndpointUser::Session(session.enter());
+    let mut response = respond_to_first(inner, attachment, user).await?;
     if let Some(unclaimed) = unclaimed
         && let Ok(id) = HeaderValue::from_str(session.id())
     {
@@ -409,36 +461,63 @@ impl Drop for UnclaimedSession {
     }
 }
 
-/// Passes a message to the endpoint of its session, and responds with the endpoint's output.
-async fn in_session(
-    inner: &Arc<Inner>,
+/// Passes a message to the endpoint of its session.
+fn in_session(
     session: &Arc<Session>,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
-) -> Result<Response<ResponseBody>, Refusal> {
+) -> Result<Received, Refusal> {
+    if !session.is_used() && is_request(body.bytes()) {
+        session.set_used();
+    }
     let guard = session.enter();
     let shared = session.shared();
     let stream = open_post(shared)?;
     let attachment = Attachment::new(Arc::clone(shared), stream);
     session.observe_request();
     receive(shared, stream, body, context)?;
-    // A session that cannot be saved is served nevertheless, and saved later.
-    let _ = resume::save(inner, session).await;
-    answer(inner, attachment, Some(session), guard).await
+    let user = EndpointUser::Session(guard);
+    Ok(Received { attachment, user })
+}
+
+/// Responds with the endpoint's output to a message.
+async fn answer(
+    inner: &Arc<Inner>,
+    request: &CheckedRequest,
+    received: Received,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let Received { attachment, user } = received;
+    let shared = match &user {
+        EndpointUser::Stateless(Listener(_, shared)) => Some(Arc::clone(shared)),
+        EndpointUser::Session(guard) => {
+            // A session that cannot be saved is served nevertheless, and saved later.
+            let _ = resume::save(inner, guard.session()).await;
+            None
+        }
+    };
+    let response = respond_to_first(inner, attachment, user).await?;
+    Ok(match shared {
+        Some(shared) => until_expiry(response, &request.parts, shared),
+        None => response,
+    })
 }
 
 /// Waits for the first output of a stream and responds: with JSON if the output is the only message and is ready within
 /// `stream_after`, otherwise with an event stream.
 ///
 /// A snapshot of the session that is due is saved before the response is sent.
-async fn answer(
+async fn respond_to_first(
     inner: &Arc<Inner>,
     mut attachment: Attachment,
-    session: Option<&Arc<Session>>,
-    guard: impl Send + 'static,
+    user: EndpointUser,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let options = inner.options();
-    let first = within(options.stream_after, poll_fn(|cx| attachment.poll_next(cx))).await;
+    let first = pin!(poll_fn(|cx| attachment.poll_next(cx)));
+    let first = within(options.stream_after, first).await;
+    let session = match &user {
+        EndpointUser::Stateless(_) => None,
+        EndpointUser::Session(guard) => Some(guard.session()),
+    };
     if let Some(session) = session {
         resume::save_before_output(inner, session).await;
     }
@@ -464,7 +543,7 @@ async fn answer(
         prime(&mut stream, id, options.retry);
     }
     stream.send_recorded(recorded);
-    stream.keep(guard);
+    stream.keep(user);
     Ok(events(stream))
 }
 

@@ -28,10 +28,7 @@ pub(super) async fn find(
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<Arc<Session>, Refusal> {
-    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
-        return Err(unknown());
-    }
-    if let Some(session) = inner.sessions.find(id, principal, Binding::StreamableHttp) {
+    if let Some(session) = find_loaded(inner, id, principal)? {
         return Ok(session);
     }
     // Requests that arrive together resume it once.
@@ -68,6 +65,21 @@ pub(super) async fn find(
     Ok(session)
 }
 
+/// Returns the session with an id if this process has it already.
+///
+/// # Errors
+/// Returns status 404 if the session ids are sealed and the seal does not open the id for the principal.
+pub(super) fn find_loaded(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<Option<Arc<Session>>, Refusal> {
+    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
+        return Err(unknown());
+    }
+    Ok(inner.sessions.find(id, principal, Binding::StreamableHttp))
+}
+
 /// Returns the session with an id if this process has it; waits for a request that is resuming the session.
 ///
 /// # Errors
@@ -77,10 +89,7 @@ pub(super) async fn find_here(
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<Option<Arc<Session>>, Refusal> {
-    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
-        return Err(unknown());
-    }
-    if let Some(session) = inner.sessions.find(id, principal, Binding::StreamableHttp) {
+    if let Some(session) = find_loaded(inner, id, principal)? {
         return Ok(Some(session));
     }
     let turn = inner.sessions.resuming(id);

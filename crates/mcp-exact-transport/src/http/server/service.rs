@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use super::body::EventStream;
 use super::bus::{self, Announcer};
 use super::endpoints::Hooks;
+use super::listen::RemoteAddress;
 use super::metrics::{Counters, HttpMetrics};
 use super::named::{EndpointName, Face, Route};
 use super::options::{AuthError, Authenticated, HttpServerOptions, ResponseHeaders, TokenExpiry};
@@ -79,6 +80,8 @@ pub(super) struct Inner {
 pub(super) struct CheckedRequest {
     /// Head of the request.
     pub(super) parts: Arc<Parts>,
+    /// Address of the client, if the listener knows it.
+    pub(super) remote: Option<RemoteAddress>,
     /// Authenticated principal; `None` for an anonymous client.
     pub(super) principal: Option<Principal>,
     /// Endpoint that the request is for.
@@ -253,11 +256,23 @@ impl HttpService {
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        self.respond_to(Arc::new(parts), body)
+        let remote = parts.extensions.get().copied();
+        self.respond_to(Arc::new(parts), remote, body)
+    }
+
+    /// Returns true if the application reads the heads of requests before handlers do.
+    pub(super) fn shows_heads(&self) -> bool {
+        let options = &self.inner.options;
+        options.authenticate.is_some() || options.pages.is_some()
     }
 
     /// Returns the response to a request whose head is in an `Arc`, so that futures stay small.
-    pub(super) async fn respond_to<B>(&self, parts: Arc<Parts>, body: B) -> Response<ResponseBody>
+    pub(super) async fn respond_to<B>(
+        &self,
+        parts: Arc<Parts>,
+        remote: Option<RemoteAddress>,
+        body: B,
+    ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -276,7 +291,7 @@ impl HttpService {
         );
         #[cfg(feature = "opentelemetry")]
         crate::telemetry::continue_trace_of_headers(&span, &parts.headers);
-        let responding = self.inner.respond(parts, body);
+        let responding = self.inner.respond(parts, remote, body);
         #[cfg(feature = "tracing")]
         let responding = tracing::Instrument::instrument(responding, span.clone());
         let mut response = responding.await.unwrap_or_else(|refusal| *refusal);
@@ -358,6 +373,7 @@ impl Inner {
     async fn respond<B>(
         self: &Arc<Self>,
         mut parts: Arc<Parts>,
+        mut remote: Option<RemoteAddress>,
         body: B,
     ) -> Result<Response<ResponseBody>, Refusal>
     where
@@ -413,6 +429,10 @@ impl Inner {
             Arc::make_mut(&mut parts).extensions.insert(name);
         }
         let principal = self.authenticate(&mut parts).await?;
+        if self.options.authenticate.is_some() {
+            // Behind a proxy, authentication may know the address of the client better.
+            remote = parts.extensions.get().copied();
+        }
         self.check_session_name(name, &parts)?;
         let face = self.face(named).await?;
         let headers = self.options.response_headers.then(ResponseHeaders::default);
@@ -421,6 +441,7 @@ impl Inner {
         }
         let checked = CheckedRequest {
             parts,
+            remote,
             principal,
             face,
         };
@@ -429,7 +450,8 @@ impl Inner {
             (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
             (Route::Endpoint, _) => get::end_session(self, &checked).await,
             (Route::Sse, _) => legacy::open(self, &checked).await,
-            (Route::Messages, _) => legacy::post(self, checked, body).await,
+            // Rare, and larger than the other futures.
+            (Route::Messages, _) => Box::pin(legacy::post(self, checked, body)).await,
         }?;
         if let Some(headers) = headers {
             headers.add_to(response.headers_mut());

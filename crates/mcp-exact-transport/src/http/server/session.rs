@@ -356,6 +356,13 @@ impl Session {
 /// Guard that counts as a user of the session until it is dropped.
 pub(super) struct UseGuard(Arc<Session>);
 
+impl UseGuard {
+    /// Returns the session that is in use.
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.0
+    }
+}
+
 impl Drop for UseGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use mcp_exact_session::Principal;
 
-use super::listen::RemoteAddress;
 use super::service::CheckedRequest;
 use crate::endpoint::address_of_client;
 
@@ -30,8 +29,8 @@ impl Holder {
     pub(super) fn of(request: &CheckedRequest) -> Self {
         match Self::of_principal(request.principal.as_ref()) {
             Self::Unknown => {
-                let remote = request.parts.extensions.get::<RemoteAddress>();
-                remote.map_or(Self::Unknown, |remote| Self::of_address(remote.0.ip()))
+                let address = request.remote.map(|remote| remote.0.ip());
+                address.map_or(Self::Unknown, Self::of_address)
             }
             known => known,
         }
