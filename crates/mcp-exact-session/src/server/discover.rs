@@ -49,7 +49,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             last.is_none_or(|last| &*last.text != *text)
         });
         if let Some(text) = text.filter(|_| self.core.binding == Binding::Duplex) {
-            self.last_meta = LastMeta::new(text, client);
+            self.last_meta = LastMeta::new(text, client).map(Box::new);
         }
     }
 

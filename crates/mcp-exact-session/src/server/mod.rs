@@ -139,7 +139,7 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     /// Highest wire id or stream number that other processes have reserved for the session.
     highest_foreign_id: u64,
     /// Metadata of the last request without a session, which many clients send unchanged with each request.
-    last_meta: Option<LastMeta>,
+    last_meta: Option<Box<LastMeta>>,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {

@@ -130,7 +130,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         {
             return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::Streams), false);
         }
-        let meta = RequestMeta::read(&call, self.last_meta.as_ref());
+        let meta = RequestMeta::read(&call, self.last_meta.as_deref());
         let token = meta.progress_token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
         if token.as_ref().is_some_and(too_long) {

@@ -100,11 +100,18 @@ pub(crate) struct State {
     session_began: Option<Instant>,
     /// Name of the server to which the local peer sends requests that others have made, as gateways do.
     relays_to: Option<String>,
-    /// Unanswered requests that the local peer has sent, by their ids.
+    /// Unanswered requests. `None` before the first one: most sessions are not observed, and stay small.
+    open: Option<Box<OpenRequests>>,
+}
+
+/// Unanswered requests of a connection.
+#[derive(Debug, Default)]
+struct OpenRequests {
+    /// Requests that the local peer has sent, by their ids.
     sent: HashMap<String, Operation>,
     /// Latest id of each request that the local application has sent and, in a client, the span in which it was sent.
     ids: HashMap<RequestKey, (String, Option<Span>)>,
-    /// Unanswered requests that the local peer has received, by their ids.
+    /// Requests that the local peer has received, by their ids.
     received: HashMap<String, Operation>,
 }
 
@@ -154,9 +161,7 @@ impl Operations {
             session: session_id.and_then(session_digest),
             session_began: None,
             relays_to: None,
-            sent: HashMap::new(),
-            ids: HashMap::new(),
-            received: HashMap::new(),
+            open: None,
         };
         Arc::new(Self {
             state: Mutex::new(state),
@@ -222,7 +227,7 @@ impl Operations {
                     .get_or_insert_with(|| operation.span().clone());
                 match id {
                     Some(id) => {
-                        self.lock().received.insert(text_of(&id), operation);
+                        self.lock().open().received.insert(text_of(&id), operation);
                         received.requests.push(id);
                     }
                     None => received.notifications.push(operation),
@@ -238,7 +243,7 @@ impl Operations {
     pub(crate) fn end_refused(&self, ids: &[RequestId]) {
         for id in ids {
             let mut state = self.lock();
-            let Some(mut operation) = state.received.remove(&text_of(id)) else {
+            let Some(mut operation) = state.open().received.remove(&text_of(id)) else {
                 continue;
             };
             operation.complete_attributes(&state);
@@ -249,14 +254,14 @@ impl Operations {
 
     /// Returns the span of a received request.
     pub(crate) fn span_of(&self, id: &RequestId) -> Option<Span> {
-        let state = self.lock();
-        let operation = state.received.get(&text_of(id))?;
+        let mut state = self.lock();
+        let operation = state.open().received.get(&text_of(id))?;
         Some(operation.span().clone())
     }
 
     /// Records that the local peer knows what a received request names; `name` is the name that it uses itself.
     pub(crate) fn set_known(&self, id: &RequestId, name: Option<&str>) {
-        if let Some(operation) = self.lock().received.get_mut(&text_of(id)) {
+        if let Some(operation) = self.lock().open().received.get_mut(&text_of(id)) {
             operation.set_known(name);
         }
     }
@@ -267,10 +272,10 @@ impl Operations {
             return;
         }
         let mut state = self.lock();
-        let Some((id, _)) = state.ids.remove(&key) else {
+        let Some((id, _)) = state.open().ids.remove(&key) else {
             return;
         };
-        let Some(operation) = state.sent.remove(&id) else {
+        let Some(operation) = state.open().sent.remove(&id) else {
             return;
         };
         drop(state);
@@ -300,7 +305,7 @@ impl Operations {
             return;
         };
         let mut state = self.lock();
-        let Some(mut operation) = state.sent.remove(&id) else {
+        let Some(mut operation) = state.open().sent.remove(&id) else {
             return;
         };
         // A client sends a call again with the input that its result requires.
@@ -308,7 +313,7 @@ impl Operations {
             .result
             .is_some_and(|text| text.contains(INPUT_REQUIRED));
         if is_final && let Some(key) = operation.key {
-            state.ids.remove(&key);
+            state.open().ids.remove(&key);
         }
         state.learn_revision(&operation, head);
         operation.complete_attributes(&state);
@@ -323,7 +328,7 @@ impl Operations {
             return;
         };
         let mut state = self.lock();
-        let Some(mut operation) = state.received.remove(&id) else {
+        let Some(mut operation) = state.open().received.remove(&id) else {
             return;
         };
         state.learn_revision(&operation, head);
@@ -347,7 +352,7 @@ impl Operations {
         state.revision = call.revision.or(state.revision);
         let id = request_id(head);
         // A request may be sent again by another task than that of its caller.
-        let caller = key.and_then(|key| state.ids.get(&key)?.1.clone());
+        let caller = key.and_then(|key| state.open().ids.get(&key)?.1.clone());
         let caller = caller.unwrap_or_else(Span::current);
         let operation = Operation::begin(&state, Kind::Client, &call, id.as_deref(), None, &caller);
         #[cfg(feature = "opentelemetry")]
@@ -365,11 +370,11 @@ impl Operations {
                 drop(state);
                 operation.end(None);
             }
-            Some(id) if state.sent.len() < MAX_OPEN_OPERATIONS => {
+            Some(id) if state.open().sent.len() < MAX_OPEN_OPERATIONS => {
                 let latest = (id.clone(), (state.side == Side::Client).then_some(caller));
-                let repeated = key.and_then(|key| state.ids.insert(key, latest));
-                let repeated = repeated.and_then(|(id, _)| state.sent.remove(&id));
-                state.sent.insert(id, operation.with_key(key));
+                let repeated = key.and_then(|key| state.open().ids.insert(key, latest));
+                let repeated = repeated.and_then(|(id, _)| state.open().sent.remove(&id));
+                state.open().sent.insert(id, operation.with_key(key));
                 drop(state);
                 // The request is sent again under another id.
                 if let Some(repeated) = repeated {
@@ -406,6 +411,11 @@ impl MessageObserver for Operations {
 }
 
 impl State {
+    /// Returns the unanswered requests.
+    fn open(&mut self) -> &mut OpenRequests {
+        self.open.get_or_insert_default()
+    }
+
     /// Begins the operation of a received request, with its id, or notification; `None` if it is not observed.
     fn begin_received(
         &mut self,
@@ -415,12 +425,12 @@ impl State {
     ) -> Option<Operation> {
         let call = CallHead::read(head);
         if let Some(cancelled) = &call.cancelled
-            && let Some(operation) = self.received.remove(cancelled)
+            && let Some(operation) = self.open().received.remove(cancelled)
         {
             operation.end(Some("cancelled"));
         }
-        let is_repeated = id.is_some_and(|id| self.received.contains_key(id));
-        if is_repeated || self.received.len() >= MAX_OPEN_OPERATIONS || !is_enabled() {
+        let is_repeated = id.is_some_and(|id| self.open().received.contains_key(id));
+        if is_repeated || self.open().received.len() >= MAX_OPEN_OPERATIONS || !is_enabled() {
             return None;
         }
         // Notifications do not state the revision.
@@ -463,10 +473,12 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        let received = std::mem::take(&mut self.received).into_values();
-        received.for_each(|operation| operation.end(Some("cancelled")));
-        let sent = std::mem::take(&mut self.sent).into_values();
-        sent.for_each(|operation| operation.end(Some("closed")));
+        if let Some(open) = self.open.take() {
+            let received = open.received.into_values();
+            received.for_each(|operation| operation.end(Some("cancelled")));
+            let sent = open.sent.into_values();
+            sent.for_each(|operation| operation.end(Some("closed")));
+        }
         self.end_session();
     }
 }
