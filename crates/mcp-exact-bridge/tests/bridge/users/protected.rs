@@ -22,7 +22,8 @@ pub struct Protected {
     pub url: String,
     /// Headers `Authorization` that it has received.
     pub received: Arc<Mutex<Vec<String>>>,
-    /// True if it refuses all tokens.
+    /// True if it refuses the token of each call of a tool. What the gateway requests by itself, such as changes of lists, may
+    /// come at any time.
     pub refuses: Arc<AtomicBool>,
     task: AbortHandle,
 }
@@ -42,7 +43,9 @@ impl Authenticate for Recording {
         let header = header.and_then(|header| header.to_str().ok());
         let header = header.unwrap_or_default().to_owned();
         self.1.lock().expect("no panic").push(header);
-        if self.2.load(Ordering::Relaxed) {
+        let method = request.headers.get("mcp-method");
+        let is_call = method.is_some_and(|method| method == "tools/call");
+        if is_call && self.2.load(Ordering::Relaxed) {
             let refused = AuthError::unauthorized(http::HeaderValue::from_static("Bearer"));
             return Box::pin(std::future::ready(Err(refused)));
         }
