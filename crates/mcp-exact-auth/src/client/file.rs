@@ -1,14 +1,18 @@
 //! Token store in a folder: one file per key, readable only by its owner, and locks that also exclude other processes.
 //!
 //! The first line of a file names the key, and the end of a value with a lifetime. Files of values that have ended, and of locks that nobody has held
-//! for a while, are removed now and then while values with a lifetime are written.
+//! for a while, are removed now and then while values with a lifetime are written (`sweep`).
+//!
+//! One lock excludes all others while files are replaced or removed (`writing`).
+
+mod sweep;
+mod writing;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -17,12 +21,17 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
+use self::sweep::Sweeps;
+use self::writing::{Turn, Writing};
 use super::log_problem;
 use super::pkce::random_string;
 use super::store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
 
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; keys and values are not encrypted.
+///
+/// Values are written one after the other, by all processes that share the folder. Whoever writes waits for 30 seconds at most, and
+/// gets an error then; a process that writes without a pause lets others write every hundred values.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     /// Path of the folder with the files.
@@ -30,28 +39,13 @@ pub struct FileStore {
     /// In-process locks by key: their holder alone tries to lock the file, which excludes other processes.
     locks: MemoryStore,
     /// Held by the task of this process that has locked the file `writing`, or tries to.
-    writing: Arc<tokio::sync::Mutex<()>>,
-    /// Unix time in milliseconds of the latest removal of what is not needed any more.
-    swept: Arc<AtomicU64>,
-}
-
-/// What excludes others while files are replaced or removed. The work on a thread for blocking work owns it, so that it lasts as long
-/// as the work, also if the call is cancelled.
-struct Writing {
-    _file: File,
-    _of_process: tokio::sync::OwnedMutexGuard<()>,
+    writing: Arc<tokio::sync::Mutex<Turn>>,
+    /// What is known of removals of what is not needed any more.
+    sweeps: Arc<Sweeps>,
 }
 
 /// Start of the first line of a file; the end of the value, if it has one, and the key in base64url follow.
 const MARK: char = '#';
-/// Name of the file that is locked while files are replaced or removed.
-const WRITING: &str = "writing";
-/// Time between two removals of what is not needed any more.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of files of values that are removed while others wait.
-const SWEEP_AT_ONCE: usize = 64;
-/// Age at which the file of a lock that nobody holds, and a file that was not renamed, are removed.
-const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 /// Shortest and longest time between attempts to lock a file that another process has locked.
 const LOCK_DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
@@ -62,35 +56,19 @@ impl FileStore {
             folder: folder.into(),
             locks: MemoryStore::default(),
             writing: Arc::default(),
-            swept: Arc::default(),
+            sweeps: Arc::default(),
         }
-    }
-
-    /// Returns true if it is time to remove what is not needed any more, for one caller.
-    fn is_sweep_due(&self) -> bool {
-        let (now, interval) = (unix_time(), milliseconds(SWEEP_INTERVAL));
-        let swept = self.swept.load(Ordering::Relaxed);
-        let is_due = now.abs_diff(swept) >= interval;
-        let claim = |swept| {
-            let order = Ordering::Relaxed;
-            self.swept.compare_exchange(swept, now, order, order)
-        };
-        is_due && claim(swept).is_ok()
     }
 
     /// Writes a value that ends at a Unix time in milliseconds, or has no end.
     fn write_until<'a>(&self, key: &str, value: &Secret, end: Option<u64>) -> StoreFuture<'a, ()> {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
         let text = to_file(key, value, end);
-        let is_sweep_due = end.is_some() && self.is_sweep_due();
+        let is_sweep_due = end.is_some() && self.sweeps.is_due();
         let store = self.clone();
         Box::pin(async move {
-            if is_sweep_due && let Err(error) = store.sweep().await {
-                // That keeps nobody from writing.
-                log_problem(
-                    "files that are not needed any more were not removed",
-                    &error,
-                );
+            if is_sweep_due {
+                store.sweep().await;
             }
             let writing = store.lock_writing().await?;
             let work = move || {
@@ -101,33 +79,9 @@ impl FileStore {
         })
     }
 
-    /// Waits for the lock that is held while files are replaced or removed, which takes no longer than these operations. Those who
-    /// wait take no thread.
+    /// Waits for the lock that is held while files are replaced or removed.
     async fn lock_writing(&self) -> Result<Writing, String> {
-        let of_process = Arc::clone(&self.writing).lock_owned().await;
-        Ok(Writing {
-            _file: lock_file(&self.folder, &self.folder.join(WRITING)).await?,
-            _of_process: of_process,
-        })
-    }
-
-    /// Removes the files of values that have ended, of locks that nobody has held for a while, and of processes that were killed while
-    /// they wrote. Others write meanwhile.
-    async fn sweep(&self) -> Result<(), String> {
-        let folder = self.folder.clone();
-        let ended = run_blocking(move || sweep(&folder)).await?;
-        for some in ended.chunks(SWEEP_AT_ONCE) {
-            let (some, writing) = (some.to_vec(), self.lock_writing().await?);
-            let work = move || {
-                let _writing = writing;
-                // They may have been written again.
-                some.iter()
-                    .filter(|path| has_ended(path))
-                    .try_for_each(|path| remove(path))
-            };
-            run_blocking(work).await?;
-        }
-        Ok(())
+        Writing::begin(&self.folder, &self.writing).await
     }
 
     /// Writes a file of an earlier version, which does not name its key, anew.
@@ -192,18 +146,35 @@ fn to_file(key: &str, value: &Secret, end: Option<u64>) -> Secret {
     Secret::new(format!("{MARK}{end} {key}\n{}", value.expose()))
 }
 
-/// Returns the value in the content of a file, and its key if the file names it; `None` if the value has ended.
-fn from_file(text: Secret) -> Option<(Secret, Option<String>)> {
+/// Content of the file of a value.
+enum FileContent {
+    /// Value, and its key if the file names it.
+    Value(Secret, Option<String>),
+    /// The value has ended.
+    Ended,
+    /// The first line is not complete, or no first line of a value.
+    Damaged,
+}
+
+/// Returns the content of a file.
+fn from_file(text: Secret) -> FileContent {
     let Some(marked) = text.expose().strip_prefix(MARK) else {
         // Written by an earlier version.
-        return Some((text, None));
+        return FileContent::Value(text, None);
     };
-    let (head, value) = marked.split_once('\n')?;
-    let (end, key) = head.split_once(' ')?;
-    let is_over = !end.is_empty() && end.parse().map_or(true, |end: u64| end <= unix_time());
+    let lines = marked.split_once('\n');
+    let parts = lines.and_then(|(head, value)| Some((head.split_once(' ')?, value)));
+    let Some(((end, key), value)) = parts else {
+        return FileContent::Damaged;
+    };
+    match end.parse::<u64>() {
+        Ok(end) if end <= unix_time() => return FileContent::Ended,
+        Err(_) if !end.is_empty() => return FileContent::Damaged,
+        _ => {}
+    }
     let key = URL_SAFE_NO_PAD.decode(key).ok();
     let key = key.and_then(|key| String::from_utf8(key).ok());
-    (!is_over).then(|| (Secret::new(value), key))
+    FileContent::Value(Secret::new(value), key)
 }
 
 /// Reads a value; returns `None` if the file does not exist or the value has ended.
@@ -218,10 +189,18 @@ fn has_ended(path: &Path) -> bool {
     path.exists() && matches!(read_file(path), Ok(None))
 }
 
-/// Reads a value and its key.
+/// Reads a value and its key. A file whose first line is damaged has no value, so that it is written anew.
 fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(from_file(Secret::new(text))),
+        Ok(text) => Ok(match from_file(Secret::new(text)) {
+            FileContent::Value(value, key) => Some((value, key)),
+            FileContent::Ended => None,
+            FileContent::Damaged => {
+                let words = "a stored value is damaged, and taken as absent: its first line is not complete";
+                log_problem(words, &path.display());
+                None
+            }
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(describe_error(path, &error)),
     }
@@ -259,38 +238,13 @@ fn keys(folder: &Path) -> Result<(Vec<String>, usize), String> {
     Ok((keys, unlisted))
 }
 
-/// Removes the files of locks that nobody has held for a while, and of processes that were killed while they wrote. Returns the files of
-/// values that have ended.
-fn sweep(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error: &std::io::Error| describe_error(folder, error);
-    let mut ended = Vec::new();
-    if !folder.exists() {
-        return Ok(ended);
-    }
-    for entry in std::fs::read_dir(folder).map_err(|error| failed(&error))? {
-        let entry = entry.map_err(|error| failed(&error))?;
-        let path = entry.path();
-        let modified = entry.metadata().and_then(|metadata| metadata.modified());
-        let age = modified.map(|modified| modified.elapsed().unwrap_or_default());
-        let is_old = age.is_ok_and(|age| age >= LEFTOVER_AGE);
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") if has_ended(&path) => ended.push(path),
-            Some("new") if is_old => remove(&path)?,
-            // Its next holder notices that the file is not in the folder any more.
-            Some("lock") if is_old => {
-                if let Some(_held) = try_lock(folder, &path)? {
-                    remove(&path)?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(ended)
-}
-
-/// Waits for the lock of a file, which excludes other processes.
-async fn lock_file(folder: &Path, path: &Path) -> Result<File, String> {
-    let (mut delay, longest) = LOCK_DELAYS;
+/// Waits for the lock of a file, which excludes other processes. Those who wait take no thread. The delays are the shortest and the
+/// longest one between attempts.
+async fn lock_file(
+    folder: &Path,
+    path: &Path,
+    (mut delay, longest): (Duration, Duration),
+) -> Result<File, String> {
     loop {
         let (folder, path) = (folder.to_owned(), path.to_owned());
         if let Some(file) = run_blocking(move || try_lock(&folder, &path)).await? {
@@ -474,7 +428,7 @@ impl TokenStore for FileStore {
         let (folder, path) = (self.folder.clone(), self.path_of_key(key, "lock"));
         Box::pin(async move {
             let of_process = self.locks.lock(key).await?;
-            let file = lock_file(&folder, &path).await?;
+            let file = lock_file(&folder, &path, LOCK_DELAYS).await?;
             // The file is unlocked before the next task of this process tries.
             Ok(Box::new((file, of_process)) as StoreLock)
         })

@@ -1,5 +1,7 @@
 //! Tests of the store in a folder: its files, and the locks of those who write.
 
+use super::sweep::LEFTOVER_AGE;
+use super::writing::{AT_A_STRETCH, LIMIT, WRITING};
 use super::*;
 
 /// Returns the files in a folder with an extension.
@@ -50,6 +52,109 @@ fn waiting_to_write_blocks_no_thread() {
         assert_eq!(writing.await.expect("no panic"), Ok(()));
         assert_eq!(store.read("k").await, Ok(Some(Secret::new("v"))));
     });
+}
+
+/// A process that has stalled while it writes keeps others from writing for a time that is known, however many of them wait.
+#[tokio::test(start_paused = true)]
+async fn waiting_to_write_has_a_limit() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("tokens");
+    let held = try_lock(&folder, &folder.join(WRITING)).expect("a file");
+    assert!(held.is_some());
+    let (store, value) = (FileStore::new(&folder), Secret::new("v"));
+    let writing = async {
+        tokio::join!(
+            store.write("a", &value),
+            store.replace("b", None, Some(&value))
+        )
+    };
+    let ended = tokio::time::timeout(LIMIT * 3 / 2, writing).await;
+    let (written, replaced) = ended.expect("both have ended");
+    for error in [written.err(), replaced.err()] {
+        let error = error.expect("the file is locked");
+        assert!(
+            error.contains("30 seconds") && error.contains("fuser"),
+            "{error}"
+        );
+    }
+    drop(held);
+    assert_eq!(store.read("a").await, Ok(None));
+    assert_eq!(store.write("a", &value).await, Ok(()));
+}
+
+/// A process that writes without a pause lets others write. The clock stands still as long as it does, so that others try again in
+/// its pauses alone.
+#[test]
+fn busy_processes_let_others_write() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("tokens");
+    // One thread does the work in the order in which it is asked for: the other process tries first while the lock is held.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let (busy, other) = (FileStore::new(&folder), FileStore::new(&folder));
+    let value = Secret::new("v");
+    runtime.block_on(async {
+        let writes = async {
+            for _ in 0..2 * AT_A_STRETCH {
+                busy.write("a", &value).await.expect("written");
+            }
+        };
+        tokio::select! {
+            biased;
+            () = writes => panic!("the other process has written nothing"),
+            written = other.write("b", &value) => assert_eq!(written, Ok(())),
+        }
+    });
+}
+
+/// What cannot be removed is skipped, and reported once; the rest is removed.
+#[tokio::test]
+async fn sweeps_skip_what_cannot_be_removed() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("tokens");
+    let (store, value) = (FileStore::new(&folder), Secret::new("v"));
+    let writing = store.write_for("over", &value, Duration::ZERO);
+    writing.await.expect("written");
+    drop(store.lock("free").await.expect("a lock"));
+    let left = folder.join("left.new");
+    std::fs::write(&left, "").expect("a file");
+    let folders = ["a.lock", "b.new"].map(|name| folder.join(name));
+    for path in &folders {
+        std::fs::create_dir(path).expect("a folder");
+    }
+    for path in [store.path_of_key("free", "lock"), left]
+        .iter()
+        .chain(&folders)
+    {
+        let file = File::open(path).expect("a file");
+        let before = SystemTime::now() - LEFTOVER_AGE;
+        file.set_modified(before).expect("a file");
+    }
+    let count = || ["json", "lock", "new"].map(|extension| files(&folder, extension));
+    assert_eq!(count(), [1, 2, 2]);
+    assert_eq!(store.sweep().await, 2, "two problems");
+    assert_eq!(count(), [0, 1, 1]);
+    assert_eq!(store.sweep().await, 0, "they were reported");
+}
+
+/// A file whose first line is damaged has no value, and is written anew.
+#[tokio::test]
+async fn files_with_damaged_first_lines_are_replaced() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let store = FileStore::new(parent.path().join("tokens"));
+    let value = Secret::new("v");
+    store.write("k", &value).await.expect("written");
+    let path = store.path_of_key("k", "json");
+    for damaged in ["#", "# aw", "#x aw\nv"] {
+        std::fs::write(&path, damaged).expect("a file");
+        assert_eq!(store.read("k").await, Ok(None), "{damaged}");
+        assert_eq!(store.replace("k", None, Some(&value)).await, Ok(true));
+        assert_eq!(store.read("k").await, Ok(Some(value.clone())));
+    }
 }
 
 /// A value is absent after its lifetime, and its file is removed while others are written; so are the files of old locks that
